@@ -1,0 +1,1 @@
+"""The machinery: rows, steps, the store, engines and Ray. Knows nothing about reading."""
