@@ -1,6 +1,6 @@
 """One frozen record per table, and the Arrow schema derived from it.
 
-Positions count from 0, spans are half-open. Words are whitespace-separated, tokens the engine's own.
+Positions count from 0, spans are half-open. Words are whitespace-separated, tokens the engine's.
 A row whose value (`text`, `gist`, `used`, `answer`) is null cannot be used by what follows it.
 Columns shared by all rows of a shard (`STAMPS`) are added when the shard is written.
 """
@@ -238,7 +238,9 @@ def _arrow_type(hint: Any) -> Any:
         return pa.list_(_arrow_type(args[0]))
     if dataclasses.is_dataclass(hint):
         inner = typing.get_type_hints(hint)
-        return pa.struct([pa.field(f.name, _arrow_type(inner[f.name])) for f in dataclasses.fields(hint)])
+        return pa.struct(
+            [pa.field(f.name, _arrow_type(inner[f.name])) for f in dataclasses.fields(hint)]
+        )
     return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[hint]
 
 
@@ -255,5 +257,5 @@ def from_table(record: type[R], table: Any) -> tuple[R, ...]:
 
 
 @cache
-def _adapter(record: type[R]) -> TypeAdapter[list[R]]:
-    return TypeAdapter(list[record])  # type: ignore[valid-type]
+def _adapter(record: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(list[record])

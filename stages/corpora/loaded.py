@@ -1,10 +1,8 @@
-"""What a loader yields, and the ids and counts every loader makes the same way."""
+"""What a loader yields, and the ids every loader makes the same way."""
 
 import hashlib
 import json
-import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,29 +32,3 @@ class MadeIds:
         made = hashlib.sha256(text.encode()).hexdigest()[:8]
         self._seen[made] += 1
         return made if self._seen[made] == 1 else f"{made}-{self._seen[made]}"
-
-
-Paragraphs = str  # "lines", "blank_lines" or "auto"
-_BREAKS = {"lines": re.compile(r"\n"), "blank_lines": re.compile(r"\n[^\S\n]*\n\s*")}
-
-
-def paragraph_spans(text: str, how: Paragraphs) -> Sequence[tuple[int, int]]:
-    """Half-open spans that tile `text`, one a paragraph, its trailing white space included.
-
-    `lines`: every line is one (transcripts). `blank_lines`: they stand between blank lines.
-    `auto`: blank_lines where the text has one, else lines. White space before the first word
-    belongs to the first paragraph; a text without any word is one paragraph.
-    """
-    if how == "auto":
-        how = "blank_lines" if _BREAKS["blank_lines"].search(text.strip()) else "lines"
-    ends = [m.end() for m in _BREAKS[how].finditer(text)] + [len(text)]
-    spans: list[tuple[int, int]] = []
-    start = 0
-    for end in ends:
-        if text[start:end].strip():
-            spans.append((start, end))
-            start = end
-        elif spans and end > start:
-            spans[-1] = (spans[-1][0], end)
-            start = end
-    return spans or ([(0, len(text))] if text else [])

@@ -1,0 +1,49 @@
+"""Where paragraphs and sentences end. Spans are half-open and tile the text they cut."""
+
+import re
+from itertools import pairwise
+from typing import Literal
+
+Paragraphs = Literal["lines", "blank_lines", "auto"]
+Spans = list[tuple[int, int]]
+_BREAKS: dict[str, re.Pattern[str]] = {
+    "lines": re.compile(r"\n"),
+    "blank_lines": re.compile(r"\n[^\S\n]*\n\s*"),
+}
+# After . ! ? … and closing quotes or brackets, after a CJK full stop, at a blank line, and before
+# a line that a new speaker begins.
+_SENTENCE_END = re.compile(
+    r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+[”’」』）]*\s*|\n[^\S\n]*\n\s*|\n(?=[^\W\d_][\w .'’-]{0,40}:\s)"
+)
+
+
+def paragraph_spans(text: str, how: Paragraphs) -> Spans:
+    """Half-open spans that tile `text`, one a paragraph, its trailing white space included.
+
+    `lines`: every line is one (transcripts). `blank_lines`: they stand between blank lines.
+    `auto`: blank_lines where the text has one, else lines. White space before the first word
+    belongs to the first paragraph; a text without any word is one paragraph.
+    """
+    if how == "auto":
+        how = "blank_lines" if _BREAKS["blank_lines"].search(text.strip()) else "lines"
+    ends = [m.end() for m in _BREAKS[how].finditer(text)] + [len(text)]
+    spans: Spans = []
+    start = 0
+    for end in ends:
+        if text[start:end].strip():
+            spans.append((start, end))
+            start = end
+        elif spans and end > start:
+            spans[-1] = (spans[-1][0], end)
+            start = end
+    return spans or ([(0, len(text))] if text else [])
+
+
+def sentence_spans(text: str) -> Spans:
+    """Half-open spans that tile `text`, one a sentence, trailing white space included.
+
+    A rule of thumb by punctuation, blank lines and speakers; good enough to cut at and to rank.
+    """
+    ends = [m.end() for m in _SENTENCE_END.finditer(text)]
+    cuts = sorted({0, *ends, len(text)})
+    return list(pairwise(cuts))
