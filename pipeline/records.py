@@ -253,7 +253,8 @@ def to_table(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict
 def from_table(record: type[R], table: Any) -> tuple[R, ...]:
     """The records of an Arrow table, in its order; the stamps are left behind."""
     names = [f.name for f in dataclasses.fields(record)]
-    return tuple(_adapter(record).validate_python(table.select(names).to_pylist()))
+    adapter = _adapter(typing.cast(Any, record))
+    return tuple(adapter.validate_python(table.select(names).to_pylist()))
 
 
 @cache

@@ -13,7 +13,10 @@ _BREAKS: dict[str, re.Pattern[str]] = {
 # After . ! ? … and closing quotes or brackets, after a CJK full stop, at a blank line, and before
 # a line that a new speaker begins.
 _SENTENCE_END = re.compile(
-    r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+[”’」』）]*\s*|\n[^\S\n]*\n\s*|\n(?=[^\W\d_][\w .'’-]{0,40}:\s)"
+    r"[.!?…]+[\"'”’)\]]*\s+"
+    r"|[。！？]+[”’」』）]*\s*"
+    r"|\n[^\S\n]*\n\s*"
+    r"|\n(?=[^\W\d_][\w .'’-]{0,40}:\s)"
 )
 
 
