@@ -220,11 +220,11 @@ TABLES: dict[str, type[Record]] = {
 
 
 @cache
-def schema(record: type[Record]) -> Any:
-    """The pinned Arrow schema of a record's table: the stamps, then the record's fields."""
-    hints = typing.get_type_hints(record)
+def schema(table: str) -> Any:
+    """The pinned Arrow schema of a table: the stamps, then its record's fields."""
+    hints = typing.get_type_hints(TABLES[table])
     stamps = [pa.field(name, kind) for name, kind in STAMPS.items()]
-    own = [pa.field(f.name, _arrow_type(hints[f.name])) for f in dataclasses.fields(record)]
+    own = [pa.field(f.name, _arrow_type(hints[f.name])) for f in dataclasses.fields(TABLES[table])]
     return pa.schema(stamps + own)
 
 
@@ -238,25 +238,22 @@ def _arrow_type(hint: Any) -> Any:
         return pa.list_(_arrow_type(args[0]))
     if dataclasses.is_dataclass(hint):
         inner = typing.get_type_hints(hint)
-        return pa.struct(
-            [pa.field(f.name, _arrow_type(inner[f.name])) for f in dataclasses.fields(hint)]
-        )
+        return pa.struct([(f.name, _arrow_type(inner[f.name])) for f in dataclasses.fields(hint)])
     return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[hint]
 
 
-def to_table(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict[str, Any]]) -> Any:
+def to_arrow(table: str, rows: Sequence[Record], stamps: Iterable[dict[str, Any]]) -> Any:
     """The Arrow table of `rows`, each with its own stamps (see `STAMPS`)."""
     dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
-    return pa.Table.from_pylist(dicts, schema=schema(record))
+    return pa.Table.from_pylist(dicts, schema=schema(table))
 
 
-def from_table(record: type[R], table: Any) -> tuple[R, ...]:
+def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
     """The records of an Arrow table, in its order; the stamps are left behind."""
     names = [f.name for f in dataclasses.fields(record)]
-    adapter = _adapter(typing.cast(Any, record))
-    return tuple(adapter.validate_python(table.select(names).to_pylist()))
+    return tuple(_adapter(record.table).validate_python(rows.select(names).to_pylist()))
 
 
 @cache
-def _adapter(record: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(list[record])
+def _adapter(table: str) -> TypeAdapter[Any]:
+    return TypeAdapter(list[TABLES[table]])  # type: ignore[misc]
