@@ -256,4 +256,5 @@ def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
 
 @cache
 def _adapter(table: str) -> TypeAdapter[Any]:
-    return TypeAdapter(list[TABLES[table]])  # type: ignore[misc]
+    rows: Any = types.GenericAlias(list, TABLES[table])
+    return TypeAdapter(rows)

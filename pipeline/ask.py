@@ -1,0 +1,160 @@
+"""`Ask`: all that a stage sees of a model. Renders, minds the budget, keeps every Call."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pipeline.engine import Engine, Reply, Request
+from pipeline.errors import Problem
+from pipeline.prompts import Family, Fields
+from pipeline.records import Call
+from pipeline.settings import sha
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """An engine with all that shapes its replies, shared by the units of a worker."""
+
+    engine: Engine
+    identity: str  # sha of what names the engine in a step (model, context, sampling ...)
+    family: Family
+    temperature: float
+    seed: int
+    deadline_seconds: float
+    slots: asyncio.Semaphore  # requests at the engine at once, all documents together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a call is about; the columns that place it in the calls table."""
+
+    page_index: int | None = None
+    question_id: str | None = None
+    turn: int | None = None
+    reference_index: int | None = None
+    attempt: int = 1
+
+
+class Ask:
+    """Asks one stage's prompts for one unit. `recorded` calls are replayed, never asked again."""
+
+    def __init__(
+        self, reader: Reader, stage: str, document_id: str, recorded: Mapping[str, Call]
+    ) -> None:
+        self._reader = reader
+        self._stage = stage
+        self._document_id = document_id
+        self._recorded = recorded
+        self._calls: list[Call] = []
+        self.num_asked = 0  # requests that went to the engine
+
+    @property
+    def engine_name(self) -> str:
+        return self._reader.engine.name
+
+    @property
+    def is_model(self) -> bool:
+        return self._reader.engine.is_model
+
+    def fits(self, fields: Fields, max_reply_tokens: int) -> bool:
+        """Whether the prompt for `fields` and such a reply fit the engine's context (its tokens)."""
+        messages = self._reader.family.render(fields)
+        engine = self._reader.engine
+        return engine.count_tokens(messages) + max_reply_tokens <= engine.context_tokens
+
+    async def __call__(self, fields: Fields, max_reply_tokens: int, subject: Subject) -> Reply:
+        """The reply to the prompt named by `fields`, its problem filled in.
+
+        Problems: context_overflow (not asked, no Call), truncated (text kept), timeout,
+        engine_failed. Raises EngineError where the engine is dead.
+        """
+        if not self.fits(fields, max_reply_tokens):
+            return Reply(text="", finish_reason="abort", problem="context_overflow")
+        request = self._request(fields, max_reply_tokens, subject)
+        request_sha = self._sha(request)
+        call = self._recorded.get(request_sha)
+        if call is None:
+            self.num_asked += 1
+            reply = await self._generate(request)
+        else:
+            reply = _replayed(call)
+        self._calls.append(self._call(reply, request, request_sha, subject))
+        return reply
+
+    def calls(self) -> tuple[Call, ...]:
+        """The unit's calls in the order of what they are about, whatever order they ended in."""
+        ordered = sorted(self._calls, key=_place)
+        return tuple(replace(call, call_index=i) for i, call in enumerate(ordered))
+
+    def _request(self, fields: Fields, max_reply_tokens: int, subject: Subject) -> Request:
+        return Request(
+            prompt=fields.prompt,
+            fields=fields,
+            messages=self._reader.family.render(fields),
+            max_reply_tokens=max_reply_tokens,
+            temperature=self._reader.temperature,
+            seed=self._reader.seed,
+            attempt=subject.attempt,
+        )
+
+    def _sha(self, request: Request) -> str:
+        what = [request.messages, request.max_reply_tokens, request.seed, request.attempt]
+        return sha([self._reader.identity, request.prompt, *what], 16)
+
+    async def _generate(self, request: Request) -> Reply:
+        async with self._reader.slots:
+            try:
+                # The deadline runs from here, not from when the stage asked: waiting is no fault.
+                reply = await asyncio.wait_for(
+                    self._reader.engine.generate(request), self._reader.deadline_seconds
+                )
+            except TimeoutError:
+                seconds = self._reader.deadline_seconds
+                return Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
+        problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
+        return replace(reply, problem=problems.get(reply.finish_reason))
+
+    def _call(self, reply: Reply, request: Request, request_sha: str, subject: Subject) -> Call:
+        return Call(
+            document_id=self._document_id,
+            call_index=0,
+            stage=self._stage,
+            question_id=subject.question_id,
+            page_index=subject.page_index,
+            turn=subject.turn,
+            reference_index=subject.reference_index,
+            prompt=request.prompt,
+            request_sha=request_sha,
+            engine=self._reader.engine.name,
+            attempt=request.attempt,
+            prompt_tokens=reply.prompt_tokens,
+            cached_tokens=reply.cached_tokens,
+            reply_tokens=reply.reply_tokens,
+            finish_reason=reply.finish_reason,
+            seconds=reply.seconds,
+            reply=reply.text,
+            problem=reply.problem,
+        )
+
+
+def _replayed(call: Call) -> Reply:
+    return Reply(
+        text=call.reply,
+        finish_reason=call.finish_reason,  # type: ignore[arg-type]  # written from a Reply
+        prompt_tokens=call.prompt_tokens,
+        cached_tokens=call.cached_tokens,
+        reply_tokens=call.reply_tokens,
+        seconds=call.seconds,
+        problem=call.problem,
+    )
+
+
+def _place(call: Call) -> tuple[object, ...]:
+    numbers = (call.page_index, call.turn, call.reference_index)
+    return (
+        call.question_id or "",
+        *(-1 if n is None else n for n in numbers),
+        call.prompt,
+        call.attempt,
+        call.request_sha,
+    )

@@ -1,0 +1,19 @@
+"""The base of every settings section, and the one way to hash settings and content."""
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Settings(BaseModel):
+    """Frozen; refuses unknown keys and silent type changes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def sha(content: Any, digits: int = 64) -> str:
+    """Hex of the sha256 of the canonical JSON of `content` (sorted keys, no spaces)."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]

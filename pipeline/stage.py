@@ -1,0 +1,73 @@
+"""What a stage is: an async function from the rows of one unit to new rows of one table."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from pipeline.ask import Ask
+from pipeline.errors import Problem
+from pipeline.records import Answer, Document, Gist, Lookup, Page, Question, Record
+from pipeline.settings import Settings
+
+Phase = Literal["reading", "rating", "scoring"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentRows:
+    """The rows of one document that a unit reads; tables its stage does not read are empty."""
+
+    document: Document
+    questions: tuple[Question, ...] = ()
+    pages: tuple[Page, ...] = ()
+    gists: tuple[Gist, ...] = ()
+    lookups: tuple[Lookup, ...] = ()
+    answers: tuple[Answer, ...] = ()
+
+    def without_gold(self) -> "DocumentRows":
+        """The same, the questions' references, right options and evidence left out."""
+        return replace(self, questions=tuple(_without_gold(q) for q in self.questions))
+
+    def unusable(self) -> bool:
+        """Whether the document or its memory is missing what every question would need."""
+        return (
+            self.document.problem is not None
+            or any(page.text is None for page in self.pages)
+            or any(gist.gist is None for gist in self.gists)
+        )
+
+
+class Stage(Settings):
+    """Settings are its fields; all of them are hashed into the step's name.
+
+    `run` gets the rows named in `reads` (the document always, the questions where `writes` has
+    a question_id) and returns the unit's rows of `writes`, in the order of their key.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]  # raise when the rows it makes change meaning
+    phase: ClassVar[Phase] = "reading"
+    reads: ClassVar[tuple[str, ...]]  # pages, gists, lookups, answers
+    writes: ClassVar[type[Record]]
+    prompts: ClassVar[tuple[str, ...]] = ()
+    reads_gold: ClassVar[bool] = False  # may it see references, right options and evidence?
+
+    @abstractmethod
+    async def run(self, rows: DocumentRows, ask: Ask) -> Sequence[Record]:
+        """The unit's new rows. Whatever a model does wrong is a row with a problem."""
+
+    @abstractmethod
+    def failed(self, rows: DocumentRows, problem: Problem, detail: str | None) -> Sequence[Record]:
+        """A row with `problem` for each input of the unit, in place of what `run` would return."""
+
+    def check(self, rows: DocumentRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless `made` is what these rows must lead to."""
+
+    @classmethod
+    def per_question(cls) -> bool:
+        """Whether a unit is a chunk of a document's questions rather than the document."""
+        return "question_id" in cls.writes.__dataclass_fields__
+
+
+def _without_gold(question: Question) -> Question:
+    return replace(question, references=(), answer_index=None, evidence=())

@@ -1,0 +1,9 @@
+"""The warehouse: Parquet shards, the runs' files, and DuckDB views over both.
+
+`connect(warehouse)` is the public way in; it reads committed files only and locks none.
+"""
+
+from pipeline.store.shards import Shards, read_parquet_rows
+from pipeline.store.views import connect
+
+__all__ = ["Shards", "connect", "read_parquet_rows"]

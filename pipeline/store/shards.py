@@ -1,0 +1,147 @@
+"""Shards: one Parquet file per unit and table, committed once, by a link to its final name.
+
+<warehouse>/tables/<table>/<step_id>/<unit>.1.parquet. A shard's footer says how many rows were
+written, so that a row lost or doubled afterwards is noticed (`verify`).
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import AccountingError, UsageError
+from pipeline.records import Call, Record, from_arrow, to_arrow
+from pipeline.steps import Committed, Step, Unit
+
+R = TypeVar("R", bound=Record)
+ATTEMPT = 1  # a retry will write the next one
+_ROWS_WRITTEN = b"gistmill.num_rows"
+
+
+class Shards:
+    """Reads and commits the shards of one warehouse."""
+
+    def __init__(self, warehouse: Path) -> None:
+        self.warehouse = warehouse
+
+    def path(self, table: str, step_id: str, unit: str) -> Path:
+        return self.warehouse / "tables" / table / step_id / f"{unit}.{ATTEMPT}.parquet"
+
+    def units(self, table: str, step_id: str) -> frozenset[str]:
+        """The units of a step whose shard in `table` is committed."""
+        folder = self.warehouse / "tables" / table / step_id
+        return frozenset(file.name.split(".")[0] for file in folder.glob("*.parquet"))
+
+    def commit(self, table: str, step: Step, unit: Unit, rows: Sequence[Record]) -> bool:
+        """Write a shard unless it stands already: the first commit wins. True if ours does."""
+        stamps = [_stamps(step, unit, row) for row in rows]
+        arrow = to_arrow(table, rows, stamps)
+        arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
+        return _link(arrow, self.path(table, step.id, unit.unit))
+
+    def load(self, record: type[R], step_id: str, unit: str) -> tuple[R, ...]:
+        """The rows of a committed shard, in the order they were written."""
+        return from_arrow(record, pq.read_table(self.path(record.table, step_id, unit)))
+
+    def recorded(self, step_id: str, unit: str) -> Mapping[str, Call] | None:
+        """The unit's calls by request_sha, if its calls shard stands."""
+        if not self.path("calls", step_id, unit).is_file():
+            return None
+        return {call.request_sha: call for call in self.load(Call, step_id, unit)}
+
+    def committed(self, steps: Sequence[Step]) -> Committed:
+        """What stands of `steps`. Raises AccountingError where a shard's rows are not all there."""
+        units = {step.id: self.units(step.table, step.id) for step in steps}
+        inputs = {
+            step.id: self._inputs(step, units[step.id]) for step in steps if step.per_question
+        }
+        self.verify(steps)
+        return Committed(units=units, inputs=inputs)
+
+    def _inputs(self, step: Step, units: frozenset[str]) -> dict[str, str]:
+        """The unit that holds each question input; of two that overlap, the lowest name."""
+        found: dict[str, str] = {}
+        for unit in sorted(units, reverse=True):
+            column = _read(self.path(step.table, step.id, unit), ["input_sha"])["input_sha"]
+            found.update(dict.fromkeys(column.to_pylist(), unit))
+        return found
+
+    def verify(self, steps: Sequence[Step]) -> None:
+        """Raise AccountingError where a committed shard holds more or fewer rows than written."""
+        for step in steps:
+            for table in {step.table, "calls"}:
+                for unit in self.units(table, step.id):
+                    _verify(self.path(table, step.id, unit))
+
+
+def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:
+    question_id = getattr(row, "question_id", None)
+    return {
+        "corpus": step.corpus,
+        "step_id": step.id,
+        "unit": unit.unit,
+        "method": step.method,
+        "repeat": step.repeat,
+        "input_sha": unit.inputs.get(question_id) if question_id else None,
+    }
+
+
+def _link(arrow: Any, final: Path) -> bool:
+    """Write beside the final name, sync, then link: readers see the whole file or none."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    part = final.with_name(f".{final.name}.{uuid.uuid4().hex}.part")
+    try:
+        with part.open("wb") as file:
+            pq.write_table(arrow, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(part, final)
+    except FileExistsError:
+        return False
+    finally:
+        part.unlink(missing_ok=True)
+    return True
+
+
+def _read(path: Path, columns: list[str] | None = None) -> Any:
+    try:
+        return pq.read_table(path, columns=columns)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise AccountingError(_mend(path, f"cannot be read ({error})")) from None
+
+
+def _verify(path: Path) -> None:
+    try:
+        footer = pq.read_metadata(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise AccountingError(_mend(path, f"cannot be read ({error})")) from None
+    written = (footer.metadata or {}).get(_ROWS_WRITTEN, b"none").decode()
+    if written != str(footer.num_rows):
+        raise AccountingError(_mend(path, f"{footer.num_rows} rows, {written} were written"))
+
+
+def _mend(path: Path, what: str) -> str:
+    return f"{path}: {what}; delete this file and run again to make it anew"
+
+
+def read_parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a user's Parquet file. Raises UsageError where it is none."""
+    try:
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=256):
+            yield from batch.to_pylist()
+    except (pa.ArrowInvalid, OSError) as error:
+        line = str(error).splitlines()[0]
+        raise UsageError(f"{path}: no readable Parquet file ({line}); write it anew") from None
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a small JSON file so that readers see the old or the new one, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    part.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+    part.replace(path)

@@ -1,0 +1,209 @@
+"""DuckDB views over the committed files of a warehouse. The only file that imports duckdb.
+
+`answers`, `scores` ... show one run, `all_answers`, `all_scores` ... every run of the warehouse.
+A table without files is an empty view with its columns typed.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from pipeline.errors import UsageError
+from pipeline.records import TABLES, schema
+
+UNITS = pa.schema(
+    [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
+)
+_STEPS = pa.schema(
+    [
+        ("step_id", pa.string()),
+        ("stage", pa.string()),
+        ("version", pa.int64()),
+        ("method", pa.string()),
+        ("repeat", pa.int64()),
+        ("settings", pa.string()),
+        ("engine", pa.string()),
+        ("prompts", pa.string()),
+        ("upstream", pa.list_(pa.string())),
+    ]
+)
+_SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
+
+
+def connect(warehouse: str | Path, run: str | None = None) -> duckdb.DuckDBPyConnection:
+    """An in-memory connection with the views of one run, by default the latest.
+
+    The files are chosen now; what is committed later is seen by the next connection. Raises
+    UsageError where the warehouse or the run is not there.
+    """
+    folder = Path(warehouse)
+    name = run_name(folder, run)
+    connection = duckdb.connect()
+    connection.execute("set enable_progress_bar = false")
+    files = {table: sorted(folder.glob(f"tables/{table}/*/*.parquet")) for table in TABLES}
+    for table in TABLES:
+        _raw_view(connection, table, files[table])
+    _register(connection, "steps", _STEPS, _step_rows(folder))
+    _register(connection, "shards", _SHARDS, _shard_rows(files))
+    _units_views(connection, folder, name)
+    for table, record in TABLES.items():
+        _run_views(connection, table, "question_id" in record.__dataclass_fields__)
+    for statement in _derived():
+        connection.execute(statement)
+    return connection
+
+
+def run_name(folder: Path, run: str | None) -> str:
+    """`run` if it stands in the warehouse; the one that worked last where it is null."""
+    runs = sorted(
+        (f.parent for f in folder.glob("runs/*/units.parquet")),
+        key=lambda path: (path / "units.parquet").stat().st_mtime,
+    )
+    if not runs:
+        raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
+    names = [path.name for path in runs]
+    if run is not None and run not in names:
+        raise UsageError(f"run={run}: not in {folder}; it has {', '.join(sorted(names))}")
+    return run or names[-1]
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _files(files: Iterable[Path]) -> str:
+    return "[" + ", ".join(_text(str(file)) for file in files) + "]"
+
+
+def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any]]) -> None:
+    connection.register(f"{name}_rows", pa.Table.from_pylist(rows, schema=columns))
+    connection.execute(f"create view {name} as select * from {name}_rows")
+
+
+def _raw_view(connection: Any, table: str, files: list[Path]) -> None:
+    if not files:
+        _register(connection, f"raw_{table}", schema(table), [])
+        return
+    source = f"read_parquet({_files(files)}, union_by_name = true)"
+    connection.execute(f"create view raw_{table} as select * from {source}")
+
+
+def _step_rows(folder: Path) -> list[dict[str, Any]]:
+    rows = []
+    for file in sorted(folder.glob("steps/*.json")):
+        step = json.loads(file.read_text())
+        texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
+        rows.append({**step, **texts, "step_id": file.stem})
+    return rows
+
+
+def _shard_rows(files: dict[str, list[Path]]) -> list[dict[str, Any]]:
+    return [
+        {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
+        for table, paths in files.items()
+        for file in paths
+    ]
+
+
+def _units_views(connection: Any, folder: Path, run: str) -> None:
+    files = sorted(folder.glob("runs/*/units.parquet"))
+    source = f"read_parquet({_files(files)}, union_by_name = true, filename = true)"
+    name = "parse_path(filename)[-2] as run"
+    connection.execute(f"create view all_units as select * exclude filename, {name} from {source}")
+    connection.execute(f"create view units as from all_units where run = {_text(run)}")
+
+
+def _run_views(connection: Any, table: str, per_question: bool) -> None:
+    """The run's rows, and everybody's with one row per input where two runs overlapped."""
+    same = "r.question_id is not distinct from u.question_id" if per_question else "true"
+    connection.execute(
+        f"""create view {table} as select r.* from raw_{table} r semi join units u
+        on r.step_id = u.step_id and r.unit = u.unit and {same}"""
+    )
+    one = ""
+    if per_question and table != "calls":
+        one = "qualify unit = min(unit) over (partition by step_id, question_id, input_sha)"
+    connection.execute(f"create view all_{table} as select * from raw_{table} {one}")
+
+
+def _derived() -> list[str]:
+    """Views that follow from the tables: LR per answer, counts per step, runs."""
+    statements = [_lr(prefix) for prefix in ("", "all_")]
+    return [*statements, _inputs_view(), _ACCOUNTING, _RUNS]
+
+
+def _lr(prefix: str) -> str:
+    """LLM rating per answer and rater (ReadAgent section 4.1): over references exact wins, else
+    any unscored makes it unscored, else partial wins. An answer with a problem is `none`."""
+    return f"""
+    create view {prefix}lr as
+    with verdicts as (
+      select *, case
+        when strict = 'yes' or permissive = 'yes' then 'exact'
+        when strict = 'no' and permissive = 'partially' then 'partial'
+        when strict = 'no' and permissive = 'no' then 'none'
+        when problem = 'upstream' then 'none'
+        else 'unscored' end as verdict
+      from {prefix}ratings where not skipped)
+    select corpus, step_id, method, repeat, document_id, question_id, rater, rater_is_model,
+      case when bool_or(verdict = 'exact') then 'exact'
+        when bool_or(verdict = 'unscored') then 'unscored'
+        when bool_or(verdict = 'partial') then 'partial'
+        else 'none' end as lr
+    from verdicts group by all"""
+
+
+def _inputs_view() -> str:
+    """One row per planned input of the run and what became of it, from its step's own table."""
+    parts = []
+    for table, record in TABLES.items():
+        if table == "calls":
+            continue
+        fields = record.__dataclass_fields__
+        skipped = "bool_and(skipped)" if "skipped" in fields else "false"
+        question = "question_id" if "question_id" in fields else "null::varchar"
+        parts.append(
+            f"""select '{table}' as table_name, step_id, unit, document_id,
+            {question} as question_id, {skipped} as skipped,
+            coalesce(min(problem) filter (problem is not null), null) as problem
+            from {table} group by all"""
+        )
+    return f"""
+    create view inputs as
+    with outcomes as ({" union all ".join(parts)}),
+    tables as (select distinct step_id, table_name from shards where table_name <> 'calls')
+    select u.step_id, u.unit, u.document_id, u.question_id,
+      s.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
+    from units u
+    left join tables t on u.step_id = t.step_id
+    left join shards s
+      on u.step_id = s.step_id and u.unit = s.unit and s.table_name = t.table_name
+    left join outcomes o on u.step_id = o.step_id and u.unit = o.unit
+      and u.document_id = o.document_id and u.question_id is not distinct from o.question_id"""
+
+
+_ACCOUNTING = """
+create view accounting as
+select step_id, count(*) as inputs,
+  count(*) filter (has_rows and problem is null and not skipped) as ok,
+  count(*) filter (has_rows and problem is not null) as problem,
+  count(*) filter (has_rows and problem is null and skipped) as skipped,
+  count(*) filter (not_done) as not_done
+from inputs group by step_id"""
+
+_RUNS = """
+create view runs as
+with cost as (
+  select step_id, count(*) as calls, sum(prompt_tokens) as prompt_tokens,
+    sum(cached_tokens) as cached_tokens, sum(reply_tokens) as reply_tokens,
+    sum(seconds) as seconds
+  from calls group by step_id)
+select (select any_value(run) from units) as run, s.stage, s.method, s.repeat, a.*,
+  coalesce(c.calls, 0) as calls, coalesce(c.prompt_tokens, 0) as prompt_tokens,
+  coalesce(c.cached_tokens, 0) as cached_tokens, coalesce(c.reply_tokens, 0) as reply_tokens,
+  coalesce(c.seconds, 0) as seconds
+from accounting a left join steps s using (step_id) left join cost c using (step_id)"""
