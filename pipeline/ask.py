@@ -39,14 +39,20 @@ class Ask:
     """Asks one stage's prompts for one unit. `recorded` calls are replayed, never asked again."""
 
     def __init__(
-        self, reader: Reader, stage: str, document_id: str, recorded: Mapping[str, Call]
+        self, reader: Reader | None, stage: str, document_id: str, recorded: Mapping[str, Call]
     ) -> None:
-        self._reader = reader
+        self._given = reader
         self._stage = stage
         self._document_id = document_id
         self._recorded = recorded
         self._calls: list[Call] = []
         self.num_asked = 0  # requests that went to the engine
+
+    @property
+    def _reader(self) -> Reader:
+        if self._given is None:
+            raise RuntimeError(f"{self._stage} asks a model in a phase that has none")
+        return self._given
 
     @property
     def engine_name(self) -> str:
@@ -57,7 +63,7 @@ class Ask:
         return self._reader.engine.is_model
 
     def fits(self, fields: Fields, max_reply_tokens: int) -> bool:
-        """Whether the prompt for `fields` and such a reply fit the engine's context (its tokens)."""
+        """Whether the prompt for `fields` and such a reply fit the engine's context, in tokens."""
         messages = self._reader.family.render(fields)
         engine = self._reader.engine
         return engine.count_tokens(messages) + max_reply_tokens <= engine.context_tokens

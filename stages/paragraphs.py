@@ -10,10 +10,13 @@ _BREAKS: dict[str, re.Pattern[str]] = {
     "lines": re.compile(r"\n"),
     "blank_lines": re.compile(r"\n[^\S\n]*\n\s*"),
 }
+# A full stop after these, or after an initial, ends nothing; "I" is rather a word than an initial.
+_ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "Rev", "Capt", "St", "vs", r"e\.g", r"i\.e")
+_ABBREVIATED = "".join(rf"(?<!\b{word}(?=\.\s))" for word in (*_ABBREVIATIONS, "[A-HJ-Z]"))
 # After . ! ? … and closing quotes or brackets, after a CJK full stop, at a blank line, and before
-# a line that a new speaker begins.
+# a line that a new speaker begins. The first condition keeps runs of dots from quadratic time.
 _SENTENCE_END = re.compile(
-    r"[.!?…]+[\"'”’)\]]*\s+"
+    rf"(?<![.!?…]){_ABBREVIATED}[.!?…]+[\"'”’)\]]*\s+"
     r"|[。！？]+[”’」』）]*\s*"
     r"|\n[^\S\n]*\n\s*"
     r"|\n(?=[^\W\d_][\w .'’-]{0,40}:\s)"

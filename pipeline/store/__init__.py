@@ -3,7 +3,16 @@
 `connect(warehouse)` is the public way in; it reads committed files only and locks none.
 """
 
+from pipeline.store.accounts import accounts, fallback_rate
 from pipeline.store.shards import Shards, read_parquet_rows
-from pipeline.store.views import connect
+from pipeline.store.views import connect, query, run_name
 
-__all__ = ["Shards", "connect", "read_parquet_rows"]
+__all__ = [
+    "Shards",
+    "accounts",
+    "connect",
+    "fallback_rate",
+    "query",
+    "read_parquet_rows",
+    "run_name",
+]

@@ -4,6 +4,7 @@ They are written before work; progress is only ever the shards.
 """
 
 import json
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from pipeline.steps import Step, Unit
-from pipeline.store.shards import write_json
+from pipeline.store.shards import write_json, write_text
 from pipeline.store.views import UNITS
+
+_SECONDS_ALIVE = 30.0
 
 
 class RunFolder:
@@ -26,16 +30,34 @@ class RunFolder:
 
     def config(self) -> dict[str, Any] | None:
         """The config the run was last started with, if it stands."""
-        file = self.path / "config.json"
-        return json.loads(file.read_text()) if file.is_file() else None
+        file = self.path / "config.yaml"
+        return yaml.safe_load(file.read_text()) if file.is_file() else None
 
     def start(self, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
-        write_json(self.path / "config.json", config)
+        write_text(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False))
         write_json(self.path / "provenance.json", provenance)
 
     def provenance(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads((self.path / "provenance.json").read_text())
         return content
+
+    def document_ids(self) -> set[str]:
+        """The documents the run has planned so far."""
+        file = self.path / "units.parquet"
+        if not file.is_file():
+            return set()
+        return set(pq.read_table(file, columns=["document_id"])["document_id"].to_pylist())
+
+    def alive(self) -> list[dict[str, Any]]:
+        """The workers that gave a sign of life within three beats."""
+        files = sorted(self.path.glob("alive/*.json"))
+        fresh = [f for f in files if time.time() - f.stat().st_mtime < _SECONDS_ALIVE]
+        return [json.loads(file.read_text()) for file in fresh]
+
+    def all_gone(self) -> None:
+        """Forget the workers; whoever started them knows that they have ended."""
+        for file in self.path.glob("alive/*.json"):
+            file.unlink(missing_ok=True)
 
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write what made each step, once, and every input the run plans."""

@@ -141,7 +141,12 @@ def read_parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a small JSON file so that readers see the old or the new one, whole."""
+    write_text(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write a small text file so that readers see the old or the new one, whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    part.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+    part.write_text(content, encoding="utf-8")
     part.replace(path)

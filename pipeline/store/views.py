@@ -57,6 +57,16 @@ def connect(warehouse: str | Path, run: str | None = None) -> duckdb.DuckDBPyCon
     return connection
 
 
+def query(connection: Any, statement: str) -> list[dict[str, Any]]:
+    """The rows of a user's query. Raises UsageError with the line DuckDB complains about."""
+    try:
+        rows = connection.execute(statement).fetchall()
+    except duckdb.Error as error:
+        raise UsageError(f"sql: {str(error).splitlines()[0]}") from None
+    names = [column[0] for column in connection.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
 def run_name(folder: Path, run: str | None) -> str:
     """`run` if it stands in the warehouse; the one that worked last where it is null."""
     runs = sorted(
@@ -133,7 +143,7 @@ def _run_views(connection: Any, table: str, per_question: bool) -> None:
 def _derived() -> list[str]:
     """Views that follow from the tables: LR per answer, counts per step, runs."""
     statements = [_lr(prefix) for prefix in ("", "all_")]
-    return [*statements, _inputs_view(), _ACCOUNTING, _RUNS]
+    return [*statements, _inputs_view(), _ACCOUNTING, _RUNS, _MEASURES]
 
 
 def _lr(prefix: str) -> str:
@@ -169,7 +179,7 @@ def _inputs_view() -> str:
         parts.append(
             f"""select '{table}' as table_name, step_id, unit, document_id,
             {question} as question_id, {skipped} as skipped,
-            coalesce(min(problem) filter (problem is not null), null) as problem
+            min(problem) as problem
             from {table} group by all"""
         )
     return f"""
@@ -207,3 +217,26 @@ select (select any_value(run) from units) as run, s.stage, s.method, s.repeat, a
   coalesce(c.cached_tokens, 0) as cached_tokens, coalesce(c.reply_tokens, 0) as reply_tokens,
   coalesce(c.seconds, 0) as seconds
 from accounting a left join steps s using (step_id) left join cost c using (step_id)"""
+
+# All that a report takes means of, one row per question, method, repeat and measure. A row's
+# problem is the answer's (or the verdict's): the headline is avg(value) over all rows.
+_MEASURES = """
+create view measures as
+with long as (
+  select method, repeat, document_id, question_id, problem, measure, value
+  from (select method, repeat, document_id, question_id, problem, compression_rate,
+      num_context_words::double as words_read, num_lookups::double as lookups,
+      case when answer is not null then num_answer_words::double end as length
+    from answers where not skipped)
+  unpivot (value for measure in (compression_rate, lookups, words_read, length)))
+select *, null::varchar as rater from long
+union all by name
+select method, repeat, document_id, question_id, problem, metric as measure, value
+from scores where not skipped and value is not null
+union all by name
+select method, repeat, document_id, question_id, rater,
+  case when lr = 'unscored' then 'unscored' else a.problem end as problem,
+  m.measure, (100 * list_contains(m.verdicts, lr)::int)::double as value
+from lr join answers a using (method, repeat, document_id, question_id)
+cross join (values ('lr_1', ['exact']), ('lr_2', ['exact', 'partial'])) m(measure, verdicts)
+where rater_is_model"""

@@ -1,0 +1,1 @@
+"""All that one launches: the command line, runs, reports."""

@@ -1,0 +1,5 @@
+"""`python -m jobs` is `gistmill`."""
+
+from jobs.cli import main
+
+main()

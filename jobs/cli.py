@@ -1,0 +1,146 @@
+"""The `gistmill` command: one function a verb. Overrides are `key=value` words.
+
+Exit codes: 0 complete, 1 crash or accounts that do not add up, 2 bad usage or config, 3 finished
+but more problems than allowed, 4 incomplete (the same command resumes).
+"""
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from jobs.check_prompts import check_prompts
+from jobs.config import RunConfig, read_config
+from jobs.ls import show_listing
+from jobs.options import ReadOptions, read_options
+from jobs.rate import with_rater
+from jobs.render import render
+from jobs.report import make_report
+from jobs.run import run as run_config
+from jobs.status import show_status
+from jobs.tables import print_json, print_line, print_table
+from jobs.trace import show_trace
+from pipeline.errors import AccountingError, EngineError, UsageError
+from pipeline.store import connect
+from pipeline.store import query as rows_of
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+prompts = typer.Typer(no_args_is_help=True, help="Check a family of prompts.")
+app.add_typer(prompts, name="prompts")
+
+Words = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+@app.command()
+def run(words: Words = None, json: Json = False) -> None:
+    """Run an experiment, or resume it: the same command goes on where it stopped."""
+    _run(read_config(words or []), json)
+
+
+@app.command()
+def rate(words: Words = None, json: Json = False) -> None:
+    """Add a rater to a finished run without answering again: run=NAME rater=..."""
+    _run(with_rater(words or []), json)
+
+
+def _run(config: RunConfig, as_json: bool) -> None:
+    outcome = run_config(config, warn=_warn)
+    made = make_report(ReadOptions(Path(config.warehouse), outcome.run))
+    if as_json:
+        print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
+    else:
+        print_line(render(made))
+        print_line(f"\nrun {outcome.run} in warehouse {config.warehouse}")
+    for complaint in outcome.complaints:
+        _warn(complaint)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _warn(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+@app.command()
+def report(words: Words = None, json: Json = False) -> None:
+    """The table of a run: warehouse=, run=, by=SQL, where='SQL', rater=."""
+    made = make_report(read_options(words or [], ("warehouse", "run", "by", "where", "rater")))
+    if json:
+        print_json(dataclasses.asdict(made))
+    else:
+        print_line(render(made))
+
+
+@app.command()
+def status(words: Words = None, json: Json = False) -> None:
+    """What is done, running and failed, from the files alone: warehouse=, run=."""
+    show_status(read_options(words or [], ("warehouse", "run")), json)
+
+
+@app.command()
+def trace(
+    question_id: str,
+    words: Words = None,
+    full: Annotated[bool, typer.Option("--full", help="Print pages whole.")] = False,
+    json: Json = False,
+) -> None:
+    """One question, method by method: warehouse=, run=, method=PREFIX."""
+    options = read_options(words or [], ("warehouse", "run", "method"))
+    show_trace(options, question_id, full, json)
+
+
+@app.command()
+def sql(query: str, words: Words = None, json: Json = False) -> None:
+    """A DuckDB query over the tables of a run (all_TABLE: of every run): warehouse=, run=."""
+    options = read_options(words or [], ("warehouse", "run"))
+    with connect(options.warehouse, options.run) as connection:
+        rows = rows_of(connection, query)
+    if json:
+        print_json(rows)
+    else:
+        print_table(rows)
+
+
+@app.command()
+def ls(words: Words = None, json: Json = False) -> None:
+    """Corpora, methods, engines, experiments; with warehouse=DIR its runs and steps."""
+    show_listing(read_options(words or [], ("warehouse",)) if words else None, json)
+
+
+@prompts.command()
+def check(
+    folder: Annotated[Path | None, typer.Argument(help="A family's folder; default: ours.")] = None,
+    json: Json = False,
+) -> None:
+    """Render every prompt of a family and parse its own example replies."""
+    failures = check_prompts(folder)
+    if json:
+        print_json({"failures": failures})
+    else:
+        print_line("\n".join(failures) or "all prompts render and all example replies are read")
+    raise typer.Exit(2 if failures else 0)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        code = leave.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except UsageError as error:
+        code = _complain(error, 2)
+    except (AccountingError, EngineError) as error:
+        code = _complain(error, 1)
+    sys.stdout.flush()
+    sys.exit(code or 0)
+
+
+def _complain(error: Exception, code: int) -> int:
+    _warn(f"gistmill: {' '.join(str(error).split())}")
+    return code

@@ -1,0 +1,147 @@
+"""The one frozen object a run is made from, and the steps that follow from it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError
+
+from pipeline.cluster import ClusterSettings
+from pipeline.config import CONF, compose
+from pipeline.errors import UsageError
+from pipeline.prompts import Family
+from pipeline.settings import Settings, sha
+from stages.corpora.corpus import Corpus
+from stages.engines import ENGINES, EngineSettings
+from stages.family import FamilySettings, load_family
+from stages.methods import Method, expand
+
+GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
+
+
+class CorpusSection(Corpus):
+    """The corpus, the prompts that suit it, and the seed that `sample` draws with."""
+
+    family: str
+    seed: int
+
+
+class Memory(Settings):
+    """How a document becomes pages and gists. Null: the prompt family's value."""
+
+    pagination: Literal["model", "uniform"]
+    min_words: PositiveInt | None
+    max_words: PositiveInt | None
+    tail_words: NonNegativeInt | None
+    preceding_words: NonNegativeInt | None
+    words: PositiveInt | None
+    gist_reply_tokens: PositiveInt | None
+
+
+class NamedRater(Settings):
+    """`reader`: the engine that answered rates too. `none`: nobody does."""
+
+    name: Literal["reader", "none"]
+
+
+class RunConfig(Settings):
+    """A run, resolved. Everything has its value from conf/, nothing a default here."""
+
+    name: str | None
+    run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$")
+    warehouse: str
+    corpus: CorpusSection
+    memory: Memory
+    engine: EngineSettings
+    raters: tuple[Annotated[EngineSettings | NamedRater, Field(discriminator="name")], ...]
+    cluster: ClusterSettings
+    methods: str
+    limit: PositiveInt | None
+    sample: PositiveInt | None
+    family: str | None
+    repeats: PositiveInt
+    max_problem_rate: NonNegativeFloat = Field(le=1)
+    max_fallback_rate: NonNegativeFloat = Field(le=1)
+
+    @property
+    def family_folder(self) -> Path:
+        """`family`, or the corpus's: a name in conf/prompts or the path of a folder."""
+        name = self.family or self.corpus.family
+        shipped = CONF / "prompts" / name
+        return shipped if shipped.is_dir() else Path(name)
+
+    def family_settings(self) -> FamilySettings:
+        return load_family(self.family_folder)
+
+    def expanded(self) -> list[Method]:
+        return expand(self.methods, CONF / "method")
+
+    def rater_engines(self) -> list[EngineSettings]:
+        """The engine of each rater, `reader` being the reader's own; each once."""
+        engines: dict[str, EngineSettings] = {}
+        for rater in self.raters:
+            if isinstance(rater, EngineSettings):
+                engines[sha(rater.identity())] = rater
+            elif rater.name == "reader":
+                engines[sha(self.engine.identity())] = self.engine
+        return list(engines.values())
+
+    def hashed(self) -> dict[str, Any]:
+        """What shapes every row of the run, but for what a named run may grow by."""
+        prompts = Family(self.family_folder)
+        settings = self.family_settings().model_dump(exclude={"examples"})
+        names = sorted(file.stem for file in (CONF / "prompts" / "generic").glob("[a-z]*.jinja"))
+        return {
+            "corpus": {key: getattr(self.corpus, key) for key in ("name", "clean", "paragraphs")},
+            "memory": self.memory.model_dump(),
+            "engine": self.engine.identity(),
+            "family": {"name": prompts.name, "settings": sha(settings, 8)},
+            "prompts": prompts.shas(tuple(names)),
+            "repeats": self.repeats,
+        }
+
+    def run_name(self) -> str:
+        """`run`, or experiment or corpus and 8 hex of what the run is made from."""
+        chosen = [self.corpus.path, self.corpus.seed, self.limit, self.sample]
+        methods = [method.name for method in self.expanded()]
+        raters = [engine.identity() for engine in self.rater_engines()]
+        content = [self.hashed(), [str(part) for part in chosen], methods, raters]
+        return self.run or f"{self.name or self.corpus.name}-{sha(content, 8)}"
+
+
+def read_config(overrides: Sequence[str]) -> RunConfig:
+    """The config of a command line. Raises UsageError, in one line, for whatever is wrong."""
+    composed = compose(overrides)
+    composed["raters"] = [composed.pop("rater")]
+    composed.pop("experiment", None)
+    return validated(composed)
+
+
+def validated(values: Mapping[str, Any]) -> RunConfig:
+    """The config of plain values, checked as far as can be without reading the corpus."""
+    try:
+        config = RunConfig.model_validate({**values, "raters": tuple(values["raters"])})
+    except ValidationError as error:
+        raise UsageError(_first(error)) from None
+    _check(config)
+    return config
+
+
+def _check(config: RunConfig) -> None:
+    if config.limit and config.sample:
+        raise UsageError("limit and sample are both set; set one of them to null")
+    if config.repeats > 1 and ENGINES[config.engine.name].is_deterministic:
+        name = config.engine.name
+        raise UsageError(f"repeats={config.repeats}: engine={name} is deterministic; set repeats=1")
+    if not config.family_folder.is_dir():
+        known = ", ".join(sorted(f.name for f in (CONF / "prompts").iterdir()))
+        raise UsageError(f"family={config.family}: no such family or folder; there are {known}")
+
+
+def _first(error: ValidationError) -> str:
+    """The first thing wrong, named as it is written on the command line."""
+    first = error.errors()[0]
+    parts = [str(part) for part in first["loc"]]
+    if parts[0] == "raters":  # raters.0.extractive.seed is rater.seed to who wrote it
+        parts = ["rater", *parts[3:]]
+    return f"{'.'.join(parts)}={first['input']}: {first['msg']}"

@@ -1,0 +1,67 @@
+"""A named run may grow by methods, raters, documents and questions; nothing else of it changes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.config import RunConfig, validated
+from pipeline.errors import UsageError
+from pipeline.store.runs import RunFolder
+
+
+def stored(config: RunConfig) -> dict[str, Any]:
+    """What runs/<name>/config.yaml holds: the config, resolved, and what of it is hashed."""
+    return {
+        "run": config.run_name(),
+        "hashed": config.hashed(),
+        "config": config.model_dump(mode="json"),
+    }
+
+
+def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
+    """The config with the methods and raters the run has already, under its own name.
+
+    Raises UsageError showing the difference where the run was made otherwise.
+    """
+    name = folder.path.name
+    before = folder.config()
+    if before is None:
+        return config.model_copy(update={"run": name})
+    differences = list(_differences(before["hashed"], config.hashed(), ""))
+    if differences:
+        raise UsageError(f"run={name} was made otherwise: {'; '.join(differences)}; name another")
+    earlier = validated(before["config"])
+    methods = ",".join(dict.fromkeys([*_names(earlier), *_names(config)]))
+    raters = tuple(dict.fromkeys([*earlier.raters, *config.raters]))
+    return config.model_copy(update={"run": name, "methods": methods, "raters": raters})
+
+
+def stored_config(folder: RunFolder) -> RunConfig:
+    """The config a run was last started with. Raises UsageError where there is no such run."""
+    before = folder.config()
+    if before is None:
+        raise UsageError(f"{folder.path}: no such run; gistmill ls warehouse=DIR shows them")
+    return validated({**before["config"], "run": before["run"]})
+
+
+def refuse_fewer(folder: RunFolder, documents: set[str]) -> None:
+    """Raise UsageError where the run has documents that this command leaves out."""
+    missing = sorted(folder.document_ids() - documents)
+    if missing:
+        raise UsageError(
+            f"run={folder.path.name} has {len(missing)} documents that this command leaves out "
+            f"({', '.join(missing[:3])}); raise limit, or name another run"
+        )
+
+
+def _names(config: RunConfig) -> list[str]:
+    return [method.name for method in config.expanded()]
+
+
+def _differences(before: Any, now: Any, key: str) -> list[str]:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        inner = [
+            _differences(before.get(part), now.get(part), f"{key}.{part}".lstrip("."))
+            for part in {**before, **now}
+        ]
+        return [line for lines in inner for line in lines]
+    return [] if before == now else [f"{key} {before} -> {now}"]

@@ -1,0 +1,37 @@
+"""Uncertainty of a mean: 95% interval over documents, and spread over repeats."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import bootstrap
+
+LEAST_DOCUMENTS = 10
+_RESAMPLES = 2000
+
+
+def interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float] | None:
+    """The 95% percentile interval of sum(sums) / sum(counts), documents drawn with replacement.
+
+    One sum and one count per document: questions about one document share its fate, so the
+    document is what is drawn (cluster bootstrap). Null below 10 documents.
+    """
+    if len(sums) < LEAST_DOCUMENTS:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # all documents alike: the interval is a point
+        found = bootstrap(
+            (np.asarray(sums, float), np.asarray(counts, float)),
+            lambda s, n, axis: s.sum(axis=axis) / n.sum(axis=axis),
+            n_resamples=_RESAMPLES,
+            paired=True,
+            vectorized=True,
+            method="percentile",
+            rng=np.random.default_rng(0),
+        ).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def sd(means: Sequence[float]) -> float | None:
+    """The standard deviation of the repeats' means (n - 1). Null for a single repeat."""
+    return float(np.std(means, ddof=1)) if len(means) > 1 else None

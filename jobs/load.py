@@ -1,0 +1,55 @@
+"""From a corpus to committed `documents` and `questions` shards, one document at a time."""
+
+import heapq
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from jobs.config import RunConfig
+from pipeline.settings import sha
+from pipeline.steps import DocumentKey, Step, plan_document
+from pipeline.store import Shards
+from stages.corpora import load
+from stages.corpora.loaded import Loaded
+
+_MOST_WARNINGS = 20
+
+
+def load_corpus(
+    config: RunConfig, shards: Shards, documents: Step, questions: Step, warn: Callable[[str], None]
+) -> list[DocumentKey]:
+    """The key of every document chosen, in corpus order; their rows are committed.
+
+    `warn` gets a line for each bad row, up to a number. Raises UsageError where the corpus is of
+    no use.
+    """
+    committed = shards.committed([documents, questions])
+    keys = []
+    bad: list[str] = []
+    for loaded in chosen(config):
+        key = DocumentKey.of(loaded.document, loaded.questions)
+        for unit in plan_document([documents, questions], key, committed):
+            if unit.is_done:
+                continue
+            if unit.step_id == documents.id:
+                shards.commit("documents", documents, unit, [loaded.document])
+            else:
+                rows = [q for q in loaded.questions if q.question_id in unit.inputs]
+                shards.commit("questions", questions, unit, rows)
+        keys.append(key)
+        details = [loaded.document.detail, *(q.detail for q in loaded.questions)]
+        bad += dict.fromkeys(detail for detail in details if detail)
+    for line in bad[:_MOST_WARNINGS]:
+        warn(f"bad_input: {line}")
+    if len(bad) > _MOST_WARNINGS:
+        warn(f"bad_input: and {len(bad) - _MOST_WARNINGS} more; their rows hold the rest")
+    return keys
+
+
+def chosen(config: RunConfig) -> Iterator[Loaded]:
+    """The documents that `limit` or `sample` leave, in corpus order."""
+    if config.sample is None:
+        yield from islice(load(config.corpus), config.limit)
+        return
+    ids = (loaded.document.document_id for loaded in load(config.corpus))
+    draw = set(heapq.nsmallest(config.sample, ids, key=lambda i: sha([config.corpus.seed, i])))
+    yield from (loaded for loaded in load(config.corpus) if loaded.document.document_id in draw)

@@ -1,0 +1,66 @@
+"""`gistmill ls`: what there is to run, and what has been run."""
+
+from pathlib import Path
+from typing import Any
+
+from jobs.config import GROUPS
+from jobs.options import ReadOptions
+from jobs.tables import print_json, print_line, print_table
+from pipeline.config import CONF
+from pipeline.store import connect, query
+from stages.methods import available
+
+
+def show_listing(options: ReadOptions | None, as_json: bool) -> None:
+    """Print the choices of every group and the methods; of a warehouse its runs and steps."""
+    found = _choices() if options is None else _warehouse(options.warehouse)
+    if as_json:
+        print_json(found)
+        return
+    for name, rows in found.items():
+        print_line(f"{name.upper()}\n")
+        print_table(rows, left=tuple(rows[0]) if rows else ())
+        print_line()
+
+
+def _choices() -> dict[str, list[dict[str, Any]]]:
+    """Each choice with the comment its file begins with."""
+    groups = {group: [_row(file) for file in _files(group)] for group in GROUPS}
+    methods = [
+        {**_row(CONF / "method" / f"{name}.yaml"), "arguments": _arguments(arguments)}
+        for name, arguments in available(CONF / "method").items()
+    ]
+    families = [{"name": path.name} for path in sorted((CONF / "prompts").iterdir())]
+    return {**groups, "methods": methods, "prompts": families}
+
+
+def _files(group: str) -> list[Path]:
+    return sorted((CONF / group).glob("*.yaml"))
+
+
+def _row(file: Path) -> dict[str, Any]:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    comments = [line[2:] for line in lines if line.startswith("# ") and "@package" not in line]
+    return {"name": file.stem, "about": comments[0] if comments else ""}
+
+
+def _arguments(arguments: Any) -> str:
+    pairs = (f"{key}={'...' if value is None else value}" for key, value in arguments.items())
+    return ", ".join(pairs)
+
+
+def _warehouse(warehouse: Path) -> dict[str, list[dict[str, Any]]]:
+    with connect(warehouse) as connection:
+        runs = query(
+            connection,
+            """select run, count(distinct step_id) as steps,
+            count(distinct document_id) as documents, count(distinct question_id) as questions
+            from all_units group by run order by run""",
+        )
+        steps = query(
+            connection,
+            """select s.step_id, s.stage, s.method, s.repeat, count(distinct u.run) as runs
+            from steps s left join all_units u using (step_id) group by all
+            order by s.stage, s.method, s.step_id""",
+        )
+    return {"runs": runs, "steps": steps}

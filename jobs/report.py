@@ -1,0 +1,217 @@
+"""The numbers of a run: a row per method, means over all its questions, and what they rest on."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.config import RunConfig
+from jobs.grow import stored_config
+from jobs.intervals import interval, sd
+from jobs.options import ReadOptions
+from pipeline.errors import UsageError
+from pipeline.store import connect, query, run_name
+from pipeline.store.runs import RunFolder
+from stages.engines import ENGINES
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over all questions (a problem counts 0), and over those without a problem."""
+
+    mean: float | None
+    n: int
+    answered_mean: float | None
+    answered_n: int
+    low: float | None = None  # 95% interval of the mean over documents
+    high: float | None = None
+    sd: float | None = None  # of the repeats' means
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method in one group of questions; `means` by measure, `counts` by what they count."""
+
+    method: str
+    by: str | None
+    means: dict[str, Mean]
+    counts: dict[str, int | float | None]
+
+
+@dataclass(frozen=True)
+class Report:
+    """`measures` follow from config and corpus, never from outcomes."""
+
+    run: str
+    measures: tuple[str, ...]
+    rows: tuple[Row, ...]
+    memory: dict[str, Any]
+    foot: dict[str, Any]
+
+
+def make_report(options: ReadOptions) -> Report:
+    """The report of a run. Raises UsageError where run, `by`, `where`, `rater` are of no use."""
+    name = run_name(options.warehouse, options.run)
+    folder = RunFolder(options.warehouse, name)
+    config = stored_config(folder)
+    with connect(options.warehouse, name) as connection:
+        _choose(connection, options)
+        raters = query(connection, "select distinct rater from ratings where rater_is_model")
+        rater = _rater([row["rater"] for row in raters], options.rater)
+        return Report(
+            run=name,
+            measures=_measures(connection, config),
+            rows=_rows(connection, config, rater),
+            memory=_memory(connection),
+            foot=_foot(folder, config, rater),
+        )
+
+
+def _choose(connection: Any, options: ReadOptions) -> None:
+    """The questions the report is over, as a table; `by_value` names the group each is in."""
+    source = """(select q.*, d.title, d.num_words as num_document_words
+        from questions q join documents d using (document_id) where q.problem is null)"""
+    group, condition = options.by or "null", options.where or "true"
+    query(
+        connection,
+        f"""create temp table chosen as select question_id,
+        ({group})::varchar as by_value from {source} where ({condition})""",
+    )
+    if not query(connection, "select 1 as one from chosen limit 1"):
+        raise UsageError(f"where={condition}: leaves no question of the run")
+
+
+def _rater(raters: Sequence[str], wanted: str | None) -> str | None:
+    """The rater whose verdicts fill the LR columns: the one asked for, or the only one."""
+    if wanted is not None and wanted not in raters:
+        there = ", ".join(raters) or "no model that rates"
+        raise UsageError(f"rater={wanted}: the run has {there}")
+    if wanted is None and len(raters) > 1:
+        raise UsageError(f"the run has several raters; add rater=one of {', '.join(raters)}")
+    return wanted or (raters[0] if raters else None)
+
+
+def _measures(connection: Any, config: RunConfig) -> tuple[str, ...]:
+    """The quality measures: LR and the family's metrics for free-form questions, accuracy."""
+    kinds = query(
+        connection,
+        """select bool_or(len(options) = 0 and len("references") > 0) as free,
+        bool_or(len(options) > 0) as choice from questions""",
+    )[0]
+    free = ("lr_1", "lr_2", *config.family_settings().metrics) if kinds["free"] else ()
+    return (*free, *(("accuracy",) if kinds["choice"] else ()))
+
+
+def _rows(connection: Any, config: RunConfig, rater: str | None) -> tuple[Row, ...]:
+    groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
+    means, counts = _means(connection, rater), _counts(connection, rater)
+    keys = [(method.name, group["by_value"]) for group in groups for method in config.expanded()]
+    return tuple(Row(*key, means[key], counts[key]) for key in keys)
+
+
+Key = tuple[str, str | None]
+
+
+def _means(connection: Any, rater: str | None) -> dict[Key, dict[str, Mean]]:
+    """Every measure of every method and group, from the `measures` view."""
+    query(
+        connection,
+        f"""create temp table mine as
+        select m.*, c.by_value from measures m join chosen c using (question_id)
+        where value is not null and (rater is null or rater = {_text(rater)})""",
+    )
+    sums: dict[Any, list[tuple[float, int]]] = defaultdict(list)
+    for row in query(connection, _PER_DOCUMENT):
+        sums[_key(row)].append((row["s"], row["n"]))
+    repeats: dict[Any, list[float]] = defaultdict(list)
+    for row in query(connection, _PER_REPEAT):
+        repeats[_key(row)].append(row["mean"])
+    found: dict[Key, dict[str, Mean]] = defaultdict(dict)
+    for row in query(connection, _OVERALL):
+        numbers = {k: row[k] for k in ("mean", "n", "answered_mean", "answered_n")}
+        low, high = interval(*zip(*sums[_key(row)], strict=True)) or (None, None)
+        mean = Mean(**numbers, low=low, high=high, sd=sd(repeats[_key(row)]))
+        found[row["method"], row["by_value"]][row["measure"]] = mean
+    return found
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["method"], row["by_value"], row["measure"]
+
+
+_OVERALL = """
+select method, by_value, measure, avg(value) as mean, count(*) as n,
+  avg(value) filter (problem is null) as answered_mean,
+  count(*) filter (problem is null) as answered_n
+from mine group by method, by_value, measure"""
+_PER_DOCUMENT = """
+select method, by_value, measure, document_id, sum(value) as s, count(*) as n
+from mine group by all order by document_id"""
+_PER_REPEAT = """
+select method, by_value, measure, repeat, avg(value) as mean
+from mine group by all order by repeat"""
+
+
+def _counts(connection: Any, rater: str | None) -> dict[Key, dict[str, int | float | None]]:
+    """Questions, answered, unscored, calls and tokens of each method's look-ups and answers."""
+    found: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
+    for statement in (_ANSWERED, _CALLS, _UNSCORED.format(rater=_text(rater)), _FALLBACK):
+        for row in query(connection, statement):
+            key = row.pop("method"), row.pop("by_value")
+            found[key].update(row)
+    return found
+
+
+_ANSWERED = """
+select method, by_value, count(*) filter (not skipped) as n,
+  count(*) filter (problem is null and not skipped) as answered, 0 as calls, 0 as tokens
+from answers join chosen using (question_id) group by all"""
+_CALLS = """
+select method, by_value, count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens
+from calls join chosen using (question_id) where stage in ('look_up', 'answer') group by all"""
+_UNSCORED = """
+select method, by_value, count(*) filter (lr = 'unscored') as unscored
+from lr join chosen using (question_id) where rater = {rater} group by all"""
+# The same for every method that reads pages: whose pages they are.
+_FALLBACK = """
+with share as (
+  select 100 * count(*) filter (chosen_by = 'fallback')
+    / nullif(count(*) filter (chosen_by in ('model', 'fallback')), 0) as fallback from pages)
+select distinct a.method, by_value, fallback from answers a join chosen using (question_id)
+join steps s using (step_id), share where list_has_any(s.upstream, (
+  select list(step_id) from steps where stage = 'paginate'))"""
+
+
+def _text(value: str | None) -> str:
+    return "null" if value is None else "'" + value.replace("'", "''") + "'"
+
+
+def _memory(connection: Any) -> dict[str, Any]:
+    """What was read: documents, pages and gists, in words."""
+    return query(
+        connection,
+        """select (select count(*) from documents where problem is null) as documents,
+          (select sum(num_words)::bigint from documents where problem is null) as words,
+          count(*) as pages, avg(p.num_words) as words_per_page, avg(g.num_words) as words_per_gist,
+          100 * (1 - sum(g.num_words) / nullif(sum(p.num_words), 0)) as gist_compression,
+          count(*) filter (g.problem = 'truncated') as truncated_gists,
+          100 * count(*) filter (chosen_by = 'fallback')
+            / nullif(count(*) filter (chosen_by in ('model', 'fallback')), 0) as fallback
+        from pages p left join gists g using (document_id, page_index)""",
+    )[0]
+
+
+def _foot(folder: RunFolder, config: RunConfig, rater: str | None) -> dict[str, Any]:
+    """What the numbers were made by."""
+    made = folder.provenance()
+    family = config.hashed()["family"]
+    return {
+        "corpus": f"{config.corpus.name} {made['corpus_sha']}",
+        "engine": config.engine.name,
+        "is_model": ENGINES[config.engine.name].is_model,
+        "family": f"{family['name']} {family['settings']}",
+        "words": config.family_settings().words,
+        "rater": rater,
+        "commit": made["commit"],
+        "versions": made["versions"],
+    }

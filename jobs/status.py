@@ -1,0 +1,51 @@
+"""What of a run is done, running and failed, from the files alone."""
+
+from typing import Any
+
+from jobs.options import ReadOptions
+from jobs.tables import print_json, print_line, print_table
+from pipeline.store import connect, query, run_name
+from pipeline.store.runs import RunFolder
+
+_STEPS = """
+select r.stage, r.method, r.repeat, r.step_id, r.inputs, r.ok, r.problem, r.skipped, r.not_done,
+  r.calls, r.prompt_tokens, r.reply_tokens, r.seconds
+from runs r left join steps s using (step_id)
+order by list_position(['documents', 'questions', 'paginate', 'gist', 'look_up', 'answer', 'rate',
+  'score'], r.stage), r.method nulls first, r.repeat"""
+_PROBLEMS = """
+select s.stage, i.problem, count(*) as inputs from inputs i join steps s using (step_id)
+where i.problem is not null group by all order by all"""
+
+
+def show_status(options: ReadOptions, as_json: bool) -> None:
+    """Print a row per step and per kind of problem, and who is at work."""
+    name = run_name(options.warehouse, options.run)
+    with connect(options.warehouse, name) as connection:
+        steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
+    alive = RunFolder(options.warehouse, name).alive()
+    not_done = sum(step["not_done"] for step in steps)
+    if as_json:
+        print_json(
+            {
+                "run": name,
+                "complete": not not_done,
+                "steps": steps,
+                "problems": problems,
+                "alive": alive,
+            }
+        )
+        return
+    state = f"{not_done} inputs not done" if not_done else "complete"
+    print_line(f"run {name}: {state}, {len(alive)} workers at work\n")
+    print_table(steps, left=("method", "step_id"))
+    if problems:
+        print_line()
+        print_table(problems, left=("problem",))
+    for worker in alive:
+        print_line(_at_work(worker))
+
+
+def _at_work(worker: dict[str, Any]) -> str:
+    documents = ", ".join(f"{d} for {s:.0f} s" for d, s in worker["documents"].items())
+    return f"worker {worker['worker']}: {documents or 'waiting'}"

@@ -1,0 +1,45 @@
+"""Tables and JSON on standard output: Markdown, so that what is printed can be pasted."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+_WIDE = 400  # enough that nothing is cut or wrapped where there is no terminal
+
+
+def print_line(text: str = "") -> None:
+    sys.stdout.write(text + "\n")
+
+
+def print_json(content: Any) -> None:
+    print_line(json.dumps(content, indent=2, default=str, ensure_ascii=False))
+
+
+def print_table(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> None:
+    """Rows with the same keys; the first column and those in `left` are set left."""
+    print_line(markdown(rows, left))
+
+
+def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str:
+    table = Table(box=box.MARKDOWN)
+    for position, name in enumerate(rows[0] if rows else ["no rows"]):
+        justify: Any = "left" if position == 0 or name in left else "right"
+        table.add_column(name, justify=justify, no_wrap=True)
+    for row in rows:
+        table.add_row(*(cell(value) for value in row.values()))
+    console = Console(width=_WIDE, color_system=None)
+    with console.capture() as capture:
+        console.print(table, markup=False)
+    return "\n".join(line.strip() for line in capture.get().splitlines() if line.strip())
+
+
+def cell(value: Any) -> str:
+    """One decimal for fractions, `-` for nothing."""
+    if value is None:
+        return "-"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)

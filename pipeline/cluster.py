@@ -1,0 +1,107 @@
+"""Ray, and nothing but Ray: one Ray Data execution a phase. The only file that imports ray.
+
+The driver sends ids and gets small summaries; workers read and write the warehouse themselves.
+"""
+
+import logging
+import os
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pydantic import PositiveFloat, PositiveInt
+
+from pipeline.errors import AccountingError, EngineError
+from pipeline.settings import Settings
+from pipeline.steps import Unit
+from pipeline.worker import Summary, Worker
+
+# Before ray is imported, which reads it then.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else C++ warnings on the terminal
+import ray
+from ray.data import ActorPoolStrategy, DataContext
+
+
+class ClusterSettings(Settings):
+    """How wide. `workers` engines (null: one per CPU), each with `cpus_per_worker` CPUs."""
+
+    workers: PositiveInt | None
+    cpus_per_worker: PositiveFloat
+    documents_per_worker: PositiveInt  # documents a worker has in hand at once
+
+
+Item = tuple[str, Sequence[Unit]]
+"""One document and its units in the phase, done and not."""
+
+
+def run_phase(
+    make_worker: Callable[[], Worker], items: Sequence[Item], cluster: ClusterSettings
+) -> Iterator[Summary]:
+    """A summary per document, as each is finished. Raises what a worker died of.
+
+    One document per block and as many calls in flight as a worker may hold documents, so that no
+    engine waits while another has documents queued up.
+    """
+    _start()
+    rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in items]
+    dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+        _Actor,
+        fn_constructor_args=(make_worker,),
+        batch_size=None,
+        batch_format="pyarrow",
+        num_cpus=cluster.cpus_per_worker,
+        compute=ActorPoolStrategy(
+            size=min(cluster.workers or os.cpu_count() or 1, len(rows)),
+            max_tasks_in_flight_per_actor=cluster.documents_per_worker,
+            max_concurrent_calls_per_actor=cluster.documents_per_worker,
+        ),
+    )
+    try:
+        batches: Any = dataset.iter_batches(
+            batch_size=None, prefetch_batches=0, batch_format="pyarrow"
+        )
+        for batch in batches:
+            yield from (Summary(**row) for row in batch.to_pylist())
+    except ray.exceptions.RayTaskError as error:
+        raise _cause(error) from None
+
+
+class _Actor:
+    """A Ray Data worker around a `Worker`; its blocks are documents."""
+
+    def __init__(self, make_worker: Callable[[], Worker]) -> None:
+        self._worker = make_worker()
+
+    async def __call__(self, batch: Any) -> Any:
+        summaries = [
+            vars(await self._worker.work(row["document_id"], pickle.loads(row["units"])))
+            for row in batch.to_pylist()
+        ]
+        yield pa.Table.from_pylist(summaries)
+
+
+def _start() -> None:
+    """A Ray of our own on this machine, unless one is up in this process."""
+    if not ray.is_initialized():
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            configure_logging=True,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+        )
+    context = DataContext.get_current()
+    context.enable_progress_bars = False
+    context.execution_options.verbose_progress = False
+    # Ray Data would give up after 30 minutes without an output; a long book takes longer.
+    context.execution_no_progress_timeout_s = -1
+    for name in ("ray.data", "ray"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _cause(error: Any) -> Exception:
+    cause = error.cause if isinstance(error.cause, Exception) else error
+    known = (AccountingError, EngineError)
+    return cause if isinstance(cause, known) else RuntimeError(str(error))

@@ -1,0 +1,85 @@
+"""From `key=value` words and conf/ to one plain dictionary. The only file that imports hydra.
+
+No `instantiate`: YAML names things, code makes them.
+"""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline.errors import UsageError
+
+CONF = Path(__file__).parent.parent / "conf"
+# Keys whose values are taken as they are written: paths, names and lists of methods hold
+# characters that Hydra's grammar would read as its own.
+_PLAIN = {
+    "corpus.path", "corpus.name", "engine.model", "engine.script", "rater.model", "rater.script",
+    "cluster.address", "warehouse", "run", "methods", "family",
+}  # fmt: skip
+
+OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
+
+
+def compose(overrides: Sequence[str]) -> dict[str, Any]:
+    """conf/config.yaml with `overrides`, resolved. Raises UsageError in one line naming the key."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        try:
+            config = hydra_compose("config", overrides=[_quoted(word) for word in overrides])
+            resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        except (HydraException, OmegaConfBaseException) as error:
+            raise UsageError(_one_line(error)) from None
+    assert isinstance(resolved, dict)
+    return {str(key): value for key, value in resolved.items()}
+
+
+def _quoted(word: str) -> str:
+    """The override with a plain value quoted, so that Hydra takes it as it is."""
+    key, equals, value = word.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
+        raise UsageError(f"{word!r} is no override; write key=value")
+    if key not in _PLAIN or value in ("", "null"):
+        return word
+    # In a quoted value Hydra reads a backslash only before quotes, OmegaConf before ${ as well.
+    inner = re.sub(r"(\\*)(?='|$)", r"\1\1", value).replace("'", r"\'").replace("${", r"\${")
+    return f"{key}='{inner}'"
+
+
+def _one_line(error: Exception) -> str:
+    """What Hydra says over several lines, in one, with the mend."""
+    text = str(error)
+    if "Missing mandatory value" in text:
+        key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
+        return f"{key} is not set; add {key}=..."
+    option = re.search(r"Could not find '([^']+)'", text)
+    if option:
+        group, _, name = option[1].rpartition("/")
+        known = ", ".join(sorted(f.stem for f in (CONF / group).glob("*.yaml")))
+        return f"{group}={name}: there is none; {group} is one of {known}"
+    unknown = re.search(r"Could not override '([^']+)'", text)
+    if unknown:
+        return f"{unknown[1]}: no such key; {_nearest(unknown[1])}"
+    return " ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _nearest(key: str) -> str:
+    """The known key most like `key`, or all those beside it."""
+    with_groups = hydra_compose("config")
+    known = list(_keys(OmegaConf.to_container(with_groups), ""))
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+
+
+def _keys(section: Any, prefix: str) -> Iterator[str]:
+    for key, value in section.items():
+        if isinstance(value, dict):
+            yield from _keys(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"

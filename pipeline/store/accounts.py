@@ -1,0 +1,62 @@
+"""Whether a run's rows add up, counted in SQL (the views `inputs` and `accounting`)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import AccountingError
+from pipeline.records import TABLES
+
+
+@dataclass(frozen=True)
+class StepCounts:
+    """One step of a run: its inputs (documents or questions) and what became of them.
+
+    `not_done` counts the inputs whose unit has no shard, by the files alone.
+    """
+
+    step_id: str
+    method: str | None
+    inputs: int
+    ok: int
+    problem: int
+    skipped: int
+    not_done: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.step_id} {self.method}" if self.method else self.step_id
+
+
+def accounts(connection: Any) -> list[StepCounts]:
+    """The counts of every step. Raises AccountingError where inputs = ok + problem + skipped +
+    not done does not hold, or a row stands twice."""
+    rows = connection.execute(
+        """select step_id, method, inputs, ok, problem, skipped, not_done
+        from accounting left join steps using (step_id) order by step_id"""
+    ).fetchall()
+    counts = [StepCounts(*row) for row in rows]
+    for step in counts:
+        found = step.ok + step.problem + step.skipped + step.not_done
+        if found != step.inputs:
+            raise AccountingError(f"{step.label}: {step.inputs} inputs, but {found} accounted for")
+    for table in TABLES:
+        _refuse_doubles(connection, table)
+    return counts
+
+
+def _refuse_doubles(connection: Any, table: str) -> None:
+    key = ", ".join(("step_id", *TABLES[table].key))
+    double = connection.execute(
+        f"select {key}, count(*) from {table} group by all having count(*) > 1 limit 1"
+    ).fetchone()
+    if double:
+        raise AccountingError(f"{table}: {double[-1]} rows for one key {double[:-1]}")
+
+
+def fallback_rate(connection: Any) -> float | None:
+    """The share of asked-for pages that fell back: fallback / (model + fallback). Null if none."""
+    row = connection.execute(
+        """select count(*) filter (chosen_by = 'fallback') / nullif(count(*), 0)
+        from pages where chosen_by in ('model', 'fallback')"""
+    ).fetchone()
+    return None if row is None or row[0] is None else float(row[0])

@@ -1,0 +1,135 @@
+"""Checks of single values of a row. Null counts as absent. All raise BadInputError."""
+
+import json
+from collections.abc import Collection, Iterable
+from datetime import date
+from typing import Any
+
+from pipeline.records import Span
+
+
+class BadInputError(Exception):
+    """What is wrong with a row, and the mend; the place is added by who knows it."""
+
+
+def kind_of(value: Any) -> str:
+    """What a JSON value is, for a message."""
+    kinds = {bool: "a boolean", int: "a number", float: "a number", str: "a string",
+             list: "a list", dict: "an object", type(None): "null"}  # fmt: skip
+    return kinds.get(type(value), type(value).__name__)
+
+
+def shown(value: Any) -> str:
+    """A value for a message, cut short."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def whole_text(text: str) -> str:
+    """`text` with every lone surrogate replaced by U+FFFD, so that it can be stored as UTF-8."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def text_of(row: dict[str, Any], key: str) -> str:
+    """The string under `key`, which must be there."""
+    text = optional_text(row, key)
+    if text is None:
+        raise BadInputError(f"no `{key}`; add it")
+    return text
+
+
+def optional_text(row: dict[str, Any], key: str) -> str | None:
+    """The string under `key`; a Parquet date becomes its ISO text."""
+    value = row.get(key)
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or isinstance(value, str):
+        return value
+    raise BadInputError(f"`{key}` is {kind_of(value)}, not a string; mend it")
+
+
+def question_of(row: dict[str, Any], key: str) -> str:
+    """The question's text, which must have a word."""
+    text = text_of(row, key)
+    if not text.strip():
+        raise BadInputError(f"`{key}` is empty; write the question or delete it")
+    return text
+
+
+def label_of(row: dict[str, Any], key: str) -> str | None:
+    """An id or a title: a string, or a number as its JSON text."""
+    value = row.get(key)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return json.dumps(value)
+    return optional_text(row, key)
+
+
+def texts_of(row: dict[str, Any], key: str) -> tuple[str, ...]:
+    """The list of strings under `key`, empty where it is absent."""
+    value = row.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise BadInputError(f"`{key}` is not a list of strings; mend it")
+    return tuple(value)
+
+
+def whole_number(value: Any) -> int | None:
+    """An integer, or a float that is one (so pandas writes a column with gaps); else null."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def index_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int | None:
+    """The position from 0 of the option numbered from `first` under `key`, null where absent."""
+    value = row.get(key)
+    if value is None:
+        return None
+    number = whole_number(value)
+    if number is None or not first <= number < first + num_options:
+        last = first + num_options - 1
+        legal = f"a number from {first} to {last}" if num_options else "possible without options"
+        raise BadInputError(f"`{key}` {shown(value)} is not {legal}; mend it")
+    return number - first
+
+
+def json_object(row: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object under `key`, or in the JSON text there; empty where absent."""
+    value = row.get(key)
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, dict):
+        raise BadInputError(f"`{key}` is no JSON object; mend it")
+    return value
+
+
+def json_text(values: dict[str, Any]) -> str:
+    """`values` as the JSON text of a metadata column."""
+    try:
+        text = json.dumps(values, ensure_ascii=False, allow_nan=False, default=str)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadInputError(f"metadata cannot be written as JSON ({error}); mend it") from error
+    return whole_text(text)
+
+
+def metadata_of(row: dict[str, Any], known: Collection[str]) -> str:
+    """The row's `metadata` and, beside it, the columns that are not `known`; as JSON text."""
+    others = {key: value for key, value in row.items() if key not in known and value is not None}
+    return json_text({**others, **json_object(row, "metadata")})
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
+    """The spans sorted, those that overlap or touch made one."""
+    made: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if made and start <= made[-1][1]:
+            made[-1] = (made[-1][0], max(made[-1][1], end))
+        else:
+            made.append((start, end))
+    return tuple(Span(start, end) for start, end in made)

@@ -1,0 +1,150 @@
+"""QMSum in its native JSON lines, one meeting a line (github.com/Yale-LILY/QMSum, data/ALL/jsonl).
+
+The text has a line a turn, `speaker: content`, so that a turn is a paragraph. The format has no
+ids: they are made of the uncleaned turns and, within a meeting, of the query.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import Any, Literal
+
+from pipeline.records import Question, Span
+from stages.corpora.checks import (
+    BadInputError,
+    json_text,
+    kind_of,
+    merged,
+    optional_text,
+    question_of,
+    shown,
+    text_of,
+    whole_number,
+)
+from stages.corpora.corpus import Corpus
+from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of, question_or_bad
+from stages.corpora.rows import Row, files_of, rows_of, rows_within
+
+_TAG = re.compile(r"\{[^{}]*\}")  # {vocalsound}, {disfmarker}, {gap}...
+_LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
+Turns = Sequence[tuple[int, int]] | None  # characters of each; null: unknown, nothing is placed
+_KINDS = {"general_query_list": "general", "specific_query_list": "specific"}
+
+
+def load_qmsum(corpus: Corpus) -> Iterator[Loaded]:
+    """One Loaded a line of a file or of a folder's *.jsonl; general queries come first.
+
+    A meeting with a turn that cannot be read is bad_input as a whole, its queries are kept.
+    Raises UsageError where no line can be read.
+    """
+    document_ids, question_ids = MadeIds(), MadeIds()
+    for row in rows_of(files_of(corpus.path, "*.jsonl")):
+        if row.value is None:
+            document_id = document_ids.claim(row.made_id)
+            yield Loaded(bad_document(document_id, row.detail(row.wrong)), ())
+        else:
+            document_id = document_ids.make(row.value.get("meeting_transcripts"))
+            yield _meeting(corpus, row, row.value, document_id, question_ids)
+
+
+def _meeting(
+    corpus: Corpus, row: Row, meeting: dict[str, Any], document_id: str, ids: MadeIds
+) -> Loaded:
+    turns: Turns = None
+    try:
+        lines = _lines(meeting, corpus.clean)
+        turns = _tile(lines)
+        metadata = json_text({"topics": _topics(meeting)})
+        document = document_of(corpus, document_id, "\n".join(lines), metadata=metadata)
+    except BadInputError as wrong:
+        document = bad_document(document_id, row.detail(wrong))
+    return Loaded(document, tuple(_questions(row, document_id, turns, ids)))
+
+
+def _lines(meeting: dict[str, Any], clean: Literal["none", "tags"]) -> list[str]:
+    turns = meeting.get("meeting_transcripts")
+    if not isinstance(turns, list):
+        raise BadInputError(f"`meeting_transcripts` is {kind_of(turns)}, not a list; mend it")
+    lines = []
+    for index, turn in enumerate(turns):
+        try:
+            lines.append(_line(turn, clean))
+        except BadInputError as wrong:
+            raise BadInputError(f"meeting_transcripts[{index}]: {wrong}") from wrong
+    return lines
+
+
+def _line(turn: Any, clean: Literal["none", "tags"]) -> str:
+    if not isinstance(turn, dict):
+        raise BadInputError(f"{kind_of(turn)}, not an object; mend it")
+    speaker, content = text_of(turn, "speaker"), text_of(turn, "content")
+    if clean == "tags":
+        content = " ".join(_TAG.sub(" ", content).split())
+    # An empty turn keeps its line, `speaker:`: evidence counts turns.
+    return _LINE_BREAK.sub(" ", f"{speaker.strip()}: {content.strip()}").rstrip()
+
+
+def _tile(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """Where each line starts and ends in the text they are joined to by a newline."""
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    return [(start, start + len(line)) for start, line in zip(starts, lines, strict=False)]
+
+
+def _topics(meeting: dict[str, Any]) -> list[str]:
+    """The names of the topics; what is no topic is left out, since nothing reads them."""
+    topics = meeting.get("topic_list")
+    entries = topics if isinstance(topics, list) else []
+    names = (entry.get("topic") for entry in entries if isinstance(entry, dict))
+    return [name for name in names if isinstance(name, str)]
+
+
+def _questions(row: Row, document_id: str, turns: Turns, ids: MadeIds) -> Iterator[Question]:
+    for key, kind in _KINDS.items():
+        for entry in rows_within(row, key):
+            query = (entry.value or {}).get("query")
+            made = ids.of_row(entry, None, document_id, query)
+            parse = partial(_question, document_id, kind, turns)
+            yield question_or_bad(entry, document_id, made, parse)
+
+
+def _question(
+    document_id: str, kind: str, turns: Turns, query: dict[str, Any], question_id: str
+) -> Question:
+    answer = optional_text(query, "answer")
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=question_of(query, "query"),
+        references=() if answer is None else (answer,),
+        question_type=kind,
+        evidence=_evidence(query, turns) if kind == "specific" else (),
+    )
+
+
+def _evidence(query: dict[str, Any], turns: Turns) -> tuple[Span, ...]:
+    """The characters of `relevant_text_span`: pairs of first and last turn, both inclusive."""
+    pairs = query.get("relevant_text_span")
+    if pairs is None or turns is None:
+        return ()
+    if not isinstance(pairs, list):
+        raise BadInputError(f"`relevant_text_span` is {kind_of(pairs)}, not a list; mend it")
+    return merged(_characters(pair, turns) for pair in pairs)
+
+
+def _characters(pair: Any, turns: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    numbers = [_turn(number) for number in pair] if isinstance(pair, list) else []
+    match numbers:
+        case [int(first), int(last)] if 0 <= first <= last < len(turns):
+            return turns[first][0], turns[last][1]
+    raise BadInputError(
+        f"`relevant_text_span` {shown(pair)} is no pair of first and last turn, "
+        f"0 to {len(turns) - 1}; mend it"
+    )
+
+
+def _turn(number: Any) -> int | None:
+    """A turn's position; the published files write it as a string."""
+    if isinstance(number, str) and number.isdecimal() and len(number) < 10:
+        return int(number)
+    return whole_number(number)

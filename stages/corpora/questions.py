@@ -1,0 +1,139 @@
+"""Questions in a file of their own, one a row, for the formats that keep them beside the texts.
+
+Columns: document_id and question; optional are question_id, options, answer_index (from 0),
+references (a list or one string), question_type, asked_at, evidence (spans of the document's text
+as loaded, `{"start_char": 0, "end_char": 9}` or `[0, 9]`) and metadata (an object or JSON text).
+Other columns are kept in metadata. Null counts as absent.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from pipeline.records import Question, Span
+from stages.corpora.checks import (
+    BadInputError,
+    index_of,
+    kind_of,
+    label_of,
+    merged,
+    metadata_of,
+    optional_text,
+    question_of,
+    shown,
+    texts_of,
+    whole_number,
+)
+from stages.corpora.loaded import Loaded, MadeIds, bad_document, bad_question, question_or_bad
+from stages.corpora.rows import Row
+
+_COLUMNS = frozenset(
+    {
+        *("document_id", "question_id", "question", "options", "answer_index", "references"),
+        *("question_type", "evidence", "asked_at", "metadata"),
+    }
+)
+
+
+class QuestionFile:
+    """The rows of a question file, held whole and handed out document by document."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows: dict[str, list[Row]] = {}
+        self._stray: list[Row] = []  # that name no document
+        given: set[str | None] = set()
+        for row in rows:
+            document_id = row.given_id("document_id")
+            group = self._stray if document_id is None else self._rows.setdefault(document_id, [])
+            group.append(row)
+            given.add(row.given_id("question_id"))
+        self._ids = MadeIds(given)
+
+    @property
+    def document_ids(self) -> frozenset[str]:
+        """The documents whose questions have not been taken yet."""
+        return frozenset(self._rows)
+
+    def take(self, document_id: str, num_chars: int | None) -> tuple[Question, ...]:
+        """The document's questions in file order. `num_chars` null: no text, no evidence."""
+        rows = self._rows.pop(document_id, [])
+        parse = partial(_question, document_id, num_chars)
+        return tuple(
+            question_or_bad(row, document_id, self._id(row, document_id), parse) for row in rows
+        )
+
+    def take_rest(self, document_ids: MadeIds) -> Iterator[Loaded]:
+        """What no document took, all bad_input: one Loaded a missing document, then stray rows."""
+        for missing, rows in self._rows.items():
+            document_id = document_ids.claim(missing)
+            wrong = (
+                f"no document has the document_id {shown(missing)}; add it or delete the question"
+            )
+            yield self._without_document(document_id, rows, wrong)
+        for row in self._stray:
+            document_id = document_ids.claim(row.made_id)
+            yield self._without_document(document_id, [row], _no_document(row))
+
+    def _without_document(self, document_id: str, rows: list[Row], wrong: str) -> Loaded:
+        questions = tuple(
+            bad_question(row, document_id, self._id(row, document_id)[0], wrong) for row in rows
+        )
+        return Loaded(bad_document(document_id, rows[0].detail(wrong)), questions)
+
+    def _id(self, row: Row, document_id: str) -> tuple[str, str | None]:
+        value = row.value or {}
+        content = (document_id, value.get("question"), value.get("options"))
+        return self._ids.of_row(row, "question_id", *content)
+
+
+def _no_document(row: Row) -> str:
+    try:
+        label_of(row.value or {}, "document_id")
+    except BadInputError as wrong:
+        return str(wrong)
+    return row.wrong or "no `document_id`; add it"
+
+
+def _question(
+    document_id: str, num_chars: int | None, value: dict[str, Any], question_id: str
+) -> Question:
+    options = texts_of(value, "options")
+    right = index_of(value, "answer_index", first=0, num_options=len(options))
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=question_of(value, "question"),
+        options=options,
+        references=_references(value) or (() if right is None else (options[right],)),
+        answer_index=right,
+        question_type=optional_text(value, "question_type"),
+        evidence=_evidence(value, num_chars),
+        asked_at=optional_text(value, "asked_at"),
+        metadata=metadata_of(value, _COLUMNS),
+    )
+
+
+def _references(value: dict[str, Any]) -> tuple[str, ...]:
+    one = value.get("references")
+    return (one,) if isinstance(one, str) else texts_of(value, "references")
+
+
+def _evidence(value: dict[str, Any], num_chars: int | None) -> tuple[Span, ...]:
+    spans = value.get("evidence")
+    if spans is None or num_chars is None:
+        return ()
+    if not isinstance(spans, list):
+        raise BadInputError(f"`evidence` is {kind_of(spans)}, not a list; mend it")
+    return merged(_span(span, num_chars) for span in spans)
+
+
+def _span(span: Any, num_chars: int) -> tuple[int, int]:
+    ends = [span.get("start_char"), span.get("end_char")] if isinstance(span, dict) else span
+    numbers = [whole_number(end) for end in ends] if isinstance(ends, list) else []
+    match numbers:
+        case [int(start), int(end)] if 0 <= start < end <= num_chars:
+            return start, end
+    raise BadInputError(
+        f"`evidence` {shown(span)} is no start and end of the document's characters "
+        f"(0 to {num_chars}); mend it"
+    )

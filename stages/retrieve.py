@@ -1,0 +1,72 @@
+"""Which pages to read for a question, without asking a model: BM25, random, oracle."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from pipeline.ask import Ask
+from pipeline.records import Lookup, Page, Question, Span
+from pipeline.stage import DocumentRows
+from stages.look_up import LookUp, turn_row
+from stages.metrics import covered_chars
+from stages.ranking import rank
+
+
+class _Retrieve(LookUp):
+    reads: ClassVar[tuple[str, ...]] = ("pages",)
+    top_k: PositiveInt
+
+    async def turns(self, rows: DocumentRows, question: Question, ask: Ask) -> list[Lookup]:
+        """One turn: the best `top_k` pages, best first. No calls, no problems."""
+        best = tuple(self.best(rows.pages, question)[: self.top_k])
+        return [replace(turn_row(question), requested=best, used=best)]
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        """Page indexes, best first."""
+        raise NotImplementedError
+
+
+class BM25(_Retrieve):
+    """BM25Plus over the document's own pages (ReadAgent section 4.2; rank-bm25's variant, since
+    Okapi scores a word that half of few pages hold 0). Ties go to the lower page."""
+
+    strategy: Literal["bm25"] = "bm25"
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        return rank([page.text or "" for page in pages], question.question)
+
+
+class RandomPages(_Retrieve):
+    """A floor: pages drawn by (seed, question_id, repeat)."""
+
+    strategy: Literal["random"] = "random"
+    seed: int
+    repeat: int
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        draw = random.Random(f"{self.seed}/{question.question_id}/{self.repeat}")
+        return draw.sample(range(len(pages)), len(pages))
+
+
+class OraclePages(_Retrieve):
+    """A ceiling: the pages with most of the gold evidence. Skips questions without any."""
+
+    strategy: Literal["oracle"] = "oracle"
+    reads_gold: ClassVar[bool] = True
+
+    async def turns(self, rows: DocumentRows, question: Question, ask: Ask) -> list[Lookup]:
+        if not question.evidence:
+            return [replace(turn_row(question), skipped=True)]
+        return await super().turns(rows, question, ask)
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        gold = [_gold_chars(page, question) for page in pages]
+        with_gold = [index for index, chars in enumerate(gold) if chars]
+        return sorted(with_gold, key=lambda index: (-gold[index], index))
+
+
+def _gold_chars(page: Page, question: Question) -> int:
+    return covered_chars(question.evidence, [Span(page.start_char, page.end_char)])

@@ -1,0 +1,139 @@
+"""A folder of texts, and documents and questions as JSON lines or Parquet."""
+
+import json
+import re
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from stages.corpora import Corpus, Loaded, load
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def loaded(path: Path, kind: str) -> list[Loaded]:
+    """The whole corpus at `path`."""
+    section = {"name": "c", "format": kind, "path": path, "clean": "none", "paragraphs": "auto"}
+    return list(load(Corpus.model_validate(section)))
+
+
+def written(path: Path, *rows: Any) -> Path:
+    """`path`, holding the rows as JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_text_folder_of_real_books() -> None:
+    corpus = loaded(DATA / "txt", "text")
+    for item in corpus:
+        content = (DATA / "txt" / f"{item.document.document_id}.txt").read_bytes()
+        assert item.document.num_words == len(content.decode("latin-1").split())
+        assert "\r" not in item.document.text and item.document.num_paragraphs > 90
+        assert item.document.problem is None and item.questions == ()
+    assert [item.document.title for item in corpus] == ["2500-8", "pg151", "pg375"]
+    assert "laughing along at (?? über) himself" in " ".join(corpus[0].document.text.split())
+    [one] = loaded(DATA / "txt" / "pg375.txt", "text")
+    assert one == corpus[2]
+
+
+def test_text_encodings_and_names(tmp_path: Path) -> None:
+    contents = {
+        "a. b (2024).x": "\ufeffcafé\r\n\r\nend".encode(),
+        "latin": "café\n\nend".encode("latin-1"),
+        "nul": b"caf\xc3\xa9\n\n\0end",
+        "wide": "café\n\nend".encode("utf-16"),
+    }
+    for name, content in contents.items():
+        (tmp_path / f"{name}.txt").write_bytes(content)
+    corpus = loaded(tmp_path, "text")
+    assert {item.document.document_id for item in corpus} == set(contents)
+    assert {item.document.text for item in corpus} == {"café\n\nend"}
+    assert {item.document.num_paragraphs for item in corpus} == {2}
+
+
+QUESTIONS: list[dict[str, Any]] = [
+    {"document_id": "b", "question": "Who?", "references": "Ann", "evidence": [[2, 4], [0, 3]]},
+    {"document_id": "a", "question": "Which?", "options": ["x", "y"], "answer_index": 1,
+     "question_id": "q/1 ü", "metadata": {"k": 1}, "source": "s"},
+    {"document_id": "a", "question": "When?", "references": ["1", "2"], "asked_at": "2024-01-01",
+     "question_type": "time", "evidence": [{"start_char": 0, "end_char": 3}]},
+    {"document_id": "a", "question": "When?", "evidence": []},
+]  # fmt: skip
+
+
+def test_text_questions_hang_on_their_documents(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one two", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("three", encoding="utf-8")
+    written(tmp_path / "questions.jsonl", *QUESTIONS)
+    [first, second] = loaded(tmp_path, "text")
+    which, when, again = first.questions
+    assert (which.question_id, which.answer_index, which.references) == ("q/1 ü", 1, ("y",))
+    assert json.loads(which.metadata) == {"source": "s", "k": 1}
+    assert (when.references, when.asked_at, when.question_type) == (
+        ("1", "2"),
+        "2024-01-01",
+        "time",
+    )
+    assert (when.evidence[0].start_char, when.evidence[0].end_char) == (0, 3)
+    assert (again.references, again.evidence) == ((), ())
+    assert again.question_id == f"{when.question_id}-2"
+    [who] = second.questions
+    assert who.references == ("Ann",)
+    assert [(s.start_char, s.end_char) for s in who.evidence] == [(0, 4)]
+
+
+def test_tables_are_the_same_as_jsonl_and_as_parquet(tmp_path: Path) -> None:
+    long_id = "x/ y" * 75
+    documents: list[dict[str, Any]] = [
+        {"document_id": "a", "text": "one\n\ntwo", "title": "A", "metadata": {"year": 1}},
+        {"document_id": "b", "text": "three", "title": None, "metadata": None},
+        {"document_id": long_id, "text": "long", "title": None, "metadata": None},
+        {"document_id": None, "text": "made", "title": None, "metadata": None},
+        {"document_id": None, "text": "made", "title": None, "metadata": None},
+    ]
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "parquet").mkdir()
+    questions = [{k: v for k, v in row.items() if k != "evidence"} for row in QUESTIONS]
+    for name, rows in (("documents", documents), ("questions", questions)):
+        written(tmp_path / "lines" / f"{name}.jsonl", *rows)
+        listed = [
+            {**row, "references": [row["references"]]} if row.get("references") == "Ann" else row
+            for row in rows
+        ]
+        columns = {key: None for row in listed for key in row}
+        table = pa.Table.from_pylist([{**columns, **row} for row in listed])
+        pq.write_table(table, tmp_path / "parquet" / f"{name}.parquet")
+    corpus = loaded(tmp_path / "lines", "tables")
+    assert corpus == loaded(tmp_path / "parquet", "tables")
+    ids = [item.document.document_id for item in corpus]
+    assert ids[:3] == ["a", "b", long_id]
+    assert re.fullmatch("[0-9a-f]{8}", ids[3]) and ids[4] == f"{ids[3]}-2"
+    assert [len(item.questions) for item in corpus] == [3, 1, 0, 0, 0]
+    assert json.loads(corpus[0].document.metadata) == {"year": 1}
+    assert not any(item.document.problem for item in corpus)
+
+
+def test_numbers_are_ids_as_their_text(tmp_path: Path) -> None:
+    written(tmp_path / "documents.jsonl", {"document_id": 7, "text": "seven", "title": 1984})
+    written(tmp_path / "questions.jsonl", {"document_id": "7", "question": "q", "question_id": 1})
+    [item] = loaded(tmp_path, "tables")
+    assert (item.document.document_id, item.document.title) == ("7", "1984")
+    assert [question.question_id for question in item.questions] == ["1"]
+
+
+@pytest.mark.parametrize("kind", ["qmsum", "tables"])
+def test_a_corpus_is_never_held_whole(tmp_path: Path, kind: str) -> None:
+    content = "word " * 100_000
+    turns = [{"speaker": "A", "content": content}]
+    rows = ({"document_id": i, "text": content, "meeting_transcripts": turns} for i in range(40))
+    written(tmp_path / "documents.jsonl", *rows)
+    section = {"name": "c", "format": kind, "path": tmp_path, "clean": "none", "paragraphs": "auto"}
+    tracemalloc.start()
+    assert sum(1 for _ in load(Corpus.model_validate(section))) == 40
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20_000_000  # the file has 40 MB

@@ -1,0 +1,73 @@
+"""Gists and excerpts: whole sentences, their number of words, odd pages."""
+
+import pytest
+
+from stages.excerpts import best_clauses, best_sentences, gist, sentences
+from stages.ranking import num_words
+
+CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
+
+
+def words(count: int) -> str:
+    return " ".join(f"word{i % 90}" for i in range(count))
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("", ""),
+        ("{vocalsound} {disfmarker}", ""),
+        ("A: Yes {gap} I  do .\nB: No.", "A: Yes I do . B: No."),
+        (words(59), words(59)),
+    ],
+)
+def test_a_short_page_comes_whole_without_tags(page: str, expected: str) -> None:
+    assert gist(page) == expected
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        words(400),
+        ", ".join([words(12)] * 40),
+        CHINESE,
+        f"Ann: {words(150)}.\n" + " ".join(f"Number {i} is a short one." for i in range(40)),
+        " ".join(words(100)[i:] + "." for i in range(4)),
+        "Yeah. " * 300,
+    ],
+)  # fmt: skip
+def test_gists_of_odd_pages_keep_the_limits(page: str) -> None:
+    assert 40 <= num_words(gist(page)) <= 110
+
+
+def test_a_long_turn_is_passed_over_for_whole_sentences() -> None:
+    short = [f"The {name} was weighed and sold at the market." for name in "abcdefghijklmnopqrst"]
+    page = " ".join(short[:10]) + "\nPhD B: " + words(150) + ".\nPhD A: " + " ".join(short[10:])
+    made = gist(page)
+    assert "word1" not in made
+    assert any(s in made for s in short[:10]) and any(s in made for s in short[10:])
+
+
+def test_a_long_sentence_is_cut_to_its_clauses() -> None:
+    sentence = "In the spring, when it rained, the whale hit the ship, and all went home, at last."
+    assert best_clauses(sentence, "Which whale hit the ship?", 6) == "the whale hit the ship"
+    assert best_clauses(words(50), "word3", 5) == words(5)
+    assert best_clauses("Short.", "Which whale hit the ship?", 5) == "Short."
+
+
+def test_sentences_of_tags_alone_are_left_out() -> None:
+    found = sentences("{gap}. {gap} One . Two {pause} three.\n\n{gap}")
+    assert [sentence.text for sentence in found] == [".", "One .", "Two three."]
+    assert [sentence.half for sentence in found] == [0, 0, 1]
+
+
+def test_a_page_that_repeats_itself_is_still_taken_from_both_halves() -> None:
+    said = [f"The {name} was weighed and sold at the market." for name in ("ox", "cow", "pig")]
+    page = " ".join(said * 15)
+    assert 40 <= num_words(gist(page)) <= 110
+    assert not page.startswith(gist(page))
+
+
+def test_a_sentence_is_not_said_twice_in_an_answer() -> None:
+    text = "The whale hit the ship with all of the strength that it had left. "
+    assert best_sentences([text, text * 3], "Which whale?", 72) == text.strip()
