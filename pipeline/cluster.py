@@ -7,6 +7,8 @@ import logging
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -85,13 +87,13 @@ class _Actor:
 def _start() -> None:
     """A Ray of our own on this machine, unless one is up in this process."""
     if not ray.is_initialized():
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            configure_logging=True,
-            logging_level=logging.ERROR,
-            log_to_driver=False,
-        )
+        with _quiet_stderr():
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+            )
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
@@ -99,6 +101,19 @@ def _start() -> None:
     context.execution_no_progress_timeout_s = -1
     for name in ("ray.data", "ray"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+@contextmanager
+def _quiet_stderr() -> Iterator[None]:
+    """Ray's C++ announces its log level on file descriptor 2, past Python's reach."""
+    kept = os.dup(2)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def _cause(error: Any) -> Exception:

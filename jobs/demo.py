@@ -1,0 +1,35 @@
+"""`make demo`: the demo experiment through the real command, and what to try next."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from jobs.tables import print_line
+
+WAREHOUSE = "warehouse"
+_INSTALLED = Path(".venv/base")  # holds the seconds that the install took
+
+
+def main() -> None:
+    """Run it, say where the rows are and how long it took. Exits as the run does."""
+    started = time.monotonic()
+    command = ["run", "experiment=demo", f"warehouse={WAREHOUSE}"]
+    code = subprocess.run([sys.executable, "-m", "jobs", *command]).returncode
+    seconds = time.monotonic() - started
+    gistmill = Path(sys.executable).with_name("gistmill")
+    try:
+        gistmill = gistmill.relative_to(Path.cwd())
+    except ValueError:
+        pass
+    print_line("\nTry next:")
+    print_line(f"  {gistmill} trace meeting-02 method=readagent")
+    print_line(f"  {gistmill} report by=question_type")
+    print_line(f'  {gistmill} sql "from gists join pages using (document_id, page_index) limit 3"')
+    installed = _INSTALLED.read_text().strip() if _INSTALLED.is_file() else "0"
+    print_line(f"\ninstall {installed} s, run {seconds:.0f} s")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
