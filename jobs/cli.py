@@ -7,9 +7,8 @@ but more problems than allowed, 4 incomplete (the same command resumes).
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from jobs.check_prompts import check_prompts
@@ -26,10 +25,14 @@ from jobs.trace import show_trace
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.store import connect
 from pipeline.store import query as rows_of
+from pipeline.store.runs import RunFolder
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-prompts = typer.Typer(no_args_is_help=True, help="Check a family of prompts.")
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+prompts = typer.Typer(help="Check a family of prompts.")
 app.add_typer(prompts, name="prompts")
+
+# Typer has its own copy of click from some version on; this is ClickException of whichever it uses.
+_CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -50,10 +53,11 @@ def rate(words: Words = None, json: Json = False) -> None:
 def _run(config: RunConfig, as_json: bool) -> None:
     outcome = run_config(config, warn=_warn)
     made = make_report(ReadOptions(Path(config.warehouse), outcome.run))
+    RunFolder(Path(config.warehouse), outcome.run).write_report(render(made))
     if as_json:
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:
-        print_line(render(made))
+        print_line(render(made, intervals=False))
         print_line(f"\nrun {outcome.run} in warehouse {config.warehouse}")
     for complaint in outcome.complaints:
         _warn(complaint)
@@ -126,19 +130,24 @@ def check(
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    asked = sys.argv[1:]
     try:
-        code = app(standalone_mode=False)
-    except click.exceptions.Exit as leave:
-        code = leave.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = 2
+        code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
+        code = code if asked else 2
+    except _CLICK_ERROR as error:
+        code = _complain(_usage(error), 2)
     except UsageError as error:
         code = _complain(error, 2)
     except (AccountingError, EngineError) as error:
         code = _complain(error, 1)
     sys.stdout.flush()
     sys.exit(code or 0)
+
+
+def _usage(error: Any) -> UsageError:
+    """What the parser of the command line says over several lines, in one."""
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "gistmill"
+    return UsageError(f"{error.format_message().rstrip('.')}; see {path} --help")
 
 
 def _complain(error: Exception, code: int) -> int:

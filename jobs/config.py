@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    StrictInt,
+    ValidationError,
+)
 
 from pipeline.cluster import ClusterSettings
 from pipeline.config import CONF, compose
@@ -23,7 +30,7 @@ class CorpusSection(Corpus):
     """The corpus, the prompts that suit it, and the seed that `sample` draws with."""
 
     family: str
-    seed: int
+    seed: StrictInt
 
 
 class Memory(Settings):

@@ -17,15 +17,12 @@ def main() -> None:
     command = ["run", "experiment=demo", f"warehouse={WAREHOUSE}"]
     code = subprocess.run([sys.executable, "-m", "jobs", *command]).returncode
     seconds = time.monotonic() - started
-    gistmill = Path(sys.executable).with_name("gistmill")
-    try:
-        gistmill = gistmill.relative_to(Path.cwd())
-    except ValueError:
-        pass
     print_line("\nTry next:")
-    print_line(f"  {gistmill} trace meeting-02 method=readagent")
-    print_line(f"  {gistmill} report by=question_type")
-    print_line(f'  {gistmill} sql "from gists join pages using (document_id, page_index) limit 3"')
+    print_line("  .venv/bin/gistmill trace meeting-02 method=readagent")
+    print_line("  .venv/bin/gistmill report by=question_type")
+    print_line(
+        '  .venv/bin/gistmill sql "select method, problem, count(*) from answers group by all"'
+    )
     installed = _INSTALLED.read_text().strip() if _INSTALLED.is_file() else "0"
     print_line(f"\ninstall {installed} s, run {seconds:.0f} s")
     sys.exit(code)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from types import TracebackType
 from typing import Self
 
@@ -19,7 +20,8 @@ class Progress:
 
     def __init__(self, num_units: int) -> None:
         self._num_units = num_units
-        self._total = Summary("")
+        self.total = Summary("")
+        self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
         self._started = self._printed = time.monotonic()
         self._phase = ""
         self._console = Console(file=sys.stderr)
@@ -58,22 +60,26 @@ class Progress:
 
     def add(self, summary: Summary) -> None:
         """A document is through the phase."""
-        for name in ("units", "rows", "problems", "calls", "tokens"):
-            setattr(self._total, name, getattr(self._total, name) + getattr(summary, name))
-        self._bar.update(self._task, completed=self._total.units, rates=self._rates())
+        self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
+        total = self.total
+        for name in ("units", "rows", "problems", "tokens"):
+            setattr(total, name, getattr(total, name) + getattr(summary, name))
+        for step_id, calls in summary.calls.items():
+            total.calls[step_id] = total.calls.get(step_id, 0) + calls
+        self._bar.update(self._task, completed=self.total.units, rates=self._rates())
         now = time.monotonic()
         if not self._console.is_terminal and now - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = now
             self._print()
 
     def _print(self) -> None:
-        done = f"{self._total.units}/{self._num_units} units"
+        done = f"{self.total.units}/{self._num_units} units"
         self._console.print(f"{self._phase}: {done}, {self._rates()}", highlight=False)
 
     def _rates(self) -> str:
         seconds = max(time.monotonic() - self._started, 1e-9)
-        total = self._total
+        total, calls = self.total, sum(self.total.calls.values())
         return (
             f"{total.problems} problems, {total.rows / seconds:.0f} rows/s, "
-            f"{total.calls / seconds:.1f} calls/s, {total.tokens / seconds:.0f} tokens/s"
+            f"{calls / seconds:.1f} calls/s, {total.tokens / seconds:.0f} tokens/s"
         )

@@ -4,14 +4,18 @@ from jobs.report import Mean, Report, Row
 from jobs.tables import markdown
 
 _HEADINGS = {"lr_1": "LR-1", "lr_2": "LR-2"}
+_SPREAD = (
+    "Mean over all questions, a problem counts 0 [95% interval over documents] / mean over "
+    "answered questions only:"
+)
 _NO_MODEL = (
     "The extractive engine answered: sentences picked from the text by word counts, no language "
     "model. The table shows that the pipeline works on real text, not what a model would score."
 )
 
 
-def render(report: Report) -> str:
-    """What `gistmill report` prints, and runs/<name>/report.md holds."""
+def render(report: Report, intervals: bool = True) -> str:
+    """What `gistmill report` prints; without `intervals`, what a run ends with."""
     groups = any(row.by is not None for row in report.rows)
     scores, cost, spread = (
         [{"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
@@ -23,9 +27,7 @@ def render(report: Report) -> str:
         _memory(report),
         markdown(scores),
         markdown(cost),
-        "Mean over all questions, a problem counts 0 [95% interval over documents] / mean over "
-        "answered questions only:",
-        markdown(spread),
+        *([_SPREAD, markdown(spread)] if intervals else []),
         _foot(report),
     ]
     if not report.foot["is_model"]:
@@ -45,6 +47,7 @@ def _scores(row: Row, report: Report) -> dict[str, object]:
         "recall": mean("evidence_recall"),
         "any-hit": mean("evidence_any_hit"),
         "words read": mean("words_read"),
+        "fallback %": row.counts.get("fallback"),
         "length": mean("length"),
     }
 
@@ -55,7 +58,6 @@ def _cost(row: Row, report: Report) -> dict[str, object]:
         "unscored": row.counts.get("unscored"),
         "calls": row.counts.get("calls"),
         "tokens": row.counts.get("tokens"),
-        "fallback %": row.counts.get("fallback"),
     }
 
 

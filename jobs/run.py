@@ -31,6 +31,8 @@ class Outcome:
     run: str
     exit_code: int
     complaints: tuple[str, ...]
+    calls: Mapping[str, int]  # model calls this time, by step_id; none where all stood already
+    workers: Mapping[str, Mapping[str, int]]  # units each worker committed this time, by phase
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,11 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     folder.start(stored(config), provenance(keys))
     folder.plan(steps, (unit for planned in units.values() for unit in planned))
     try:
-        _work(config, phases(placed), keys, units)
+        done = _work(config, phases(placed), keys, units)
     finally:
         folder.all_gone()
     shards.verify(steps)
-    return _outcome(config, folder)
+    return _outcome(config, folder, done)
 
 
 def phases(placed: Sequence[tuple[Step, EngineSettings | None]]) -> list[Phase]:
@@ -92,7 +94,8 @@ def _work(
     todo: Sequence[Phase],
     keys: Sequence[DocumentKey],
     units: Mapping[str, Sequence[Unit]],
-) -> None:
+) -> Progress:
+    """Work through the phases; what that took."""
     pending = sum(not unit.is_done for planned in units.values() for unit in planned)
     longest_first = sorted(keys, key=lambda key: -key.num_words)
     with Progress(pending) as progress:
@@ -103,6 +106,7 @@ def _work(
                 progress.start(phase.name, len(items))
                 for summary in run_phase(make, items, config.cluster):
                     progress.add(summary)
+    return progress
 
 
 def _items(
@@ -126,7 +130,7 @@ def _make_worker(config: RunConfig, phase: Phase) -> Worker:
     return Worker(warehouse, name, list(phase.with_upstream().values()), reader)
 
 
-def _outcome(config: RunConfig, folder: RunFolder) -> Outcome:
+def _outcome(config: RunConfig, folder: RunFolder, done: Progress) -> Outcome:
     """The accounts checked, and whether there are more problems than allowed."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
@@ -142,8 +146,10 @@ def _outcome(config: RunConfig, folder: RunFolder) -> Outcome:
             f"paginate: {100 * fallbacks:.1f}% of the pages asked for fell back to the last label "
             f"(max_fallback_rate={config.max_fallback_rate})"
         )
+    took = (done.total.calls, done.workers)
     not_done = sum(step.not_done for step in counts)
     if not_done:
         why = f"{not_done} inputs are not done; run the same command again"
-        return Outcome(folder.path.name, INCOMPLETE, (why,))
-    return Outcome(folder.path.name, PROBLEMS if complaints else COMPLETE, tuple(complaints))
+        return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
+    code = PROBLEMS if complaints else COMPLETE
+    return Outcome(folder.path.name, code, tuple(complaints), *took)

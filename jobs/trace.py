@@ -63,7 +63,7 @@ _MINE = """question_id = getvariable('question') and method = getvariable('metho
   and repeat = getvariable('repeat')"""
 _QUESTION = """
 select q.*, d.title, d.num_words as document_words,
-  list_transform(evidence, s -> substring(d.text, s.start_char + 1, s.end_char - s.start_char))
+  list_transform(evidence, lambda s: substring(d.text, s.start_char + 1, s.end_char - s.start_char))
     as evidence_texts
 from questions q join documents d using (document_id) where question_id = getvariable('question')"""
 _METHODS = """

@@ -17,8 +17,8 @@ class Heartbeat:
     """Rewrites <folder>/<host>-<pid>.json every few seconds while documents are in hand."""
 
     def __init__(self, folder: Path) -> None:
-        self._name = f"{socket.gethostname()}-{os.getpid()}"
-        self._file = folder / f"{self._name}.json"
+        self.name = f"{socket.gethostname()}-{os.getpid()}"
+        self._file = folder / f"{self.name}.json"
         self._since: dict[str, float] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -37,5 +37,5 @@ class Heartbeat:
         while True:
             now = time.monotonic()
             documents = {name: round(now - start, 1) for name, start in self._since.items()}
-            write_json(self._file, {"worker": self._name, "documents": documents})
+            write_json(self._file, {"worker": self.name, "documents": documents})
             await asyncio.sleep(SECONDS_BETWEEN_BEATS)

@@ -39,9 +39,15 @@ class Ask:
     """Asks one stage's prompts for one unit. `recorded` calls are replayed, never asked again."""
 
     def __init__(
-        self, reader: Reader | None, stage: str, document_id: str, recorded: Mapping[str, Call]
+        self,
+        reader: Reader | None,
+        stage: str,
+        document_id: str,
+        recorded: Mapping[str, Call],
+        repeat: int = 0,
     ) -> None:
         self._given = reader
+        self._repeat = repeat
         self._stage = stage
         self._document_id = document_id
         self._recorded = recorded
@@ -99,9 +105,17 @@ class Ask:
             messages=self._reader.family.render(fields),
             max_reply_tokens=max_reply_tokens,
             temperature=self._reader.temperature,
-            seed=self._reader.seed,
+            seed=self._seed(subject.attempt),
             attempt=subject.attempt,
         )
+
+    def _seed(self, attempt: int) -> int:
+        """The engine's; where it samples, another one for each repeat and each further attempt,
+        which would draw the same words again from the same seed."""
+        seed = self._reader.seed
+        if self._reader.temperature == 0 or (self._repeat == 0 and attempt == 1):
+            return seed
+        return int(sha([seed, self._repeat, attempt], 7), 16)
 
     def _sha(self, request: Request) -> str:
         what = [request.messages, request.max_reply_tokens, request.seed, request.attempt]

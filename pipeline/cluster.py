@@ -3,6 +3,7 @@
 The driver sends ids and gets small summaries; workers read and write the warehouse themselves.
 """
 
+import json
 import logging
 import os
 import pickle
@@ -65,7 +66,7 @@ def run_phase(
             batch_size=None, prefetch_batches=0, batch_format="pyarrow"
         )
         for batch in batches:
-            yield from (Summary(**row) for row in batch.to_pylist())
+            yield from (Summary(**json.loads(row["summary"])) for row in batch.to_pylist())
     except ray.exceptions.RayTaskError as error:
         raise _cause(error) from None
 
@@ -81,7 +82,7 @@ class _Actor:
             vars(await self._worker.work(row["document_id"], pickle.loads(row["units"])))
             for row in batch.to_pylist()
         ]
-        yield pa.Table.from_pylist(summaries)
+        yield pa.Table.from_pylist([{"summary": json.dumps(one)} for one in summaries])
 
 
 def _start() -> None:
@@ -100,7 +101,7 @@ def _start() -> None:
     # Ray Data would give up after 30 minutes without an output; a long book takes longer.
     context.execution_no_progress_timeout_s = -1
     for name in ("ray.data", "ray"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is raised here
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -24,6 +24,7 @@ _PLAIN = {
     "corpus.path", "corpus.name", "engine.model", "engine.script", "rater.model", "rater.script",
     "cluster.address", "warehouse", "run", "methods", "family",
 }  # fmt: skip
+_GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
 
@@ -45,11 +46,23 @@ def _quoted(word: str) -> str:
     key, equals, value = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
         raise UsageError(f"{word!r} is no override; write key=value")
-    if key not in _PLAIN or value in ("", "null"):
+    if key.startswith("hydra."):
+        raise UsageError(f"{key}: no such key; Hydra's own settings are not ours")
+    if not value:
+        raise UsageError(f"{key}= is empty; give it a value or leave it out")
+    if value == "null" and key in _GROUPS:
+        raise UsageError(f"{key}=null: there is none; {key} is one of {_options(key)}")
+    if key not in _PLAIN or value == "null":
         return word
-    # In a quoted value Hydra reads a backslash only before quotes, OmegaConf before ${ as well.
-    inner = re.sub(r"(\\*)(?='|$)", r"\1\1", value).replace("'", r"\'").replace("${", r"\${")
+    # OmegaConf reads backslashes before ${, then Hydra those before quotes and at the end.
+    inner = re.sub(r"(\\*)\$\{", r"\1\1\${", value)
+    inner = re.sub(r"(\\*)('|\Z)", _escaped, inner)
     return f"{key}='{inner}'"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    quote = r"\'" if found[2] else ""
+    return found[1] * 2 + quote
 
 
 def _one_line(error: Exception) -> str:
@@ -61,12 +74,17 @@ def _one_line(error: Exception) -> str:
     option = re.search(r"Could not find '([^']+)'", text)
     if option:
         group, _, name = option[1].rpartition("/")
-        known = ", ".join(sorted(f.stem for f in (CONF / group).glob("*.yaml")))
-        return f"{group}={name}: there is none; {group} is one of {known}"
+        return f"{group}={name}: there is none; {group} is one of {_options(group)}"
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
         return f"{unknown[1]}: no such key; {_nearest(unknown[1])}"
+    if isinstance(error, OverrideParseException):
+        return f"{error.override}: cannot be read; put quotes around the value"
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _options(group: str) -> str:
+    return ", ".join(sorted(file.stem for file in (CONF / group).glob("*.yaml")))
 
 
 def _nearest(key: str) -> str:
@@ -79,7 +97,6 @@ def _nearest(key: str) -> str:
 
 def _keys(section: Any, prefix: str) -> Iterator[str]:
     for key, value in section.items():
+        yield f"{prefix}{key}"
         if isinstance(value, dict):
             yield from _keys(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"

@@ -66,7 +66,9 @@ class Family:
         return {prompt: self.sha(prompt) for prompt in prompts}
 
     def _shared_files(self) -> list[Path]:
-        return sorted((self.folder.parent / "generic").glob("_*.jinja"))
+        folders = (self.folder.parent / "generic", self.folder)  # a part of its own comes first
+        found = {file.name: file for folder in folders for file in folder.glob("_*.jinja")}
+        return [found[name] for name in sorted(found)]
 
     def _file(self, prompt: str) -> Path:
         return Path(str(self._template(prompt).filename))

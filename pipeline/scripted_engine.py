@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator
 
 from pipeline.engine import Reply, Request
 from pipeline.errors import EngineError, UsageError
@@ -37,6 +37,15 @@ class Rule(Settings):
     seconds: float = 0.0
     hang: bool = False
     die: bool = False
+
+    @field_validator("match")
+    @classmethod
+    def _is_pattern(cls, match: str) -> str:
+        try:
+            re.compile(match)
+        except re.error as error:
+            raise ValueError(f"{match!r} is no regular expression ({error})") from None
+        return match
 
 
 class Script(Settings):

@@ -177,7 +177,7 @@ def _question_units(
         for u, i in groups.items()
     ]
     if remaining:
-        name = sha(sorted(remaining.values()), 16)
+        name = unit_name(remaining.values())
         units.append(
             Unit(
                 step_id=step.id,
@@ -188,6 +188,11 @@ def _question_units(
             )
         )
     return units
+
+
+def unit_name(inputs: Iterable[str]) -> str:
+    """The name of a chunk of questions: a hash of what each is made from."""
+    return sha(sorted(inputs), 16)
 
 
 def _question_sha(step: Step, question: QuestionKey) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from pipeline.alive import Heartbeat
 from pipeline.ask import Ask, Reader
 from pipeline.errors import AccountingError, EngineError
-from pipeline.records import Answer, Call, Document, Gist, Lookup, Page, Question, Record
+from pipeline.records import TABLES, Call, Record
 from pipeline.stage import DocumentRows, Stage
 from pipeline.steps import Step, Unit
 from pipeline.store import Shards
@@ -29,10 +29,11 @@ class Summary:
     """What became of one document in one phase; all that leaves a worker."""
 
     document_id: str
+    worker: str = ""
     units: int = 0
     rows: int = 0
     problems: int = 0
-    calls: int = 0  # requests that went to the engine
+    calls: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
     tokens: int = 0  # prompt and reply tokens of those units, in the engine's tokens
     seconds: float = 0.0
 
@@ -51,7 +52,9 @@ class Worker:
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every unit that is not done. Raises EngineError where the engine is dead."""
         start = time.perf_counter()
-        walk = _Walk(self._shards, self._steps, self._reader, units, Summary(document_id))
+        walk = _Walk(
+            self._shards, self._steps, self._reader, units, Summary(document_id, self._alive.name)
+        )
         with self._alive.on(document_id):
             await walk.finish()
         walk.summary.seconds = time.perf_counter() - start
@@ -92,7 +95,7 @@ class _Walk:
         return made
 
     def _load(self, step: Step, unit: Unit) -> Rows:
-        rows: Rows = self.shards.load(_RECORDS[step.table], step.id, unit.unit)
+        rows: Rows = self.shards.load(TABLES[step.table], step.id, unit.unit)
         if not step.per_question:
             return rows
         return tuple(row for row in rows if row.question_id in unit.inputs)
@@ -132,10 +135,11 @@ class _Walk:
     async def _make(
         self, step: Step, stage: Stage, rows: DocumentRows, recorded: Mapping[str, Call]
     ) -> tuple[Rows, tuple[Call, ...]]:
-        ask = Ask(self.reader, step.name, rows.document.document_id, recorded)
+        ask = Ask(self.reader, step.name, rows.document.document_id, recorded, step.repeat)
         made = await _run(stage, rows, ask)
         calls = ask.calls()
-        self.summary.calls += ask.num_asked
+        asked = self.summary.calls.get(step.id, 0) + ask.num_asked
+        self.summary.calls[step.id] = asked
         self.summary.tokens += sum(call.prompt_tokens + call.reply_tokens for call in calls)
         return made, calls
 
@@ -152,8 +156,3 @@ async def _run(stage: Stage, rows: DocumentRows, ask: Ask) -> Rows:
     except Exception:  # noqa: BLE001  # the one place: one bad unit must not end the night
         return tuple(stage.failed(rows, "unit_failed", traceback.format_exc(limit=-3)))
     return tuple(made)
-
-
-_RECORDS: dict[str, type[Record]] = {
-    record.table: record for record in (Document, Question, Page, Gist, Lookup, Answer)
-}

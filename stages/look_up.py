@@ -178,6 +178,8 @@ class ReadAgentS(_FromGists):
             fields = self._fields(rows, question, used, [drop.page_index for drop in dropped])
             subject = Subject(question_id=question.question_id, turn=turn, attempt=attempt)
             reply = await ask(fields, self.max_reply_tokens, subject)
+            if reply.problem == "context_overflow" and dropped:
+                break  # no room to name the page refused: what was read so far has to do
             if reply.problem not in (None, "truncated"):
                 return replace(row, used=None, problem=reply.problem)
             choice = parse_page_or_stop(reply.text)

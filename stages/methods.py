@@ -127,20 +127,32 @@ def _arguments(name: str, written: str, declared: Mapping[str, Any]) -> dict[str
             raise UsageError(f"methods: {name}: no argument {part!r}; it takes {takes}")
         if key in given:
             raise UsageError(f"methods: {name}: {key} is given twice; write {key}=a|b for both")
-        given[key] = _alternatives(value)
+        given[key] = list(_alternatives(f"methods: {name}: {key}", value))
     for key, default in declared.items():
         if default is None and key not in given:
             raise UsageError(f"methods: {name}: {key} is missing; write {name}({key}=...)")
     return given
 
 
-def _alternatives(value: str) -> list[Any]:
-    span = re.fullmatch(r"(\d+)\.\.(\d+)", value)
-    if span:
-        if int(span[1]) > int(span[2]):
-            raise UsageError(f"methods: {value} counts down; write {span[2]}..{span[1]}")
-        return list(range(int(span[1]), int(span[2]) + 1))
-    return [yaml.safe_load(part) for part in value.split("|")]
+def _alternatives(place: str, written: str) -> Iterator[Any]:
+    for part in written.split("|"):
+        span = re.fullmatch(r"\s*(\d+)\.\.(\d+)\s*", part)
+        if not span:
+            yield _value(place, part)
+        elif int(span[1]) > int(span[2]):
+            raise UsageError(f"{place}={part.strip()} counts down; write {span[2]}..{span[1]}")
+        else:
+            yield from range(int(span[1]), int(span[2]) + 1)
+
+
+def _value(place: str, written: str) -> str | int | float:
+    try:
+        value = yaml.safe_load(written)
+    except (yaml.YAMLError, ValueError):  # ValueError: 2024-13-45 is no date
+        value = None
+    if not isinstance(value, str | int | float):
+        raise UsageError(f"{place}={written.strip()} is no value; write a number or a word")
+    return value
 
 
 def _method(name: str, declared: Mapping[str, Any], given: Mapping[str, Any]) -> Method:

@@ -50,7 +50,8 @@ def _sentence_runs(text: str, start: int, end: int, most: int) -> list[Piece]:
     runs: list[Piece] = []
     for first, last in sentence_spans(text[start:end]):
         num_words = len(text[start + first : start + last].split())
-        if runs and runs[-1].num_words + num_words <= most:
+        # White space before the first sentence joins it: a page without a word has no gist.
+        if runs and (not runs[-1].num_words or runs[-1].num_words + num_words <= most):
             run = runs[-1]
             runs[-1] = Piece(run.start_char, start + last, run.num_words + num_words)
         else:

@@ -37,6 +37,9 @@ class RunFolder:
         write_text(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False))
         write_json(self.path / "provenance.json", provenance)
 
+    def write_report(self, markdown: str) -> None:
+        write_text(self.path / "report.md", markdown + "\n")
+
     def provenance(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads((self.path / "provenance.json").read_text())
         return content

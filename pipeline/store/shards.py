@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from pipeline.errors import AccountingError, UsageError
 from pipeline.records import Call, Record, from_arrow, to_arrow
-from pipeline.steps import Committed, Step, Unit
+from pipeline.steps import Committed, Step, Unit, unit_name
 
 R = TypeVar("R", bound=Record)
 ATTEMPT = 1  # a retry will write the next one
@@ -67,8 +67,11 @@ class Shards:
         """The unit that holds each question input; of two that overlap, the lowest name."""
         found: dict[str, str] = {}
         for unit in sorted(units, reverse=True):
-            column = _read(self.path(step.table, step.id, unit), ["input_sha"])["input_sha"]
-            found.update(dict.fromkeys(column.to_pylist(), unit))
+            path = self.path(step.table, step.id, unit)
+            inputs = set(_read(path, ["input_sha"])["input_sha"].to_pylist())
+            if unit_name(inputs) != unit:
+                raise AccountingError(_mend(path, "the rows of some question are gone"))
+            found.update(dict.fromkeys(inputs, unit))
         return found
 
     def verify(self, steps: Sequence[Step]) -> None:

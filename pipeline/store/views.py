@@ -60,11 +60,22 @@ def connect(warehouse: str | Path, run: str | None = None) -> duckdb.DuckDBPyCon
 def query(connection: Any, statement: str) -> list[dict[str, Any]]:
     """The rows of a user's query. Raises UsageError with the line DuckDB complains about."""
     try:
-        rows = connection.execute(statement).fetchall()
+        done = connection.execute(statement)
+        rows = [] if done is None else done.fetchall()
     except duckdb.Error as error:
         raise UsageError(f"sql: {str(error).splitlines()[0]}") from None
-    names = [column[0] for column in connection.description or ()]
+    if done is None:
+        raise UsageError("sql: no query there; write one, such as 'from answers limit 3'")
+    names = _told_apart([column[0] for column in connection.description or ()])
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """A second column of the same name is `name_1`, as DuckDB itself calls it in a table."""
+    earlier = [names[:index].count(name) for index, name in enumerate(names)]
+    return [
+        f"{name}_{count}" if count else name for name, count in zip(names, earlier, strict=True)
+    ]
 
 
 def run_name(folder: Path, run: str | None) -> str:

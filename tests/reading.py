@@ -1,0 +1,171 @@
+"""Stages run for real, without Ray or a store: rows to read, and engines to read them."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.ask import Ask, Reader
+from pipeline.engine import FinishReason, Reply, Request
+from pipeline.prompts import Family, Fields, Message
+from pipeline.records import Call, Document, Gist, Lookup, Page, Question
+from pipeline.scripted_engine import ScriptedEngine
+from pipeline.stage import DocumentRows, Stage
+from stages.fields import Passage
+from tests.command import ROOT
+
+PLENTY = 1_000_000  # a context length, in tokens, that nothing here fills
+NASTY = "{{ x }} {% raw %} {# note #} Page [3] \\n 'q' <b>STOP</b>"
+
+
+@dataclass
+class Listener:
+    """An engine that replies by a function of the request and keeps what it was asked.
+
+    Tokens are words.
+    """
+
+    reply: Callable[[Request], str]
+    context_tokens: int = PLENTY
+    finish_reason: FinishReason = "stop"
+    name: str = "listener"
+    is_model: bool = True
+    requests: list[Request] = field(default_factory=list)
+
+    async def generate(self, request: Request) -> Reply:
+        self.requests.append(request)
+        return Reply(text=self.reply(request), finish_reason=self.finish_reason)
+
+    def count_tokens(self, messages: Sequence[Message]) -> int:
+        return sum(len(message["content"].split()) for message in messages)
+
+    def prompts(self) -> list[str]:
+        """The text of every request, in the order they came."""
+        return [content(request) for request in self.requests]
+
+
+def content(request: Request) -> str:
+    (message,) = request.messages
+    return message["content"]
+
+
+def always(text: str, context_tokens: int = PLENTY) -> Listener:
+    return Listener(lambda _: text, context_tokens)
+
+
+def in_turn(*texts: str, context_tokens: int = PLENTY) -> Listener:
+    """Replies one after the other; one request more than that fails."""
+    left = list(texts)
+
+    def reply(request: Request) -> str:
+        assert left, f"asked once too often: {content(request)}"
+        return left.pop(0)
+
+    return Listener(reply, context_tokens)
+
+
+def never() -> Listener:
+    """An engine that must not be asked."""
+    return in_turn()
+
+
+def scripted(folder: Path, *rules: dict[str, Any], context_tokens: int = PLENTY) -> ScriptedEngine:
+    path = folder / "script.yaml"
+    path.write_text(yaml.safe_dump({"replies": list(rules)}, allow_unicode=True))
+    return ScriptedEngine(str(path), context_tokens)
+
+
+@cache
+def family(name: str) -> Family:
+    return Family(ROOT / "conf" / "prompts" / name)
+
+
+def num_tokens(fields: Fields, prompts: str = "generic") -> int:
+    """Tokens of a rendered prompt, as the engines here count them."""
+    (message,) = family(prompts).render(fields)
+    return len(message["content"].split())
+
+
+def run(
+    stage: Stage,
+    rows: DocumentRows,
+    engine: Listener | ScriptedEngine,
+    prompts: str = "generic",
+    deadline_seconds: float = 60.0,
+) -> tuple[list[Any], tuple[Call, ...]]:
+    """The rows the stage makes, checked by itself, and its calls."""
+    reader = Reader(
+        engine=engine,
+        identity="test",
+        family=family(prompts),
+        temperature=0.0,
+        seed=0,
+        deadline_seconds=deadline_seconds,
+        slots=asyncio.Semaphore(4),
+    )
+    ask = Ask(reader, stage.name, rows.document.document_id, {})
+    made = list(asyncio.run(stage.run(rows, ask)))
+    stage.check(rows, made)
+    return made, ask.calls()
+
+
+def document(text: str) -> Document:
+    return Document(document_id="d", text=text, num_words=len(text.split()))
+
+
+def book(
+    pages: Sequence[str],
+    gists: Sequence[str] = (),
+    questions: Sequence[Question] = (),
+    lookups: Sequence[Lookup] = (),
+) -> DocumentRows:
+    """A document whose pages are these, joined."""
+    ends = list(accumulate(len(text) for text in pages))
+    return DocumentRows(
+        document=document("".join(pages)),
+        questions=tuple(questions),
+        pages=tuple(
+            Page(
+                document_id="d",
+                page_index=index,
+                start_char=end - len(text),
+                end_char=end,
+                text=text,
+                num_words=len(text.split()),
+                chosen_by="model",
+            )
+            for index, (text, end) in enumerate(zip(pages, ends, strict=True))
+        ),
+        gists=tuple(
+            Gist(document_id="d", page_index=index, gist=gist, num_words=len(gist.split()))
+            for index, gist in enumerate(gists)
+        ),
+        lookups=tuple(lookups),
+    )
+
+
+def question(question_id: str = "q", text: str = "Who rang the bell?", **more: Any) -> Question:
+    return Question(document_id="d", question_id=question_id, question=text, **more)
+
+
+def looked_up(*used: int, question_id: str = "q", turn: int = 0, **more: Any) -> Lookup:
+    more = {"used": used, "requested": used, **more}
+    return Lookup(document_id="d", question_id=question_id, turn=turn, **more)
+
+
+def passages(rows: DocumentRows, raw: Collection[int] = ()) -> tuple[Passage, ...]:
+    """The memory by hand: `raw` pages in their gists' place."""
+    shown = []
+    for page, gist in zip(rows.pages, rows.gists, strict=True):
+        n = page.page_index
+        shown.append(
+            Passage("page", n, (page.text or "").strip())
+            if n in raw
+            else Passage("gist", n, gist.gist or "")
+        )
+    return tuple(shown)

@@ -1,0 +1,210 @@
+"""Sequential look-up by hand: a page a turn, what is asked once more, and when it stops."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.records import Dropped, Lookup
+from stages.fields import SequentialLookUp
+from stages.look_up import ReadAgentS
+from tests.reading import (
+    NASTY,
+    always,
+    book,
+    in_turn,
+    looked_up,
+    num_tokens,
+    passages,
+    question,
+    run,
+    scripted,
+)
+
+QUESTION = "Who rang the bell?"
+PAGES = [f"Page text {n} of the {name} bell.\n" for n, name in enumerate("abcdefg")]
+GISTS = [f"gist {n}" for n in range(7)]
+BOOK = book(PAGES, GISTS, [question()])
+
+
+def sequential(max_pages: int, first_page: int = 0) -> ReadAgentS:
+    return ReadAgentS(
+        max_pages=max_pages, first_page=first_page, max_reply_tokens=30, answer_reply_tokens=40
+    )
+
+
+def turns(max_pages: int, *replies: str, first_page: int = 0) -> list[Lookup]:
+    """The rows made of these replies; one request more than that fails."""
+    made, _ = run(sequential(max_pages, first_page), BOOK, in_turn(*replies))
+    return made
+
+
+def test_stop_at_once() -> None:
+    assert turns(3, "STOP") == [looked_up()]
+
+
+def test_a_page_a_turn_until_stop() -> None:
+    assert turns(3, "Page 4", "Page [0] for the bell", "STOP") == [
+        looked_up(4),
+        looked_up(0, turn=1),
+        looked_up(turn=2),
+    ]
+
+
+def test_max_pages_end_it_without_another_call() -> None:
+    assert turns(2, "Page 4", "Page 0") == [looked_up(4), looked_up(0, turn=1)]
+
+
+def test_pages_read_are_shown_in_place_and_listed() -> None:
+    engine = in_turn("Page 4", "Page 0", "STOP")
+    run(sequential(3), BOOK, engine)
+    first, second, third = engine.prompts()
+    assert "Page text" not in first
+    assert "in full already" not in first
+    raw = PAGES[4].strip()
+    assert f"<Page 3>\ngist 3\n\n<Page 4>\n{raw}\n\n<Page 5>\ngist 5\n\n" in second
+    assert "choose another: 4\n" in second
+    assert f"<Page 0>\n{PAGES[0].strip()}\n\n<Page 1>\ngist 1\n\n" in third
+    assert "choose another: 4, 0\n" in third
+    assert "gist 0" not in third
+    assert "gist 4" not in third
+    assert not any("could not be given" in prompt for prompt in (first, second, third))
+
+
+def test_rows_hold_indexes_where_the_family_counts_from_1() -> None:
+    engine = in_turn("Page 7", "Page 8", "Page 1")
+    made, _ = run(sequential(2, first_page=1), BOOK, engine)
+    assert made == [
+        looked_up(6),
+        looked_up(0, turn=1, requested=(7, 0), dropped=(Dropped(7, "out_of_range"),)),
+    ]
+    assert "choose another: 7\n" in engine.prompts()[1]
+    assert "no such page: 8\n" in engine.prompts()[2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "index", "reason"),
+    [("Page 7", 7, "out_of_range"), ("Page 4", 4, "duplicate")],
+)
+def test_a_refused_page_is_asked_about_once_more(asked: str, index: int, reason: str) -> None:
+    engine = in_turn("Page 4", asked, "Page 2", "STOP")
+    made, calls = run(sequential(5), BOOK, engine)
+    drop = Dropped(index, reason)
+    second = looked_up(2, turn=1, requested=(index, 2), dropped=(drop,))
+    assert made == [looked_up(4), second, looked_up(turn=2)]
+    assert [(call.turn, call.attempt) for call in calls] == [(0, 1), (1, 1), (1, 2), (2, 1)]
+    shown = [f"no such page: {index}\n" in prompt for prompt in engine.prompts()]
+    assert shown == [False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("again", "index", "reason"),
+    [("Page 7", 7, "out_of_range"), ("Page 4", 4, "duplicate")],
+)
+def test_refused_twice_it_stops(again: str, index: int, reason: str) -> None:
+    drops = (Dropped(4, "duplicate"), Dropped(index, reason))
+    assert turns(5, "Page 4", "Page 4", again) == [
+        looked_up(4),
+        looked_up(turn=1, requested=(4, index), dropped=drops),
+    ]
+
+
+def test_stop_after_a_refusal() -> None:
+    drop = Dropped(9, "out_of_range")
+    assert turns(5, "Page 9", "STOP") == [looked_up(requested=(9,), dropped=(drop,))]
+
+
+def test_an_unreadable_reply_is_asked_about_once_more() -> None:
+    assert turns(1, "Somewhere near the end.", "Page 3") == [looked_up(3)]
+
+
+def test_unreadable_twice_keeps_what_was_read() -> None:
+    made, calls = run(sequential(5), BOOK, in_turn("Page 3", "Hm.", ""))
+    assert made == [looked_up(3), looked_up(turn=1, problem="unparseable")]
+    assert [(call.turn, call.attempt) for call in calls] == [(0, 1), (1, 1), (1, 2)]
+
+
+@pytest.mark.parametrize("replies", [("Hm.", "Page 9"), ("Page 9", "Hm.")])
+def test_one_readable_of_two_is_a_stop(replies: tuple[str, str]) -> None:
+    drop = Dropped(9, "out_of_range")
+    assert turns(5, *replies) == [looked_up(requested=(9,), dropped=(drop,))]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ({"reply": "Page 2, since", "finish_reason": "length"}, looked_up(2)),
+        ({"reply": "Let me see", "finish_reason": "length"}, looked_up(problem="truncated")),
+        ({"reply": "Page 2", "finish_reason": "abort"}, ("engine_failed")),
+        ({"hang": True}, "timeout"),
+    ],
+)
+def test_cut_and_missing_replies(
+    tmp_path: Path, rule: dict[str, Any], expected: Lookup | str
+) -> None:
+    made, _ = run(sequential(1), BOOK, scripted(tmp_path, rule), deadline_seconds=0.05)
+    if isinstance(expected, str):
+        expected = looked_up(used=None, requested=(), problem=expected)
+    assert made == [expected]
+
+
+def test_a_reply_missing_later_fails_the_question(tmp_path: Path) -> None:
+    rules = {"match": "already", "finish_reason": "abort"}, {"reply": "Page 2"}
+    made, _ = run(sequential(3), BOOK, scripted(tmp_path, *rules))
+    failed = looked_up(turn=1, used=None, requested=(), problem="engine_failed")
+    assert made == [looked_up(2), failed]
+
+
+def tokens(read: tuple[int, ...], refused: tuple[int, ...] = ()) -> int:
+    return num_tokens(SequentialLookUp(passages(BOOK, read), QUESTION, (), read, refused))
+
+
+def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
+    made, _ = run(sequential(3), BOOK, always("STOP", tokens(()) + 30))
+    assert made == [looked_up()]
+    made, calls = run(sequential(3), BOOK, always("STOP", tokens(()) + 29))
+    assert made == [looked_up(used=None, requested=(), problem="context_overflow")]
+    assert calls == ()
+
+
+def test_it_stops_where_the_next_page_would_not_fit() -> None:
+    room = tokens((4, 0)) + 40  # 40 for the answer
+    made, _ = run(sequential(2), BOOK, in_turn("Page 4", "Page 0", context_tokens=room))
+    assert made == [looked_up(4), looked_up(0, turn=1)]
+    made, _ = run(sequential(2), BOOK, in_turn("Page 4", "Page 0", context_tokens=room - 1))
+    full = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
+    assert made == [looked_up(4), full]
+
+
+def test_no_room_to_name_the_refused_page_is_a_stop() -> None:
+    stage = ReadAgentS(max_pages=3, first_page=0, max_reply_tokens=40, answer_reply_tokens=40)
+    room = tokens((4,)) + 40
+    assert tokens((4,), (4,)) > tokens((4,))
+    made, calls = run(stage, BOOK, in_turn("Page 4", "Page 4", context_tokens=room))
+    again = looked_up(turn=1, requested=(4,), used=(), dropped=(Dropped(4, "duplicate"),))
+    assert made == [looked_up(4), again]
+    assert len(calls) == 2
+
+
+def test_questions_do_not_see_each_other_s_pages(tmp_path: Path) -> None:
+    rows = book(PAGES, GISTS, [question("b", "Where?"), question("a", "When?")])
+    engine = scripted(
+        tmp_path,
+        {"match": "Where.*another: 1\n", "reply": "STOP"},
+        {"match": "When.*another: 6\n", "reply": "Page 5"},
+        {"match": "Where", "reply": "Page 1", "seconds": 0.02},
+        {"match": "When.*another: 6, 5\n", "reply": "STOP"},
+        {"match": "When", "reply": "Page 6"},
+    )
+    made, _ = run(sequential(3), rows, engine)
+    assert [(row.question_id, row.turn, row.used) for row in made] == [
+        ("b", 0, (1,)), ("b", 1, ()), ("a", 0, (6,)), ("a", 1, (5,)), ("a", 2, ()),
+    ]  # fmt: skip
+
+
+def test_texts_pass_verbatim() -> None:
+    rows = book(["CHAPTER V\n" + NASTY, "more"], ["gist", NASTY], [question(text=NASTY)])
+    engine = in_turn("Page 0", "STOP")
+    run(sequential(2), rows, engine, prompts="narrativeqa_movie")
+    shown = engine.prompts()[1]
+    assert f"<Page 0>\nCHAPTER V\n{NASTY}\n\n<Page 1>\n{NASTY}\n\nQuestion: {NASTY}" in shown

@@ -1,0 +1,157 @@
+"""The `lr` view: what two verdicts, and several references, add up to. All worked by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import Problem
+from pipeline.records import Rating
+from pipeline.store import connect, query
+from tests.warehouse import Warehouse, answer, chunk, step
+
+ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
+Verdicts = tuple[str | None, str | None]  # strict, permissive
+
+YES: Verdicts = ("yes", "yes")
+PARTLY: Verdicts = ("no", "partially")
+NO: Verdicts = ("no", "no")
+UNREAD: Verdicts = (None, None)
+# One reference. Exact where either says yes; partial or none only where both could be read.
+ONE: list[tuple[Verdicts, str]] = [
+    (("yes", "yes"), "exact"),
+    (("yes", "partially"), "exact"),
+    (("yes", "no"), "exact"),
+    (("yes", None), "exact"),
+    (("no", "yes"), "exact"),
+    (("no", "partially"), "partial"),
+    (("no", "no"), "none"),
+    (("no", None), "unscored"),
+    ((None, "yes"), "exact"),
+    ((None, "partially"), "unscored"),
+    ((None, "no"), "unscored"),
+    ((None, None), "unscored"),
+]
+# Several references: exact wins, else any unscored, else partial, else none.
+SEVERAL: list[tuple[tuple[Verdicts, ...], str]] = [
+    ((NO, YES), "exact"),
+    ((UNREAD, YES), "exact"),
+    ((PARTLY, YES, NO, UNREAD), "exact"),
+    ((PARTLY, UNREAD), "unscored"),
+    ((UNREAD, NO), "unscored"),
+    ((NO, PARTLY, UNREAD), "unscored"),
+    ((NO, PARTLY), "partial"),
+    ((PARTLY, PARTLY), "partial"),
+    ((NO, NO, NO), "none"),
+]
+CASES = [((verdicts,), lr) for verdicts, lr in ONE] + SEVERAL
+
+
+def rating(
+    question_id: str,
+    reference: int,
+    verdicts: Verdicts = UNREAD,
+    problem: Problem | None = None,
+    skipped: bool = False,
+) -> Rating:
+    if problem is None and not skipped and None in verdicts:
+        problem = "unparseable"
+    return Rating(
+        document_id="d1",
+        question_id=question_id,
+        rater="judge",
+        rater_is_model=True,
+        reference_index=reference,
+        strict=verdicts[0],
+        permissive=verdicts[1],
+        problem=problem,
+        skipped=skipped,
+    )
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A question a case: c0, c1 ...; `up` had no answer to rate, `choice` nothing to rate by."""
+    warehouse = Warehouse(tmp_path_factory.mktemp("lr"))
+    names = [f"c{number}" for number in range(len(CASES))]
+    ratings = [
+        rating(name, index, verdicts)
+        for name, (references, _) in zip(names, CASES, strict=True)
+        for index, verdicts in enumerate(references)
+    ]
+    ratings += [rating("up", 0, problem="upstream"), rating("choice", 0, skipped=True)]
+    answers = [answer(name) for name in names]
+    answers += [answer("up", answer=None, problem="timeout"), answer("choice")]
+    answered = chunk(ANSWERS, "d1", *names, "up", "choice")
+    rated = chunk(RATINGS, "d1", *names, "up", "choice")
+    warehouse.commit(ANSWERS, answered, answers)
+    warehouse.commit(RATINGS, rated, ratings)
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [rated]))
+    return warehouse
+
+
+@pytest.fixture(scope="module")
+def found(warehouse: Warehouse) -> dict[str, str]:
+    with connect(warehouse.folder) as connection:
+        rows = query(connection, "select question_id, lr from lr")
+    assert len({row["question_id"] for row in rows}) == len(rows)
+    return {row["question_id"]: row["lr"] for row in rows}
+
+
+@pytest.mark.parametrize(("number", "case"), list(enumerate(CASES)))
+def test_verdicts_add_up(
+    found: dict[str, str], number: int, case: tuple[tuple[Verdicts, ...], str]
+) -> None:
+    assert found[f"c{number}"] == case[1]
+
+
+def test_every_pair_of_verdicts_is_among_the_cases() -> None:
+    pairs = {(s, p) for s in ("yes", "no", None) for p in ("yes", "partially", "no", None)}
+    assert {verdicts for verdicts, _ in ONE} == pairs
+
+
+def test_a_missing_answer_counts_as_none(found: dict[str, str]) -> None:
+    assert found["up"] == "none"
+
+
+def test_what_cannot_be_rated_is_left_out(found: dict[str, str]) -> None:
+    assert "choice" not in found
+    assert len(found) == len(CASES) + 1
+
+
+def test_every_run_has_the_same_verdicts(warehouse: Warehouse, found: dict[str, str]) -> None:
+    with connect(warehouse.folder) as connection:
+        rows = query(connection, "select question_id, lr from all_lr")
+    assert {row["question_id"]: row["lr"] for row in rows} == found
+
+
+def test_lr_1_and_lr_2_by_hand(warehouse: Warehouse) -> None:
+    """22 rated: 9 exact (6 of one reference, 3 of several), 3 partial, 3 none, 7 unscored."""
+    with connect(warehouse.folder) as connection:
+        rows = query(
+            connection,
+            """select measure, count(*) as n, avg(value) as mean,
+              count(*) filter (problem = 'unscored') as unscored
+            from measures where measure in ('lr_1', 'lr_2') group by all order by measure""",
+        )
+    assert [(row["measure"], row["n"], row["unscored"]) for row in rows] == [
+        ("lr_1", 22, 7),
+        ("lr_2", 22, 7),
+    ]
+    assert rows[0]["mean"] == pytest.approx(100 * 9 / 22)
+    assert rows[1]["mean"] == pytest.approx(100 * 12 / 22)
+
+
+def test_a_rater_that_is_no_model_fills_no_lr_column(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    told = replace(rating("q1", 0, YES), rater_is_model=False)
+    answered, rated = chunk(ANSWERS, "d1", "q1"), chunk(RATINGS, "d1", "q1")
+    warehouse.commit(ANSWERS, answered, [answer("q1")])
+    warehouse.commit(RATINGS, rated, [told])
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [rated]))
+    with connect(warehouse.folder) as connection:
+        assert query(connection, "select lr, rater_is_model from lr") == [
+            {"lr": "exact", "rater_is_model": False}
+        ]
+        assert query(connection, "from measures where measure like 'lr%'") == []

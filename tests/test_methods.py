@@ -1,0 +1,187 @@
+"""How methods are written, what they are called, and which stages they are made of."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.errors import UsageError
+from stages.answer import AnswerClosedBook, AnswerConstant, AnswerFromMemory, AnswerFromText
+from stages.look_up import NoLookUp, ReadAgentP, ReadAgentS
+from stages.methods import available, expand
+from stages.retrieve import BM25, OraclePages, RandomPages
+from tests.command import ROOT
+
+FOLDER = ROOT / "conf" / "method"
+LOOK_UP_VALUES: dict[str, Any] = {
+    "first_page": 1, "max_reply_tokens": 30, "answer_reply_tokens": 40, "seed": 7, "repeat": 2,
+}  # fmt: skip
+ANSWER_VALUES: dict[str, Any] = {
+    "first_page": 1, "answer_words": 20, "max_reply_tokens": 40, "text": "He did it.",
+}  # fmt: skip
+
+
+def names(text: str, folder: Path = FOLDER) -> list[str]:
+    return [method.name for method in expand(text, folder)]
+
+
+def stages(text: str) -> tuple[Any, Any]:
+    (method,) = expand(text, FOLDER)
+    return method.stages(LOOK_UP_VALUES, ANSWER_VALUES)
+
+
+def refused(text: str) -> str:
+    """The line a user sees."""
+    with pytest.raises(UsageError) as raised:
+        for method in expand(text, FOLDER):
+            method.stages(LOOK_UP_VALUES, ANSWER_VALUES)
+    line = str(raised.value)
+    assert "\n" not in line
+    return line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("gist_only", ["gist_only"]),
+        ("gist_only()", ["gist_only"]),
+        ("bm25", ["bm25(top_k=3)"]),
+        ("bm25(top_k=5)", ["bm25(top_k=5)"]),
+        (" gist_only , bm25( top_k = 5 ) ", ["gist_only", "bm25(top_k=5)"]),
+        ("readagent_p(max_pages=1..3)", [f"readagent_p(max_pages={n})" for n in (1, 2, 3)]),
+        ("readagent_p(max_pages=2..2)", ["readagent_p(max_pages=2)"]),
+        ("bm25(top_k=6|1|3)", ["bm25(top_k=6)", "bm25(top_k=1)", "bm25(top_k=3)"]),
+        ("truncated(keep=last)", ["truncated(keep=last,num_words=6000)"]),
+        ("bm25,gist_only,bm25(top_k=3)", ["bm25(top_k=3)", "gist_only"]),
+        ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),
+    ],
+)
+def test_names_are_canonical_and_in_the_order_written(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+def test_several_arguments_multiply_in_the_order_written() -> None:
+    assert names("truncated(keep=first|last,num_words=10|20)") == [
+        "truncated(keep=first,num_words=10)",
+        "truncated(keep=first,num_words=20)",
+        "truncated(keep=last,num_words=10)",
+        "truncated(keep=last,num_words=20)",
+    ]
+    assert names("truncated(num_words=1..2,keep=first|last),bm25") == [
+        "truncated(keep=first,num_words=1)",
+        "truncated(keep=last,num_words=1)",
+        "truncated(keep=first,num_words=2)",
+        "truncated(keep=last,num_words=2)",
+        "bm25(top_k=3)",
+    ]
+
+
+def test_duplicates_merge_where_they_first_stand() -> None:
+    assert names("bm25(top_k=2..3),bm25,bm25(top_k=1..3)") == [
+        "bm25(top_k=2)", "bm25(top_k=3)", "bm25(top_k=1)",
+    ]  # fmt: skip
+
+
+def test_a_canonical_name_names_itself() -> None:
+    text = "readagent_s(max_pages=1..6),truncated(keep=first|last),constant,oracle_pages"
+    assert names(",".join(names(text))) == names(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("bm52(top_k=3)", ["no method 'bm52'", "bm25", "readagent_p"]),
+        ("bm25(k=3)", ["bm25: no argument 'k=3'", "it takes top_k"]),
+        ("bm25(3)", ["no argument '3'", "it takes top_k"]),
+        ("gist_only(top_k=3)", ["gist_only: no argument 'top_k=3'", "it takes none"]),
+        ("truncated", ["truncated: keep is missing", "truncated(keep=...)"]),
+        ("truncated(num_words=5)", ["keep is missing"]),
+        ("bm25(top_k=1,top_k=2)", ["top_k is given twice"]),
+        ("bm25(top_k=6..1)", ["bm25: top_k=6..1 counts down", "1..6"]),
+        ("bm25(top_k=0)", ["bm25(top_k=0): top_k: ", "greater than 0"]),
+        ("bm25(top_k=0..2)", ["bm25(top_k=0): top_k: "]),
+        ("bm25(top_k=-1)", ["top_k: "]),
+        ("bm25(top_k=x)", ["bm25(top_k=x): top_k: ", "integer"]),
+        ("bm25(top_k=2.5)", ["top_k: "]),
+        ("bm25(top_k=true)", ["top_k: "]),
+        ("bm25(top_k=1..)", ["top_k: "]),
+        ("readagent_p(max_pages=0)", ["max_pages: "]),
+        ("truncated(keep=middle)", ["keep: ", "'first'"]),
+        ("truncated(keep=first,num_words=0)", ["num_words: "]),
+        ("bm25(top_k=)", ["bm25: top_k= is no value"]),
+        ("bm25(top_k=3|)", ["bm25: top_k= is no value"]),
+        ("truncated(keep=first,num_words=null)", ["truncated: num_words=null is no value"]),
+        ("bm25(top_k=[)", ["top_k=[ is no value"]),
+        ("bm25(top_k=[3])", ["top_k=[3] is no value"]),
+        ("bm25(top_k=@)", ["top_k=@ is no value"]),
+        ("bm25(top_k=2024-13-45)", ["top_k=2024-13-45 is no value"]),
+        ("bm25(top_k=3", ["'bm25(top_k=3' is no method"]),
+        ("../conf/method/bm25", ["is no method"]),
+        ("", ["names no method"]),
+        (" , ", ["names no method"]),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(text: str, parts: list[str]) -> None:
+    line = refused(text)
+    assert line.startswith("methods")
+    assert all(part in line for part in parts), line
+
+
+def test_arguments_reach_their_stage() -> None:
+    look_up, answer = stages("readagent_p(max_pages=4)")
+    assert look_up == ReadAgentP(
+        max_pages=4, first_page=1, max_reply_tokens=30, answer_reply_tokens=40
+    )
+    assert answer == AnswerFromMemory(first_page=1, answer_words=20, max_reply_tokens=40)
+    look_up, answer = stages("truncated(keep=last,num_words=9)")
+    assert look_up == NoLookUp()
+    assert answer == AnswerFromText(
+        first_page=1, answer_words=20, max_reply_tokens=40, keep="last", num_words=9
+    )
+    assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
+    assert stages("constant")[1].text == "He did it."
+    assert "text" not in stages("full_text")[1].model_dump()
+
+
+@pytest.mark.parametrize(
+    ("text", "look_up", "answer"),
+    [
+        ("gist_only", NoLookUp, AnswerFromMemory),
+        ("readagent_s", ReadAgentS, AnswerFromMemory),
+        ("bm25", BM25, None),
+        ("oracle_pages", OraclePages, None),
+        ("full_text", NoLookUp, AnswerFromText),
+        ("closed_book", NoLookUp, AnswerClosedBook),
+        ("constant", NoLookUp, AnswerConstant),
+    ],
+)
+def test_every_method_is_a_look_up_and_an_answer(text: str, look_up: type, answer: Any) -> None:
+    first, second = stages(text)
+    assert type(first) is look_up
+    assert answer is None or type(second) is answer
+    assert (first.name, second.name) == ("look_up", "answer")
+
+
+def test_every_method_shipped_can_be_made() -> None:
+    given = {"truncated": "truncated(keep=first)"}
+    for name in available(FOLDER):
+        stages(given.get(name, name))
+    assert {"readagent_p", "readagent_s", "gist_only", "bm25"} <= set(available(FOLDER))
+    assert available(FOLDER)["truncated"] == {"keep": None, "num_words": 6000}
+
+
+def test_adding_a_method_takes_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    method = {
+        "arguments": {"pages": 2, "kept": "first"},
+        "look_up": {"strategy": "bm25", "top_k": "$pages"},
+        "answer": {"kind": "text", "keep": "$kept", "num_words": 10},
+    }
+    file.write_text(yaml.safe_dump(method, sort_keys=False))
+    assert names("two(kept=last,pages=4..5)", tmp_path) == [
+        "two(pages=4,kept=last)", "two(pages=5,kept=last)",
+    ]  # fmt: skip
+    file.write_text("arguments: {}\n")
+    with pytest.raises(UsageError, match="look_up missing"):
+        names("two", tmp_path)

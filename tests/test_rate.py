@@ -1,0 +1,156 @@
+"""Ratings: two prompts to every reference, and what is no verdict."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import AccountingError
+from pipeline.records import Answer, Question, Rating
+from pipeline.stage import DocumentRows
+from stages.rate import RateAnswers
+from tests.reading import NASTY, always, book, never, question, run, scripted
+
+STAGE = RateAnswers(max_reply_tokens=16)
+
+
+def answer(question_id: str = "q", text: str | None = "The wind.", **more: Any) -> Answer:
+    given = {"document_id": "d", "reader": "r", "num_context_words": 5, **more}
+    return Answer(question_id=question_id, answer=text, **given)
+
+
+def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> DocumentRows:
+    return replace(book(["The bell rings."], questions=questions), answers=tuple(answers))
+
+
+ASKED = question(references=("the wind", "a gust"))
+
+
+def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
+    engine = scripted(
+        tmp_path,
+        {"prompt": "rate_strict", "match": "a gust", "reply": "NO"},
+        {"prompt": "rate_permissive", "match": "a gust", "reply": "Yes, partially"},
+        {"prompt": "rate_strict", "match": "the wind", "reply": "YES"},
+        {"prompt": "rate_permissive", "match": "the wind", "reply": "Yes"},
+    )
+    made, calls = run(STAGE, rows([ASKED], [answer()]), engine)
+    shared: dict[str, Any] = {
+        "document_id": "d",
+        "question_id": "q",
+        "rater": "scripted:script",
+        "rater_is_model": True,
+    }
+    assert made == [
+        Rating(**shared, reference_index=0, strict="yes", permissive="yes"),
+        Rating(**shared, reference_index=1, strict="no", permissive="partially"),
+    ]
+    assert [(call.question_id, call.reference_index, call.prompt) for call in calls] == [
+        ("q", 0, "rate_permissive"),
+        ("q", 0, "rate_strict"),
+        ("q", 1, "rate_permissive"),
+        ("q", 1, "rate_strict"),
+    ]
+
+
+def test_question_answer_and_reference_are_shown_verbatim() -> None:
+    asked = question(text=f"Q {NASTY}", references=(f"R {NASTY}",))
+    engine = always("No")
+    run(STAGE, rows([asked], [answer(text=f"A {NASTY}")]), engine)
+    assert sorted(request.prompt for request in engine.requests) == [
+        "rate_permissive", "rate_strict",
+    ]  # fmt: skip
+    for prompt in engine.prompts():
+        assert f"\nQ {NASTY}\n\nTheir answer:\nA {NASTY}\n" in prompt
+        assert f":\nR {NASTY}\n" in prompt
+
+
+@pytest.mark.parametrize(
+    ("strict", "permissive", "verdicts", "problem"),
+    [
+        ({"reply": "NO"}, {"reply": "No"}, ("no", "no"), None),
+        ({"reply": "Hard to say"}, {"reply": "Yes"}, (None, "yes"), "unparseable"),
+        ({"reply": "YES"}, {"reply": ""}, ("yes", None), "unparseable"),
+        ({"reply": "Partially"}, {"reply": "Partially"}, (None, "partially"), "unparseable"),
+        ({"finish_reason": "abort"}, {"reply": "No"}, (None, "no"), "engine_failed"),
+        ({"reply": "NO"}, {"hang": True}, ("no", None), "timeout"),
+        (
+            {"reply": "Let me", "finish_reason": "length"},
+            {"reply": "No, the", "finish_reason": "length"},
+            (None, "no"),
+            "truncated",
+        ),
+        ({"hang": True}, {"reply": "?"}, (None, None), "timeout"),
+    ],
+)
+def test_an_unreadable_verdict_is_null_and_never_no(
+    tmp_path: Path,
+    strict: dict[str, Any],
+    permissive: dict[str, Any],
+    verdicts: tuple[str | None, str | None],
+    problem: str | None,
+) -> None:
+    engine = scripted(tmp_path, {"prompt": "rate_strict", **strict}, permissive)
+    asked = question(references=("the wind",))
+    (rating,), _ = run(STAGE, rows([asked], [answer()]), engine, deadline_seconds=0.05)
+    assert (rating.strict, rating.permissive) == verdicts
+    assert rating.problem == problem
+
+
+def test_a_prompt_too_long_for_the_context_is_not_asked() -> None:
+    made, calls = run(STAGE, rows([ASKED], [answer()]), always("Yes", context_tokens=40))
+    assert [(r.reference_index, r.strict, r.problem) for r in made] == [
+        (0, None, "context_overflow"), (1, None, "context_overflow"),
+    ]  # fmt: skip
+    assert calls == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        (question(options=("a", "b"), references=("a",), answer_index=0), answer()),
+        (question(), answer()),
+        (ASKED, answer(text=None, skipped=True)),
+        (question(), answer(text=None, problem="timeout")),
+    ],
+)
+def test_nothing_to_rate_is_one_skipped_row(asked: Question, given: Answer) -> None:
+    (rating,), _ = run(STAGE, rows([asked], [given]), never())
+    assert (rating.skipped, rating.problem, rating.reference_index) == (True, None, 0)
+    assert (rating.strict, rating.permissive) == (None, None)
+
+
+@pytest.mark.parametrize("problem", ["truncated", "unparseable", "context_overflow", "upstream"])
+def test_an_answer_with_a_problem_is_upstream(problem: Any) -> None:
+    (rating,), _ = run(STAGE, rows([ASKED], [answer(problem=problem)]), never())
+    assert (rating.problem, rating.detail) == ("upstream", f"answer: {problem}")
+    assert (rating.strict, rating.permissive, rating.skipped) == (None, None, False)
+
+
+def test_a_rater_that_is_no_model_says_so() -> None:
+    engine = always("Yes")
+    engine.is_model = False
+    made, _ = run(STAGE, rows([ASKED], [answer()]), engine)
+    assert [(r.rater, r.rater_is_model) for r in made] == [("listener", False)] * 2
+
+
+def test_rows_are_in_question_order_whatever_the_answers_are_in(tmp_path: Path) -> None:
+    questions = [question(q, f"{q}?", references=("x", "y")) for q in "bac"]
+    engine = scripted(tmp_path, {"match": "b\\?", "reply": "No", "seconds": 0.03}, {"reply": "Yes"})
+    made, _ = run(STAGE, rows(questions, [answer(q) for q in "abc"]), engine)
+    assert [(r.question_id, r.reference_index, r.strict) for r in made] == [
+        ("b", 0, "no"), ("b", 1, "no"), ("a", 0, "yes"), ("a", 1, "yes"), ("c", 0, "yes"),
+        ("c", 1, "yes"),
+    ]  # fmt: skip
+
+
+def test_every_question_must_have_a_rating() -> None:
+    given = rows([question("a"), question("b")], [answer("a"), answer("b")])
+    made = STAGE.failed(given, "unit_failed", "a line of ours")
+    STAGE.check(given, made)
+    assert {(r.strict, r.permissive, r.problem) for r in made} == {(None, None, "unit_failed")}
+    for wrong in (made[:1], made[::-1], []):
+        with pytest.raises(AccountingError, match="ratings do not match questions"):
+            STAGE.check(given, wrong)

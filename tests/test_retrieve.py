@@ -1,0 +1,123 @@
+"""Look-up without a model: BM25, random and oracle pages, and who may see gold."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.records import Lookup, Span
+from pipeline.stage import DocumentRows, Stage
+from stages.gist import GistPages
+from stages.methods import ANSWERS, LOOK_UPS
+from stages.paginate import PaginateByModel, PaginateUniform
+from stages.rate import RateAnswers
+from stages.retrieve import BM25, OraclePages, RandomPages
+from stages.scores import ScoreAnswers
+from tests.reading import book, looked_up, never, question, run
+
+PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke rose. "]
+
+
+def look_up(stage: BM25 | RandomPages | OraclePages, rows: DocumentRows) -> list[Lookup]:
+    made, calls = run(stage, rows, never())
+    assert calls == ()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "pages"),
+    [
+        ("What burned, a candle?", (1, 0)),
+        ("Who heard the bells?", (2, 0)),  # twice in page 2
+        ("the of and", (0, 1)),  # no terms: all tie
+        ("zebra", (0, 1)),
+        ("smoke or candle", (1, 3)),  # equal pages
+    ],
+)
+def test_bm25_best_first_ties_to_the_lower_page(text: str, pages: tuple[int, ...]) -> None:
+    rows = book(PAGES, questions=[question(text=text)])
+    assert look_up(BM25(top_k=2), rows) == [looked_up(*pages)]
+
+
+def test_more_pages_than_there_are() -> None:
+    rows = book(PAGES[:2], questions=[question(text="candle", evidence=(Span(0, 20),))])
+    assert look_up(BM25(top_k=9), rows) == [looked_up(1, 0)]
+    assert look_up(OraclePages(top_k=9), rows) == [looked_up(0, 1)]
+    (random,) = look_up(RandomPages(top_k=9, seed=1, repeat=0), rows)
+    assert sorted(random.used or ()) == [0, 1]
+
+
+def test_no_pages() -> None:
+    rows = book([], questions=[question()])
+    for stage in (BM25(top_k=2), RandomPages(top_k=2, seed=0, repeat=0)):
+        assert look_up(stage, rows) == [looked_up()]
+
+
+def drawn(seed: int, repeat: int, num_questions: int = 20, top_k: int = 3) -> list[Lookup]:
+    rows = book(["word "] * 30, questions=[question(f"q{i}") for i in range(num_questions)])
+    return look_up(RandomPages(top_k=top_k, seed=seed, repeat=repeat), rows)
+
+
+def test_random_pages_are_those_of_seed_question_and_repeat() -> None:
+    first = drawn(0, 0)
+    assert drawn(0, 0) == first
+    assert drawn(0, 0, num_questions=5) == first[:5]  # whoever else is asked
+    for other in (drawn(0, 1), drawn(1, 0)):
+        assert sum(a.used == b.used for a, b in zip(first, other, strict=True)) <= 2
+    assert len({row.used for row in first}) >= 18
+
+
+def test_random_pages_are_distinct_and_any() -> None:
+    used = [row.used or () for row in drawn(0, 0, num_questions=300)]
+    assert all(len(set(pages)) == 3 for pages in used)
+    assert {page for pages in used for page in pages} == set(range(30))
+
+
+def test_a_larger_draw_begins_with_the_smaller() -> None:
+    pairs = zip(drawn(0, 0, top_k=2), drawn(0, 0, top_k=5), strict=True)
+    assert all(few.used == (many.used or ())[:2] for few, many in pairs)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        [(0, 3), (25, 60)],
+        [(10, 20), (15, 26), (15, 26)],  # overlaps count once
+        [(29, 31)],  # a character of page 2, one of page 3: a tie
+        [(0, 66)],
+        [(40, 50), (3, 9), (16, 24)],
+    ],
+)
+def test_oracle_orders_pages_by_their_gold_characters(evidence: list[tuple[int, int]]) -> None:
+    pages = ["x" * 15, "x" * 15, "x" * 30, "x" * 6]  # 0-15, 15-30, 30-60, 60-66
+    gold = {char for start, end in evidence for char in range(start, end)}
+    ends = [(0, 15), (15, 30), (30, 60), (60, 66)]
+    counts = [len(gold & set(range(*page))) for page in ends]
+    best = sorted((n for n in range(4) if counts[n]), key=lambda n: (-counts[n], n))
+    asked = question(evidence=tuple(Span(*span) for span in evidence))
+    for top_k in (1, 2, 4):
+        made = look_up(OraclePages(top_k=top_k), book(pages, questions=[asked]))
+        assert made == [looked_up(*best[:top_k])]
+
+
+def test_oracle_skips_a_question_without_gold() -> None:
+    asked = [question("a", evidence=(Span(16, 20),)), question("b")]
+    made = look_up(OraclePages(top_k=2), book(PAGES, questions=asked))
+    assert made == [looked_up(1, question_id="a"), looked_up(question_id="b", skipped=True)]
+
+
+def test_only_oracle_rate_and_score_may_see_gold() -> None:
+    stages: set[type[Stage]] = {
+        PaginateByModel, PaginateUniform, GistPages, RateAnswers, ScoreAnswers,
+        *LOOK_UPS.values(), *ANSWERS.values(),
+    }  # fmt: skip
+    assert {s for s in stages if s.reads_gold} == {OraclePages, RateAnswers, ScoreAnswers}
+
+
+def test_rows_without_gold() -> None:
+    gold = question(
+        options=("a", "b"), references=("a",), answer_index=0, evidence=(Span(0, 5),), metadata="{}"
+    )
+    rows = book(PAGES, questions=[gold])
+    (left,) = rows.without_gold().questions
+    assert left == question(options=("a", "b"))
+    assert replace(rows.without_gold(), questions=rows.questions) == rows

@@ -1,0 +1,229 @@
+"""The DuckDB views: which rows they show, and that readers never see half a file."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import UsageError
+from pipeline.records import TABLES, schema
+from pipeline.store import connect, query, run_name
+from pipeline.store.runs import RunFolder
+from tests.warehouse import (
+    Warehouse,
+    answer,
+    chunk,
+    question,
+    score,
+    step,
+)
+
+DOCUMENTS, QUESTIONS, GISTS = step("documents"), step("questions"), step("gists")
+ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
+DERIVED = ("steps", "runs", "units", "shards", "inputs", "accounting", "lr", "measures")
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path / "My [Ware] house's * 100%")
+
+
+@contextmanager
+def opened(warehouse: Warehouse, run: str | None = None) -> Iterator[Any]:
+    with connect(warehouse.folder, run) as connection:
+        yield connection
+
+
+def rows(warehouse: Warehouse, statement: str, run: str | None = None) -> list[dict[str, Any]]:
+    with opened(warehouse, run) as connection:
+        return query(connection, statement)
+
+
+def ids(warehouse: Warehouse, view: str, run: str | None = None) -> list[str]:
+    found = rows(warehouse, f"select question_id from {view} order by all", run)
+    return [row["question_id"] for row in found]
+
+
+def commit_answers(warehouse: Warehouse, *question_ids: str, reader: str = "hand") -> Any:
+    unit = chunk(ANSWERS, "d1", *question_ids)
+    warehouse.commit(ANSWERS, unit, [answer(q, reader=reader) for q in question_ids])
+    return unit
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A connection to a warehouse with a run that planned nothing."""
+    warehouse = Warehouse(tmp_path_factory.mktemp("empty"))
+    warehouse.plan("r")
+    with opened(warehouse) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("prefix", ["", "all_"])
+def test_a_table_without_files_is_empty_and_typed(empty: Any, prefix: str, table: str) -> None:
+    assert query(empty, f"from {prefix}{table}") == []
+    described = query(empty, f"describe {prefix}{table}")
+    types = {row["column_name"]: row["column_type"] for row in described}
+    assert types["document_id"] == types["step_id"] == "VARCHAR"
+    assert types["repeat"] == "BIGINT"
+    assert list(types) == schema(table).names
+
+
+@pytest.mark.parametrize("view", [*DERIVED, "all_units", "all_lr"])
+def test_every_derived_view_is_there_in_an_empty_warehouse(empty: Any, view: str) -> None:
+    assert query(empty, f"from {view}") == []
+
+
+def test_lists_of_an_empty_table_can_be_asked_for(empty: Any) -> None:
+    asked = "select unnest(context_spans).start_char as s, len(page_indexes) as n from answers"
+    assert query(empty, asked) == []
+
+
+def test_one_run_and_all_runs(warehouse: Warehouse) -> None:
+    mine, theirs = commit_answers(warehouse, "q1", "q2"), commit_answers(warehouse, "q3")
+    commit_answers(warehouse, "q4")  # of a run that is gone
+    warehouse.plan("mine", (ANSWERS, [mine]))
+    warehouse.plan("theirs", (ANSWERS, [theirs]))
+    assert ids(warehouse, "answers", "mine") == ["q1", "q2"]
+    assert ids(warehouse, "answers", "theirs") == ["q3"]
+    assert ids(warehouse, "all_answers", "theirs") == ["q1", "q2", "q3", "q4"]
+    assert {row["run"] for row in rows(warehouse, "from all_units")} == {"mine", "theirs"}
+    assert {row["run"] for row in rows(warehouse, "from units", "mine")} == {"mine"}
+
+
+def test_the_latest_run_is_shown_by_default(warehouse: Warehouse) -> None:
+    for number, run in enumerate(("b", "c", "a")):
+        unit = commit_answers(warehouse, f"q{number}")
+        warehouse.plan(run, (ANSWERS, [unit]))
+    assert run_name(warehouse.folder, None) == "a"
+    assert ids(warehouse, "answers") == ["q2"]
+    warehouse.plan("b", (ANSWERS, [chunk(ANSWERS, "d1", "q0")]))
+    assert ids(warehouse, "answers") == ["q0"]
+
+
+def test_a_run_shows_only_the_questions_it_planned(warehouse: Warehouse) -> None:
+    """A question taken out of the corpus leaves its row behind, in a unit that still counts."""
+    unit = commit_answers(warehouse, "q1", "q2")
+    warehouse.plan("r", (ANSWERS, [replace(unit, inputs={"q1": "input-q1"})]))
+    assert ids(warehouse, "answers") == ["q1"]
+    assert ids(warehouse, "all_answers") == ["q1", "q2"]
+
+
+def test_a_run_that_is_not_there(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.plan("b")
+    warehouse.plan("a")
+    with pytest.raises(UsageError, match=r"run=unknown.*it has a, b"):
+        connect(warehouse.folder, "unknown")
+    with pytest.raises(UsageError, match="no run there"):
+        connect(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("select * from nosuch", "nosuch"),
+        ("select nosuch from answers", "nosuch"),
+        ("selec 1", "selec"),
+        ("select 'a'::int", "a"),
+        ("", "no query"),
+        (" -- nothing", "no query"),
+    ],
+)
+def test_a_wrong_query_is_a_usage_error_of_one_line(empty: Any, statement: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        query(empty, statement)
+    assert "\n" not in str(caught.value)
+
+
+def test_columns_of_the_same_name_are_told_apart(empty: Any) -> None:
+    assert query(empty, "select 1 as a, 2 as b, 3 as a") == [{"a": 1, "b": 2, "a_1": 3}]
+
+
+def test_overlapping_runs_keep_one_row_of_each_question(warehouse: Warehouse) -> None:
+    first = commit_answers(warehouse, "q1", "q2", reader="first")
+    second = commit_answers(warehouse, "q2", "q3", reader="second")
+    warehouse.plan("one", (ANSWERS, [first]))
+    warehouse.plan("two", (ANSWERS, [second]))
+    lower = "first" if first.unit < second.unit else "second"
+    found = rows(warehouse, "select question_id, reader from all_answers order by all")
+    assert found == [
+        {"question_id": "q1", "reader": "first"},
+        {"question_id": "q2", "reader": lower},
+        {"question_id": "q3", "reader": "second"},
+    ]
+    for run, reader in (("one", "first"), ("two", "second")):
+        own = rows(warehouse, "select reader from answers where question_id = 'q2'", run)
+        assert own == [{"reader": reader}], "a run shows its own"
+
+
+def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Warehouse) -> None:
+    """Several rows a question: all of one unit, none of the other."""
+    units = [chunk(SCORES, "d1", "q1"), chunk(SCORES, "d1", "q1", "q2")]
+    for value, unit in enumerate(units):
+        made = [score(q, metric, float(value)) for q in unit.inputs for metric in ("f1", "em")]
+        warehouse.commit(SCORES, unit, made)
+    warehouse.plan("r", (SCORES, units[:1]))
+    found = rows(warehouse, "select question_id, metric, value from all_scores order by all")
+    value = float(units.index(min(units, key=lambda unit: unit.unit)))
+    assert [(r["question_id"], r["metric"], r["value"]) for r in found] == [
+        ("q1", "em", value), ("q1", "f1", value), ("q2", "em", 1.0), ("q2", "f1", 1.0),
+    ]  # fmt: skip
+
+
+def test_readers_never_fail_while_shards_are_committed(warehouse: Warehouse) -> None:
+    """Four readers connect again and again; what they count never falls."""
+    units = [chunk(QUESTIONS, "d1", f"q{number}") for number in range(60)]
+    warehouse.plan("r", (QUESTIONS, units))
+    finished = threading.Event()
+    counts: dict[int, list[int]] = {reader: [] for reader in range(4)}
+    errors: list[BaseException] = []
+
+    def read(reader: int) -> None:
+        try:
+            while not finished.is_set():
+                (row,) = rows(warehouse, "select count(*) as n from questions")
+                counts[reader].append(row["n"])
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    readers = [threading.Thread(target=read, args=(reader,)) for reader in counts]
+    for reader in readers:
+        reader.start()
+    for unit in units:
+        warehouse.commit(QUESTIONS, unit, [question(q) for q in unit.inputs])
+        time.sleep(0.01)
+    finished.set()
+    for reader in readers:
+        reader.join(60)
+    assert errors == []
+    assert all(seen == sorted(seen) for seen in counts.values())
+    assert sum(len(seen) for seen in counts.values()) >= 4
+    assert rows(warehouse, "select count(*) as n from questions") == [{"n": 60}]
+
+
+def test_a_connection_keeps_to_the_files_it_chose(warehouse: Warehouse) -> None:
+    first, later = chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d1", "q2")
+    warehouse.plan("r", (ANSWERS, [first, later]))
+    commit_answers(warehouse, "q1")
+    with opened(warehouse) as connection:
+        commit_answers(warehouse, "q2")
+        assert query(connection, "select count(*) as n from answers") == [{"n": 1}]
+    assert ids(warehouse, "answers") == ["q1", "q2"]
+
+
+def test_planning_again_replaces_the_plan(warehouse: Warehouse) -> None:
+    folder = RunFolder(warehouse.folder, "r")
+    assert folder.document_ids() == set()
+    warehouse.plan("r", (ANSWERS, [chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d2", "q2")]))
+    assert folder.document_ids() == {"d1", "d2"}
+    warehouse.plan("r", (ANSWERS, [chunk(ANSWERS, "d1", "q1")]))
+    assert folder.document_ids() == {"d1"}
+    assert [file.name for file in (warehouse.folder / "runs" / "r").iterdir()] == ["units.parquet"]

@@ -1,0 +1,100 @@
+"""Rows, steps and units for warehouses that tests fill by hand."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.records import Answer, Document, Gist, Page, Question, Record, Score
+from pipeline.steps import Step, Unit, unit_name
+from pipeline.store import Shards
+from pipeline.store.runs import RunFolder
+
+STAGES = {
+    "documents": "documents",
+    "questions": "questions",
+    "pages": "paginate",
+    "gists": "gist",
+    "lookups": "look_up",
+    "answers": "answer",
+    "ratings": "rate",
+    "scores": "score",
+}
+
+
+def step(table: str, method: str | None = None, repeat: int = 0, version: int = 1) -> Step:
+    """A step that writes `table`."""
+    return Step(
+        corpus="tests",
+        name=STAGES[table],
+        version=version,
+        table=table,
+        settings={"words": 40},
+        method=method,
+        repeat=repeat,
+    )
+
+
+def document_unit(of: Step, document_id: str) -> Unit:
+    return Unit(
+        step_id=of.id, unit=unit_name([document_id]), document_id=document_id, is_done=False
+    )
+
+
+def chunk(of: Step, document_id: str, *question_ids: str) -> Unit:
+    """A unit of questions; what each is made from is named after it."""
+    inputs = {question_id: f"input-{question_id}" for question_id in question_ids}
+    name = unit_name(inputs.values())
+    return Unit(step_id=of.id, unit=name, document_id=document_id, inputs=inputs, is_done=False)
+
+
+def document(document_id: str = "d1", **values: Any) -> Document:
+    return Document(document_id=document_id, **{"text": "One two.", "num_words": 2, **values})
+
+
+def question(question_id: str = "q1", document_id: str = "d1", **values: Any) -> Question:
+    asked = {"question": f"What of {question_id}?", "references": ("A mill.",), **values}
+    return Question(document_id=document_id, question_id=question_id, **asked)
+
+
+def page(index: int, text: str = "One two.", document_id: str = "d1") -> Page:
+    return Page(
+        document_id=document_id,
+        page_index=index,
+        start_char=0,
+        end_char=len(text),
+        text=text,
+        num_words=len(text.split()),
+        chosen_by="rule",
+    )
+
+
+def gist(index: int, text: str = "One.", document_id: str = "d1") -> Gist:
+    return Gist(document_id=document_id, page_index=index, gist=text, num_words=len(text.split()))
+
+
+def answer(question_id: str = "q1", document_id: str = "d1", **values: Any) -> Answer:
+    told = {"reader": "hand", "answer": "A mill.", **values}
+    return Answer(document_id=document_id, question_id=question_id, **told)
+
+
+def score(question_id: str, metric: str, value: float | None, document_id: str = "d1") -> Score:
+    return Score(document_id=document_id, question_id=question_id, metric=metric, value=value)
+
+
+class Warehouse:
+    """Commits rows and plans runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.shards = Shards(folder)
+
+    def commit(self, of: Step, unit: Unit, rows: Sequence[Record], table: str = "") -> Path:
+        """The shard of `rows`, which is the first of its unit."""
+        table = table or of.table
+        assert self.shards.commit(table, of, unit, rows)
+        return self.shards.path(table, of.id, unit.unit)
+
+    def plan(self, run: str, *planned: tuple[Step, Sequence[Unit]]) -> None:
+        """A run with these units, whether they are committed or not."""
+        units = [unit for _, own in planned for unit in own]
+        RunFolder(self.folder, run).plan([of for of, _ in planned], units)
