@@ -15,7 +15,7 @@ from jobs.check_prompts import check_prompts
 from jobs.config import RunConfig, read_config
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
-from jobs.rate import with_rater
+from jobs.rate import shown_rater, with_rater
 from jobs.render import render
 from jobs.report import make_report
 from jobs.run import run as run_config
@@ -52,8 +52,9 @@ def rate(words: Words = None, json: Json = False) -> None:
 
 def _run(config: RunConfig, as_json: bool) -> None:
     outcome = run_config(config, warn=_warn)
-    made = make_report(ReadOptions(Path(config.warehouse), outcome.run))
-    RunFolder(Path(config.warehouse), outcome.run).write_report(render(made))
+    warehouse, rater = Path(config.warehouse), shown_rater(config, outcome.run)
+    made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))
+    RunFolder(warehouse, outcome.run).write_report(render(made))
     if as_json:
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:

@@ -98,10 +98,12 @@ class RunConfig(Settings):
         prompts = Family(self.family_folder)
         settings = self.family_settings().model_dump(exclude={"examples"})
         names = sorted(file.stem for file in (CONF / "prompts" / "generic").glob("[a-z]*.jinja"))
+        loading = ("name", "format", "clean", "paragraphs")
         return {
-            "corpus": {key: getattr(self.corpus, key) for key in ("name", "clean", "paragraphs")},
+            "corpus": {key: getattr(self.corpus, key) for key in loading},
             "memory": self.memory.model_dump(),
             "engine": self.engine.identity(),
+            "seed": self.engine.seed,  # random_pages draws with it whatever the temperature
             "family": {"name": prompts.name, "settings": sha(settings, 8)},
             "prompts": prompts.shas(tuple(names)),
             "repeats": self.repeats,

@@ -1,13 +1,14 @@
-"""`gistmill rate`: a finished run's config with one more rater."""
+"""Raters: `gistmill rate` adds one to a finished run; a command's report shows its own."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.config import RunConfig, validated
 from jobs.grow import stored_config
+from jobs.steps import run_steps
 from pipeline.config import compose
 from pipeline.errors import UsageError
-from pipeline.store import run_name
+from pipeline.store import connect, run_name
 from pipeline.store.runs import RunFolder
 
 _TAKES = ("rater", "rater.", "run", "warehouse", "cluster", "cluster.")
@@ -30,3 +31,17 @@ def with_rater(words: Sequence[str]) -> RunConfig:
     before = stored_config(folder).model_dump(mode="json")
     own = {"warehouse": str(warehouse), "cluster": composed["cluster"]}
     return validated({**before, **own, "raters": [*before["raters"], composed["rater"]]})
+
+
+def shown_rater(config: RunConfig, run: str) -> str | None:
+    """The rater, as `ratings` names it, that a command's report shows: the one it asked for, the
+    first by name where that is no model, null where the run has none that is."""
+    asked = config.model_copy(update={"raters": config.raters[-1:]})
+    steps = [step.id for step, _ in run_steps(asked) if step.name == "rate"]
+    with connect(config.warehouse, run) as connection:
+        found = connection.execute(
+            """select rater from ratings where rater_is_model group by rater
+            order by bool_or(list_contains(?::varchar[], step_id)) desc, rater limit 1""",
+            [steps],
+        ).fetchone()
+    return found[0] if found else None

@@ -146,7 +146,8 @@ def _outcome(config: RunConfig, folder: RunFolder, done: Progress) -> Outcome:
             f"paginate: {100 * fallbacks:.1f}% of the pages asked for fell back to the last label "
             f"(max_fallback_rate={config.max_fallback_rate})"
         )
-    took = (done.total.calls, done.workers)
+    workers = {phase: dict(units) for phase, units in done.workers.items()}
+    took = (done.total.calls, workers)
     not_done = sum(step.not_done for step in counts)
     if not_done:
         why = f"{not_done} inputs are not done; run the same command again"

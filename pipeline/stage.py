@@ -29,8 +29,11 @@ class DocumentRows:
         return replace(self, questions=tuple(_without_gold(q) for q in self.questions))
 
     def unusable(self) -> bool:
-        """Whether the document or its memory is missing what every question would need."""
-        return (
+        """Whether the document or its memory is missing what every question would need.
+
+        Where there are answers already, they say so one by one.
+        """
+        return not self.answers and (
             self.document.problem is not None
             or any(page.text is None for page in self.pages)
             or any(gist.gist is None for gist in self.gists)

@@ -1,6 +1,5 @@
 """Answers: what of the document is sent, how many words it has, and what becomes of a reply."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +43,7 @@ PAGES = (
 )
 GISTS = ("bell rings", "denial", "wind blamed", "silence")
 TEXT = "".join(PAGES)
-COMMON: dict[str, int] = {"first_page": 0, "answer_words": 30, "max_reply_tokens": 50}
+COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30, "max_reply_tokens": 50}
 FROM_MEMORY = AnswerFromMemory(**COMMON)
 
 
@@ -272,7 +271,7 @@ def test_one_constant_answer_without_a_call() -> None:
         ("He did it.", None, 3, "constant"),
         ("Answer: (A)", 0, 2, "constant"),
     ]
-    assert {(a.num_context_words, a.compression_rate, a.problem) for a in made} == {(0, 100.0, None)}
+    assert [(a.num_context_words, a.compression_rate) for a in made] == [(0, 100.0)] * 2
     assert calls == ()
 
 
@@ -284,7 +283,7 @@ def test_texts_pass_verbatim_and_gold_does_not() -> None:
     (prompt,) = engine.prompts()
     assert f"<Page 0>\n{NASTY}\n<5>\n\n<Page 1>\n{NASTY}\n\nQuestion: {NASTY}" in prompt
     assert answer.answer == NASTY
-    assert not re.search("gold answer", prompt)
+    assert "gold answer" not in prompt
 
 
 def test_answers_must_match_the_questions() -> None:

@@ -96,6 +96,8 @@ def test_what_may_change(warehouse: Warehouse, word: str) -> None:
         ("engine.temperature=0.5", "engine.temperature 0.0 -> 0.5"),
         ("corpus.clean=tags", "corpus.clean none -> tags"),
         ("corpus.name=other", "corpus.name demo -> other"),
+        ("corpus.format=tables", "corpus.format text -> tables"),
+        ("engine.seed=7", "seed 0 -> 7"),
         ("family=qmsum", "family.name generic -> qmsum"),
     ],
 )

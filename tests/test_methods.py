@@ -7,8 +7,15 @@ import pytest
 import yaml
 
 from pipeline.errors import UsageError
-from stages.answer import AnswerClosedBook, AnswerConstant, AnswerFromMemory, AnswerFromText
-from stages.look_up import NoLookUp, ReadAgentP, ReadAgentS
+from stages.answer import (
+    AnswerClosedBook,
+    AnswerConstant,
+    AnswerFromContext,
+    AnswerFromMemory,
+    AnswerFromPages,
+    AnswerFromText,
+)
+from stages.look_up import LookUp, NoLookUp, ReadAgentP, ReadAgentS
 from stages.methods import available, expand
 from stages.retrieve import BM25, OraclePages, RandomPages
 from tests.command import ROOT
@@ -149,18 +156,18 @@ def test_arguments_reach_their_stage() -> None:
     [
         ("gist_only", NoLookUp, AnswerFromMemory),
         ("readagent_s", ReadAgentS, AnswerFromMemory),
-        ("bm25", BM25, None),
-        ("oracle_pages", OraclePages, None),
+        ("bm25", BM25, AnswerFromPages),
+        ("oracle_pages", OraclePages, AnswerFromPages),
         ("full_text", NoLookUp, AnswerFromText),
         ("closed_book", NoLookUp, AnswerClosedBook),
         ("constant", NoLookUp, AnswerConstant),
     ],
 )
-def test_every_method_is_a_look_up_and_an_answer(text: str, look_up: type, answer: Any) -> None:
-    first, second = stages(text)
-    assert type(first) is look_up
-    assert answer is None or type(second) is answer
-    assert (first.name, second.name) == ("look_up", "answer")
+def test_every_method_is_a_look_up_and_an_answer(
+    text: str, look_up: type[LookUp], answer: type[AnswerFromContext]
+) -> None:
+    assert tuple(type(stage) for stage in stages(text)) == (look_up, answer)
+    assert (look_up.name, answer.name) == ("look_up", "answer")
 
 
 def test_every_method_shipped_can_be_made() -> None:

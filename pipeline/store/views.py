@@ -159,17 +159,20 @@ def _derived() -> list[str]:
 
 def _lr(prefix: str) -> str:
     """LLM rating per answer and rater (ReadAgent section 4.1): over references exact wins, else
-    any unscored makes it unscored, else partial wins. An answer with a problem is `none`."""
+    any unscored makes it unscored, else partial wins. An answer with a problem is `none`.
+
+    A step has one rater, which rows of a failed unit do not name: they are its rows all the same."""
     return f"""
     create view {prefix}lr as
     with verdicts as (
-      select *, case
+      select * exclude (rater, rater_is_model), max(rater) over mine as rater,
+        bool_or(rater_is_model) over mine as rater_is_model, case
         when strict = 'yes' or permissive = 'yes' then 'exact'
         when strict = 'no' and permissive = 'partially' then 'partial'
         when strict = 'no' and permissive = 'no' then 'none'
         when problem = 'upstream' then 'none'
         else 'unscored' end as verdict
-      from {prefix}ratings where not skipped)
+      from {prefix}ratings where not skipped window mine as (partition by step_id))
     select corpus, step_id, method, repeat, document_id, question_id, rater, rater_is_model,
       case when bool_or(verdict = 'exact') then 'exact'
         when bool_or(verdict = 'unscored') then 'unscored'
