@@ -189,6 +189,7 @@ class HandRun:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.warehouse = folder / "warehouse"
+        self.code, self.out, self.err = 0, "", ""  # what the command came to
         self.words = [
             "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", "run=hand",
             f"warehouse={self.warehouse}", f"methods={METHODS}", f"family={folder / 'hand'}",

@@ -1,7 +1,7 @@
 """Step ids, from real command lines: what changes them and what must not."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,13 @@ METHODS = "readagent_p(max_pages=2),bm25(top_k=1),constant"
 # Everything that follows from asking an engine; `constant` and `bm25` ask for no look-up.
 ASKED = {"paginate", "gist", "look_up", "answer", "rate", "score"}
 EVERYTHING = {"documents", "questions", *ASKED}
+OF_METHODS = ("look_up", "answer", "rate", "score")
+READAGENT, BM25 = "readagent_p(max_pages=2)", "bm25(top_k=1)"
 Key = tuple[str, str | None, int]
+
+
+def following(stages: Sequence[str], *methods: str) -> set[str]:
+    return {f"{stage} {method}" for stage in stages for method in methods}
 
 
 @pytest.fixture
@@ -38,8 +44,9 @@ def placed(*words: str) -> list[tuple[Step, EngineSettings | None]]:
 
 def ids(*words: str) -> dict[Key, str]:
     """The step ids of a command, by stage, method and repeat."""
-    found = {(step.name, step.method, step.repeat): step.id for step, _ in placed(*words)}
-    assert len(found) == len(placed(*words)), "the key names one step"
+    steps = placed(*words)
+    found = {(step.name, step.method, step.repeat): step.id for step, _ in steps}
+    assert len(found) == len(steps), "the key names one step"
     return found
 
 
@@ -92,21 +99,12 @@ def test_what_changes_no_id(word: str) -> None:
         (["corpus.clean=tags"], EVERYTHING),
         (["corpus.paragraphs=lines"], EVERYTHING),
         (["corpus.format=tables"], EVERYTHING),
-        (["memory=uniform"], ASKED - {"look_up", "answer", "rate", "score"} | {
-            f"{stage} {method}" for stage in ("look_up", "answer", "rate", "score")
-            for method in ("readagent_p(max_pages=2)", "bm25(top_k=1)")
-        }),
-        (["memory.max_words=500"], {"paginate", "gist"} | {
-            f"{stage} {method}" for stage in ("look_up", "answer", "rate", "score")
-            for method in ("readagent_p(max_pages=2)", "bm25(top_k=1)")
-        }),
+        (["memory=uniform"], {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}),
+        (["memory.max_words=500"], {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}),
         # bm25 searches pages, not gists.
-        (["memory.gist_reply_tokens=99"], {"gist"} | {
-            f"{stage} readagent_p(max_pages=2)"
-            for stage in ("look_up", "answer", "rate", "score")
-        }),
+        (["memory.gist_reply_tokens=99"], {"gist", *following(OF_METHODS, READAGENT)}),
     ],
-)  # fmt: skip
+)
 def test_what_changes_which_id(words: list[str], stages: set[str]) -> None:
     assert changed(ids(), ids(*words)) == stages
 
@@ -115,12 +113,8 @@ def test_what_changes_which_id(words: list[str], stages: set[str]) -> None:
 def test_the_reader_changes_all_that_it_replies_to(word: str) -> None:
     """Rated by another engine, so that `constant`, which asks nobody, keeps its every step."""
     rater = ("rater=extractive", "rater.context_tokens=7777")
-    of_readers = {
-        f"{stage} {method}"
-        for stage in ("look_up", "answer", "rate", "score")
-        for method in ("readagent_p(max_pages=2)", "bm25(top_k=1)")
-    }
-    assert changed(ids(*rater), ids(*rater, word)) == {"paginate", "gist"} | of_readers
+    of_readers = {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}
+    assert changed(ids(*rater), ids(*rater, word)) == of_readers
 
 
 def test_the_rater_changes_ratings_alone() -> None:
@@ -158,29 +152,14 @@ def test_where_a_family_lies_does_not_matter(prompts: Path) -> None:
     assert ids(family(prompts)) == ids("family=generic")
 
 
-PROMPT_EDITS = [
-    ("answer", {"answer", "rate", "score"} - {"answer", "rate", "score"}),
-]
-
-
-def following(*stages: str, methods: tuple[str, ...]) -> Iterator[str]:
-    for stage in stages:
-        yield from (f"{stage} {method}" for method in methods)
-
-
-READAGENT, BM25 = "readagent_p(max_pages=2)", "bm25(top_k=1)"
-
-
 @pytest.mark.parametrize(
     ("prompt", "stages"),
     [
-        ("answer", {*following("answer", "rate", "score", methods=(READAGENT, BM25))}),
-        ("look_up_p", {*following("look_up", "answer", "rate", "score", methods=(READAGENT,))}),
+        ("answer", following(OF_METHODS[1:], READAGENT, BM25)),
+        ("look_up_p", following(OF_METHODS, READAGENT)),
         ("look_up_s", set()),
-        ("gist", {"gist", *following("look_up", "answer", "rate", "score", methods=(READAGENT,))}),
-        ("break_point", {"paginate", "gist", *following(
-            "look_up", "answer", "rate", "score", methods=(READAGENT, BM25)
-        )}),
+        ("gist", {"gist", *following(OF_METHODS, READAGENT)}),
+        ("break_point", {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}),
         ("rate_strict", {"rate"}),
         ("rate_permissive", {"rate"}),
     ],
@@ -200,9 +179,7 @@ def test_a_changed_prompt_changes_its_stage_and_what_follows(
         ("answer_words: 40", "answer_words: 41", {"answer", "rate", "score"}),
         ("longbench_f1, squad_em]", "longbench_f1]", {"score"}),
         ("rate: 16}", "rate: 17}", {"rate"}),
-        ("what the matter is", "what matters", {*following(
-            "answer", "rate", "score", methods=("constant",)
-        )}),
+        ("what the matter is", "what matters", following(OF_METHODS[1:], "constant")),
         ('"Partially. The reason is missing."', '"Partially."', set()),
         ("words: ours", "words: authors", set()),
     ],

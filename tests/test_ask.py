@@ -1,0 +1,274 @@
+"""`Ask`: the budget to the token, deadlines from admission, calls kept and replayed."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import pytest
+
+from pipeline.ask import Ask, Reader, Subject
+from pipeline.config import CONF
+from pipeline.engine import FinishReason, Reply, Request
+from pipeline.errors import EngineError
+from pipeline.prompts import Family, Message
+from pipeline.records import Call
+from stages.fields import ShortenPage
+
+T = TypeVar("T")
+FAMILY = Family(CONF / "prompts" / "generic")
+PAGE = ShortenPage(page="The mill stands at the river.")
+REPLY_TOKENS = 50
+
+
+@dataclass
+class Echo:
+    """Replies with the last word asked about, after `seconds[word]`; keeps what it was asked."""
+
+    name: str = "echo"
+    is_model: bool = True
+    context_tokens: int = 10_000
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    finish_reason: FinishReason = "stop"
+    requests: list[Request] = field(default_factory=list)
+    at_once: int = 0
+    most_at_once: int = 0
+
+    async def generate(self, request: Request) -> Reply:
+        assert isinstance(request.fields, ShortenPage)
+        word = request.fields.page.split()[-1]
+        self.requests.append(request)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await asyncio.sleep(self.seconds.get(word, 0.0))
+        finally:
+            self.at_once -= 1
+        return Reply(text=word, finish_reason=self.finish_reason, prompt_tokens=7, reply_tokens=1)
+
+    def count_tokens(self, messages: Sequence[Message]) -> int:
+        return sum(len(message["content"]) for message in messages)
+
+
+class Dead(Echo):
+    async def generate(self, request: Request) -> Reply:
+        raise EngineError("gone")
+
+
+def reader(
+    engine: Echo, deadline: float = 60, slots: int = 8, temperature: float = 0, seed: int = 0
+) -> Reader:
+    return Reader(
+        engine=engine,
+        identity=f"echo at {temperature}",
+        family=FAMILY,
+        temperature=temperature,
+        seed=seed,
+        deadline_seconds=deadline,
+        slots=asyncio.Semaphore(slots),
+    )
+
+
+def ask(given: Reader, recorded: Mapping[str, Call] | None = None, repeat: int = 0) -> Ask:
+    return Ask(given, "gist", "d1", recorded or {}, repeat)
+
+
+def run(talk: Callable[[], Awaitable[T]]) -> T:
+    async def wait() -> T:
+        return await talk()
+
+    return asyncio.run(wait())
+
+
+def one(asking: Ask, subject: Subject | None = None, page: ShortenPage = PAGE) -> Reply:
+    return run(lambda: asking(page, REPLY_TOKENS, subject or Subject(page_index=0)))
+
+
+def many(asking: Ask, words: Sequence[str]) -> list[Reply]:
+    """Ask about every word at once, as stages do; the page's index is the word's."""
+
+    async def talk() -> list[Reply]:
+        return list(
+            await asyncio.gather(
+                *(asking(ShortenPage(w), REPLY_TOKENS, Subject(page_index=i))
+                  for i, w in enumerate(words))
+            )
+        )  # fmt: skip
+
+    return run(talk)
+
+
+PROMPT_CHARS = sum(len(message["content"]) for message in FAMILY.render(PAGE))
+
+
+@pytest.mark.parametrize(("spare", "asked"), [(-1, False), (0, True), (1, True)])
+def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
+    """Prompt and reply budget must fit: this echo counts a character as a token."""
+    engine = Echo(context_tokens=PROMPT_CHARS + REPLY_TOKENS + spare)
+    asking = ask(reader(engine))
+    reply = one(asking)
+    assert asking.fits(PAGE, REPLY_TOKENS) is asked
+    assert asking.num_asked == len(engine.requests) == len(asking.calls()) == int(asked)
+    expected = ("river.", "stop", None) if asked else ("", "abort", "context_overflow")
+    assert (reply.text, reply.finish_reason, reply.problem) == expected
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "problem"),
+    [("stop", None), ("length", "truncated"), ("abort", "engine_failed")],
+)
+def test_how_a_reply_ended_is_its_problem(
+    finish_reason: FinishReason, problem: str | None
+) -> None:
+    asking = ask(reader(Echo(finish_reason=finish_reason)))
+    reply = one(asking)
+    (call,) = asking.calls()
+    assert (reply.problem, call.problem, call.finish_reason) == (problem, problem, finish_reason)
+    assert reply.text == call.reply == "river.", "what was said is kept"
+
+
+def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
+    engine = Echo(seconds={"slow": 60})
+    asking = ask(reader(engine, deadline=0.05, slots=1))
+    slow, quick = many(asking, ["slow", "quick"])
+    assert (slow.problem, slow.text, slow.finish_reason) == ("timeout", "", "abort")
+    assert (quick.problem, quick.text) == (None, "quick"), "its slot is free again"
+    assert [call.problem for call in asking.calls()] == ["timeout", None]
+
+
+def test_waiting_for_a_slot_is_no_timeout() -> None:
+    """Six requests of 0.1 s through one slot: the last waits 0.5 s with a deadline of 0.3 s."""
+    words = [f"w{number}" for number in range(6)]
+    engine = Echo(seconds=dict.fromkeys(words, 0.1))
+    replies = many(ask(reader(engine, deadline=0.3, slots=1)), words)
+    assert [reply.problem for reply in replies] == [None] * 6
+    assert engine.most_at_once == 1
+
+
+def test_slots_are_shared_by_all_documents() -> None:
+    words = [f"w{number}" for number in range(10)]
+    engine = Echo(seconds=dict.fromkeys(words, 0.01))
+    shared = reader(engine, slots=3)
+
+    async def talk() -> None:
+        asking = [Ask(shared, "gist", document, {}) for document in ("d1", "d2")]
+        await asyncio.gather(
+            *(a(ShortenPage(w), REPLY_TOKENS, Subject(page_index=i))
+              for a in asking for i, w in enumerate(words))
+        )  # fmt: skip
+
+    run(talk)
+    assert len(engine.requests) == 20
+    assert engine.most_at_once == 3
+
+
+def test_recorded_calls_are_replayed_and_nobody_is_asked() -> None:
+    engine = Echo(finish_reason="length")
+    first = ask(reader(engine))
+    replies = many(first, ["one", "two", "three"])
+    again = ask(reader(Dead()), {call.request_sha: call for call in first.calls()})
+    assert many(again, ["one", "two", "three"]) == replies
+    assert again.num_asked == 0
+    assert [replace(c, engine="echo") for c in again.calls()] == list(first.calls())
+
+
+def test_what_was_not_recorded_is_asked() -> None:
+    first = ask(reader(Echo()))
+    many(first, ["one", "two"])
+    engine = Echo()
+    again = ask(reader(engine), {call.request_sha: call for call in first.calls()[:1]})
+    many(again, ["one", "two"])
+    assert again.num_asked == 1
+    assert [request.fields for request in engine.requests] == [ShortenPage("two")]
+    assert again.calls() == first.calls()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_calls_stand_in_the_same_order_whatever_ends_first(order: tuple[int, ...]) -> None:
+    words = ["one", "two", "three"]
+    seconds = {words[place]: 0.02 * rank for rank, place in enumerate(order)}
+    asking = ask(reader(Echo(seconds=seconds)))
+    many(asking, words)
+    assert [(call.call_index, call.reply) for call in asking.calls()] == [
+        (0, "one"), (1, "two"), (2, "three"),
+    ]  # fmt: skip
+
+
+def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
+    subjects = [
+        Subject(),
+        Subject(page_index=0),
+        Subject(page_index=1),
+        Subject(question_id="q1", turn=0),
+        Subject(question_id="q1", turn=0, attempt=2),
+        Subject(question_id="q1", turn=1),
+        Subject(question_id="q2", reference_index=0),
+        Subject(question_id="q2", reference_index=1),
+    ]
+    asking = ask(reader(Echo()))
+
+    async def talk() -> None:
+        for subject in reversed(subjects):
+            await asking(PAGE, REPLY_TOKENS, subject)
+
+    run(talk)
+    assert [
+        Subject(
+            page_index=call.page_index, question_id=call.question_id, turn=call.turn,
+            reference_index=call.reference_index, attempt=call.attempt,
+        )
+        for call in asking.calls()
+    ] == subjects  # fmt: skip
+
+
+def sha_of(given: Reader, subject: Subject | None = None, **values: int) -> str:
+    asking = ask(given, repeat=values.get("repeat", 0))
+    tokens = values.get("tokens", REPLY_TOKENS)
+    page = ShortenPage("w" * values.get("letters", 3))
+    run(lambda: asking(page, tokens, subject or Subject(page_index=0)))
+    return asking.calls()[0].request_sha
+
+
+def test_a_request_is_named_by_what_is_sent() -> None:
+    cold = reader(Echo())
+    same = sha_of(cold)
+    assert sha_of(cold) == same
+    assert sha_of(cold, Subject(page_index=5, question_id="q")) == same, "not by what it is about"
+    assert sha_of(reader(Echo(), deadline=9, slots=1)) == same
+    others = [
+        sha_of(cold, Subject(page_index=0, attempt=2)),
+        sha_of(cold, tokens=REPLY_TOKENS + 1),
+        sha_of(cold, letters=4),
+        sha_of(reader(Echo(), temperature=0.5)),
+        sha_of(reader(Echo(), temperature=0.5, seed=1)),
+    ]
+    assert len({same, *others}) == len(others) + 1
+
+
+def test_repeats_and_attempts_draw_with_other_seeds() -> None:
+    """From the same seed an engine would say the same again."""
+    engine = Echo()
+    hot = reader(engine, temperature=0.7, seed=5)
+    for repeat, attempt in itertools.product((0, 1, 2), (1, 2)):
+        one(ask(hot, repeat=repeat), Subject(page_index=0, attempt=attempt))
+    seeds = [request.seed for request in engine.requests]
+    assert seeds[0] == 5
+    assert len(set(seeds)) == 6
+
+
+def test_without_sampling_there_is_one_seed() -> None:
+    engine = Echo()
+    for repeat, attempt in itertools.product((0, 1), (1, 2)):
+        one(ask(reader(engine), repeat=repeat), Subject(page_index=0, attempt=attempt))
+    assert {request.seed for request in engine.requests} == {0}
+
+
+def test_a_dead_engine_is_no_reply() -> None:
+    with pytest.raises(EngineError, match="gone"):
+        one(ask(reader(Dead())))
+
+
+def test_a_stage_that_should_not_ask_is_told_so() -> None:
+    with pytest.raises(RuntimeError, match="score asks a model"):
+        one(Ask(None, "score", "d1", {}))
