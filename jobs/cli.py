@@ -18,7 +18,6 @@ from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
 from jobs.render import render
 from jobs.report import make_report
-from jobs.run import run as run_config
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
 from jobs.trace import show_trace
@@ -51,6 +50,8 @@ def rate(words: Words = None, json: Json = False) -> None:
 
 
 def _run(config: RunConfig, as_json: bool) -> None:
+    from jobs.run import run as run_config  # here: ray takes a second to import
+
     outcome = run_config(config, warn=_warn)
     warehouse, rater = Path(config.warehouse), shown_rater(config, outcome.run)
     made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))

@@ -13,11 +13,10 @@ from pydantic import (
     ValidationError,
 )
 
-from pipeline.cluster import ClusterSettings
 from pipeline.config import CONF, compose
 from pipeline.errors import UsageError
 from pipeline.prompts import Family
-from pipeline.settings import Settings, sha
+from pipeline.settings import ClusterSettings, Settings, sha
 from stages.corpora.corpus import Corpus
 from stages.engines import ENGINES, EngineSettings
 from stages.family import FamilySettings, load_family

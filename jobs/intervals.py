@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import bootstrap
 
 LEAST_DOCUMENTS = 10
 _RESAMPLES = 2000
@@ -18,6 +17,8 @@ def interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float
     """
     if len(sums) < LEAST_DOCUMENTS:
         return None
+    from scipy.stats import bootstrap  # here: it takes seconds to import
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # all documents alike: the interval is a point
         found = bootstrap(

@@ -56,7 +56,9 @@ def make_report(options: ReadOptions) -> Report:
     config = stored_config(folder)
     with connect(options.warehouse, name) as connection:
         _choose(connection, options)
-        raters = query(connection, "select distinct rater from ratings where rater_is_model")
+        raters = query(
+            connection, "select distinct rater from ratings where rater_is_model order by rater"
+        )
         rater = _rater([row["rater"] for row in raters], options.rater)
         return Report(
             run=name,

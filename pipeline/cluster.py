@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pydantic import PositiveFloat, PositiveInt
 
 from pipeline.errors import AccountingError, EngineError
-from pipeline.settings import Settings
+from pipeline.settings import ClusterSettings
 from pipeline.steps import Unit
 from pipeline.worker import Summary, Worker
 
@@ -25,15 +24,6 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else C++ warnings on the terminal
 import ray
 from ray.data import ActorPoolStrategy, DataContext
-
-
-class ClusterSettings(Settings):
-    """How wide. `workers` engines (null: one per CPU), each with `cpus_per_worker` CPUs."""
-
-    workers: PositiveInt | None
-    cpus_per_worker: PositiveFloat
-    documents_per_worker: PositiveInt  # documents a worker has in hand at once
-
 
 Item = tuple[str, Sequence[Unit]]
 """One document and its units in the phase, done and not."""

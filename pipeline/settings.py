@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
 
 
 class Settings(BaseModel):
@@ -17,3 +17,11 @@ def sha(content: Any, digits: int = 64) -> str:
     """Hex of the sha256 of the canonical JSON of `content` (sorted keys, no spaces)."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+class ClusterSettings(Settings):
+    """How wide. `workers` engines (null: one per CPU), each with `cpus_per_worker` CPUs."""
+
+    workers: PositiveInt | None
+    cpus_per_worker: PositiveFloat
+    documents_per_worker: PositiveInt  # documents a worker has in hand at once

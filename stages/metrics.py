@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from statistics import geometric_mean
-
-from rouge_score.rouge_scorer import RougeScorer
+from typing import Any
 
 from pipeline.records import Span
 from stages.paragraphs import sentence_spans
@@ -86,7 +85,10 @@ def _rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
 
 
 @cache
-def _scorer(kinds: tuple[str, ...], stem: bool) -> RougeScorer:
+def _scorer(kinds: tuple[str, ...], stem: bool) -> Any:
+    # Imported here: it takes seconds, with nltk and scipy behind it, and only scoring needs it.
+    from rouge_score.rouge_scorer import RougeScorer
+
     return RougeScorer(list(kinds), use_stemmer=stem)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from nltk.stem import PorterStemmer
+import Stemmer
 from rank_bm25 import BM25Plus
 from stop_words import get_stop_words
 
@@ -26,7 +26,7 @@ _TERM = re.compile(rf"[a-z0-9]+|[{_CHARACTERS}]|[^\W_\u0000-\u024f{_CHARACTERS}]
 _WORD = re.compile(rf"[{_CHARACTERS}][^\w\s]*|[^\s{_CHARACTERS}]+")
 # The list writes "don't" and "inc."; terms are split at such signs, and so are the stop words.
 _STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _TERM.findall(word))
-_STEMMER = PorterStemmer()
+_STEMMER = Stemmer.Stemmer("porter")
 
 
 def terms(text: str) -> list[str]:
@@ -106,4 +106,4 @@ def _terms(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
-    return str(_STEMMER.stem(word))
+    return str(_STEMMER.stemWord(word))

@@ -17,7 +17,6 @@ ORDER = ("m1", "m2", "t1", "l1", "l2", "b1")
 DOCUMENT_WORDS = (60, 60, 32, 150, 150, 0)
 TYPES = ("why", "two_places", "detail", "detail", "why", None)
 FREE = ("m1", "m2", "l2", "b1")
-PARTIAL, EXACT = "partial", "exact"
 
 
 @dataclass(frozen=True)

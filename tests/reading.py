@@ -80,6 +80,11 @@ def scripted(folder: Path, *rules: dict[str, Any], context_tokens: int = PLENTY)
     return ScriptedEngine(str(path), context_tokens)
 
 
+def deadline(*rules: dict[str, Any]) -> float:
+    """Seconds to wait for a reply: few where one of the rules never gives one."""
+    return 0.2 if any("hang" in rule for rule in rules) else 60.0
+
+
 @cache
 def family(name: str) -> Family:
     return Family(ROOT / "conf" / "prompts" / name)

@@ -25,6 +25,7 @@ from tests.reading import (
     Listener,
     always,
     book,
+    deadline,
     in_turn,
     looked_up,
     never,
@@ -205,7 +206,7 @@ def test_cut_and_missing_replies(
     tmp_path: Path, rule: dict[str, Any], text: str | None, problem: str
 ) -> None:
     engine = scripted(tmp_path, rule)
-    (answer,), _ = run(FROM_MEMORY, rows(looked_up(1)), engine, deadline_seconds=0.05)
+    (answer,), _ = run(FROM_MEMORY, rows(looked_up(1)), engine, deadline_seconds=deadline(rule))
     assert (answer.answer, answer.problem) == (text, problem)
     assert answer.num_context_words == (None if text is None else 2 + 3 + 2 + 1)
     assert answer.context_spans == (() if text is None else (Span(25, 43),))

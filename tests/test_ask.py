@@ -118,9 +118,7 @@ def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
     ("finish_reason", "problem"),
     [("stop", None), ("length", "truncated"), ("abort", "engine_failed")],
 )
-def test_how_a_reply_ended_is_its_problem(
-    finish_reason: FinishReason, problem: str | None
-) -> None:
+def test_how_a_reply_ended_is_its_problem(finish_reason: FinishReason, problem: str | None) -> None:
     asking = ask(reader(Echo(finish_reason=finish_reason)))
     reply = one(asking)
     (call,) = asking.calls()

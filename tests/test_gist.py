@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import AccountingError
 from stages.gist import GistPages
-from tests.reading import NASTY, Listener, always, book, content, never, run, scripted
+from tests.reading import NASTY, Listener, always, book, content, deadline, never, run, scripted
 
 STAGE = GistPages(max_reply_tokens=64)
 PAGES = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
@@ -58,7 +58,7 @@ def test_one_bad_reply_is_one_row_with_a_problem(
     tmp_path: Path, rule: dict[str, Any], gist: str | None, num_words: int, problem: str
 ) -> None:
     engine = scripted(tmp_path, {"match": "admits", **rule}, {"reply": "fine"})
-    made, calls = run(STAGE, book(PAGES), engine, deadline_seconds=0.1)
+    made, calls = run(STAGE, book(PAGES), engine, deadline_seconds=deadline(rule))
     assert [g.gist for g in made] == ["fine", gist, "fine"]
     assert (made[1].num_words, made[1].problem) == (num_words, problem)
     assert (made[0].problem, made[2].problem) == (None, None)

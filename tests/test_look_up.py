@@ -16,6 +16,7 @@ from tests.reading import (
     always,
     book,
     content,
+    deadline,
     in_turn,
     looked_up,
     never,
@@ -100,7 +101,7 @@ def test_the_gist_memory_is_shown_with_the_family_s_numbers() -> None:
 def test_cut_and_missing_replies(
     tmp_path: Path, rule: dict[str, Any], used: tuple[int, ...] | None, problem: str | None
 ) -> None:
-    (row,), _ = run(parallel(2), BOOK, scripted(tmp_path, rule), deadline_seconds=0.05)
+    (row,), _ = run(parallel(2), BOOK, scripted(tmp_path, rule), deadline_seconds=deadline(rule))
     assert (row.used, row.problem) == (used, problem)
 
 

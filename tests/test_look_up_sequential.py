@@ -12,6 +12,7 @@ from tests.reading import (
     NASTY,
     always,
     book,
+    deadline,
     in_turn,
     looked_up,
     num_tokens,
@@ -135,14 +136,14 @@ def test_one_readable_of_two_is_a_stop(replies: tuple[str, str]) -> None:
     [
         ({"reply": "Page 2, since", "finish_reason": "length"}, looked_up(2)),
         ({"reply": "Let me see", "finish_reason": "length"}, looked_up(problem="truncated")),
-        ({"reply": "Page 2", "finish_reason": "abort"}, ("engine_failed")),
+        ({"reply": "Page 2", "finish_reason": "abort"}, "engine_failed"),
         ({"hang": True}, "timeout"),
     ],
 )
 def test_cut_and_missing_replies(
     tmp_path: Path, rule: dict[str, Any], expected: Lookup | str
 ) -> None:
-    made, _ = run(sequential(1), BOOK, scripted(tmp_path, rule), deadline_seconds=0.05)
+    made, _ = run(sequential(1), BOOK, scripted(tmp_path, rule), deadline_seconds=deadline(rule))
     if isinstance(expected, str):
         expected = looked_up(used=None, requested=(), problem=expected)
     assert made == [expected]

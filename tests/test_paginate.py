@@ -13,7 +13,18 @@ from pipeline.stage import DocumentRows
 from stages.fields import BreakPoint
 from stages.paginate import PaginateByModel, PaginateUniform
 from stages.paragraphs import Paragraphs
-from tests.reading import NASTY, Listener, always, content, document, in_turn, never, run, scripted
+from tests.reading import (
+    NASTY,
+    Listener,
+    always,
+    content,
+    deadline,
+    document,
+    in_turn,
+    never,
+    run,
+    scripted,
+)
 
 
 def by_model(
@@ -115,7 +126,9 @@ def test_a_reply_without_a_legal_label_takes_the_last(tmp_path: Path, reply: str
 @pytest.mark.parametrize("rule", [{"finish_reason": "abort"}, {"hang": True}])
 def test_no_reply_takes_the_last_label(tmp_path: Path, rule: dict[str, Any]) -> None:
     stage = by_model(15, 45, tail_words=11)
-    made, _ = run(stage, lines(*[10] * 5), scripted(tmp_path, rule), deadline_seconds=0.05)
+    made, _ = run(
+        stage, lines(*[10] * 5), scripted(tmp_path, rule), deadline_seconds=deadline(rule)
+    )
     assert choices(made) == ["fallback", "end"]
 
 

@@ -11,7 +11,7 @@ from pipeline.errors import AccountingError
 from pipeline.records import Answer, Question, Rating
 from pipeline.stage import DocumentRows
 from stages.rate import RateAnswers
-from tests.reading import NASTY, always, book, never, question, run, scripted
+from tests.reading import NASTY, always, book, deadline, never, question, run, scripted
 
 STAGE = RateAnswers(max_reply_tokens=16)
 
@@ -94,7 +94,9 @@ def test_an_unreadable_verdict_is_null_and_never_no(
 ) -> None:
     engine = scripted(tmp_path, {"prompt": "rate_strict", **strict}, permissive)
     asked = question(references=("the wind",))
-    (rating,), _ = run(STAGE, rows([asked], [answer()]), engine, deadline_seconds=0.05)
+    (rating,), _ = run(
+        STAGE, rows([asked], [answer()]), engine, deadline_seconds=deadline(strict, permissive)
+    )
     assert (rating.strict, rating.permissive) == verdicts
     assert rating.problem == problem
 

@@ -171,9 +171,9 @@ def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Ware
         warehouse.commit(SCORES, unit, made)
     warehouse.plan("r", (SCORES, units[:1]))
     found = rows(warehouse, "select question_id, metric, value from all_scores order by all")
-    value = float(units.index(min(units, key=lambda unit: unit.unit)))
+    lower = float(units.index(min(units, key=lambda unit: unit.unit)))
     assert [(r["question_id"], r["metric"], r["value"]) for r in found] == [
-        ("q1", "em", value), ("q1", "f1", value), ("q2", "em", 1.0), ("q2", "f1", 1.0),
+        ("q1", "em", lower), ("q1", "f1", lower), ("q2", "em", 1.0), ("q2", "f1", 1.0),
     ]  # fmt: skip
 
 

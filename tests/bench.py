@@ -1,0 +1,90 @@
+"""A small corpus, a scripted engine and a worker in this process; no Ray."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from jobs.config import RunConfig, read_config
+from jobs.load import load_corpus
+from jobs.steps import run_steps
+from pipeline.records import Answer, Gist, Lookup, Page, Rating, Record, Score
+from pipeline.steps import Step, Unit, plan_document
+from pipeline.store import Shards
+from pipeline.worker import Summary, Worker
+from stages.engines import make_reader
+from tests.small_corpus import document, question, write
+
+RULES: list[dict[str, Any]] = [
+    {"prompt": "look_up_p", "reply": "I want to look up Page [1] to be sure"},
+    {"prompt": "rate_strict", "reply": "NO"},
+    {"prompt": "rate_permissive", "reply": "Yes, partially"},
+    {"reply": "as it was"},
+]
+RECORDS: Mapping[str, type[Record]] = {
+    r.table: r for r in (Page, Gist, Lookup, Answer, Rating, Score)
+}
+
+
+class Bench:
+    """Two documents of three pages; d1 has questions q1 and q2, d2 has q3; one method."""
+
+    def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
+        self.folder = folder
+        write(folder / "corpus", [document(1), document(2)],
+              [question(1, of=1), question(2, of=1), question(3, of=2)])  # fmt: skip
+        script = folder / "script.yaml"
+        script.write_text(yaml.safe_dump({"replies": list(rules)}))
+        self.config: RunConfig = read_config(
+            ["corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=readagent_p",
+             "engine=scripted", f"engine.script={script}", "memory=uniform", "memory.words=40",
+             f"warehouse={folder / 'warehouse'}"]
+        )  # fmt: skip
+        self.steps = [step for step, _ in run_steps(self.config)]
+        self.shards = Shards(Path(self.config.warehouse))
+        self.reader = make_reader(self.config.engine, self.config.family_folder)
+
+    def units(self) -> dict[str, list[Unit]]:
+        """What is done and to do, by document."""
+        documents, questions = self.steps[:2]
+        keys = load_corpus(self.config, self.shards, documents, questions, _ignore)
+        committed = self.shards.committed(self.steps)
+        return {key.document_id: plan_document(self.steps, key, committed) for key in keys}
+
+    def worker(self) -> Worker:
+        return Worker(self.shards.warehouse, "night", self.steps, self.reader)
+
+    def work(self, *document_ids: str) -> list[Summary]:
+        """One worker, all documents at once."""
+        units = self.units()
+        asked = document_ids or tuple(units)
+
+        async def all_of_them() -> list[Summary]:
+            worker = self.worker()
+            return list(await asyncio.gather(*(worker.work(d, units[d]) for d in asked)))
+
+        return asyncio.run(all_of_them())
+
+    def step(self, table: str) -> Step:
+        (found,) = [step for step in self.steps if step.table == table]
+        return found
+
+    def rows(self, table: str, document_id: str = "d1") -> tuple[Any, ...]:
+        """The committed rows of a document."""
+        step = self.step(table)
+        units = [u for u in self.units()[document_id] if u.step_id == step.id]
+        assert all(unit.is_done for unit in units), f"{table} of {document_id} is not done"
+        found = [self.shards.load(RECORDS[table], step.id, unit.unit) for unit in units]
+        return tuple(row for rows in found for row in rows)
+
+    def shard(self, table: str, of: str = "", document_id: str = "d1") -> Path:
+        """The one shard of a document in a table; of its calls where `of` names another table."""
+        step = self.step(of or table)
+        (unit,) = [u for u in self.units()[document_id] if u.step_id == step.id]
+        return self.shards.path(table, step.id, unit.unit)
+
+
+def _ignore(line: str) -> None:
+    """Warnings about the corpus; none matter here."""

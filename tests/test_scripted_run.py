@@ -1,0 +1,206 @@
+"""The report of a run whose every number is worked by hand: see hand_numbers.py."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.command import gistmill, succeed
+from tests.hand_numbers import (
+    DOCUMENT_WORDS,
+    ORDER,
+    TYPES,
+    WORKED,
+    Worked,
+    mean,
+    measures,
+    numbers,
+    total,
+)
+from tests.hand_run import HandRun
+from tests.in_process import in_process, refused
+
+ALL = range(len(ORDER))
+READ_PAGES = {"gist_only", "readagent_p(max_pages=2)", "bm25(top_k=1)"}
+QUALITY = ("lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy")
+HEADINGS = (
+    "method", "n", "CR", "# LU", "LR-1", "LR-2", "rouge1_stem", "squad_em", "accuracy", "recall",
+    "any-hit", "words read", "fallback %", "length",
+)  # fmt: skip
+
+
+def report(hand: HandRun, *words: str) -> dict[str, Any]:
+    done = in_process("report", f"warehouse={hand.warehouse}", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    content: dict[str, Any] = json.loads(done.stdout)
+    return content
+
+
+def check_rows(rows: Sequence[dict[str, Any]], chosen: Sequence[int]) -> None:
+    """Every mean and count of the methods, over the questions at the positions `chosen`."""
+    assert [row["method"] for row in rows] == list(WORKED)
+    for row in rows:
+        worked = WORKED[row["method"]]
+        for measure, values in measures(worked).items():
+            expected = mean(values, chosen)
+            found = row["means"].get(measure, {"mean": None})
+            assert found["mean"] == pytest.approx(expected), (row["method"], measure)
+            if expected is not None:
+                assert found["n"] == sum(values[i] is not None for i in chosen)
+        assert row["counts"] == counts(row["method"], worked, chosen)
+
+
+def counts(method: str, worked: Worked, chosen: Sequence[int]) -> dict[str, float | None]:
+    """`fallback`: of the two pages asked for one fell back, whatever the questions."""
+    letters = [worked.lr.split()[i] for i in chosen]
+    found: dict[str, float | None] = {
+        "n": len(chosen),
+        "answered": sum(worked.problems[i] is None for i in chosen),
+        "calls": total(worked.calls, chosen),
+        "tokens": total(worked.tokens, chosen),
+    }
+    if set(letters) != {"-"}:
+        found["unscored"] = letters.count("U")
+    return {**found, "fallback": 50.0} if method in READ_PAGES else found
+
+
+def test_the_run_has_more_problems_than_allowed(hand: HandRun) -> None:
+    assert hand.code == 3, hand.err
+    assert "Traceback" not in hand.err
+    assert "bad_input: documents.jsonl:4: " in hand.err
+    assert "bad_input: questions.jsonl:4: " in hand.err
+    for line in (
+        "full_text: 3 of 6 inputs have a problem (max_problem_rate=0.05)",
+        "closed_book: 4 of 6 inputs have a problem",
+        "paginate: 50.0% of the pages asked for fell back to the last label "
+        "(max_fallback_rate=0.05)",
+    ):
+        assert line in hand.err
+
+
+def test_means_and_counts_are_those_worked_by_hand(hand: HandRun) -> None:
+    found = report(hand)
+    assert found["measures"] == list(QUALITY)
+    assert all(row["by"] is None for row in found["rows"])
+    check_rows(found["rows"], ALL)
+
+
+def test_answered_only_means_stand_beside_the_headline(hand: HandRun) -> None:
+    for row in report(hand)["rows"]:
+        worked = WORKED[row["method"]]
+        unscored = [letter == "U" for letter in worked.lr.split()]
+        for measure in QUALITY:
+            answered = [
+                i for i in ALL
+                if worked.problems[i] is None and not (measure.startswith("lr_") and unscored[i])
+            ]  # fmt: skip
+            values = measures(worked)[measure]
+            found = row["means"][measure]
+            assert found["answered_mean"] == pytest.approx(mean(values, answered))
+            assert found["answered_n"] == sum(values[i] is not None for i in answered)
+            assert (found["low"], found["high"], found["sd"]) == (None, None, None)
+        # Evidence was read or not whatever became of the answer, once there was a context.
+        read = [i for i, words in enumerate(numbers(worked.words_read)) if words is not None]
+        recall = row["means"]["evidence_recall"]
+        assert recall["answered_mean"] == pytest.approx(mean(worked.recall, read))
+
+
+def test_memory_and_foot(hand: HandRun) -> None:
+    found = report(hand)
+    # 60 + 32 + 150 words on 3 + 2 + 5 pages; gists of 12 + 8 + 10 words.
+    assert found["memory"] == {
+        "documents": 3,
+        "words": 242,
+        "pages": 10,
+        "words_per_page": pytest.approx(24.2),
+        "words_per_gist": pytest.approx(3.0),
+        "gist_compression": pytest.approx(100 * (1 - 30 / 242)),
+        "truncated_gists": 1,
+        "fallback": 50.0,
+    }
+    foot = found["foot"]
+    assert foot["rater"] == "scripted:teacher"
+    assert foot["is_model"] is True
+    assert (foot["engine"], foot["words"]) == ("scripted", "ours")
+    assert foot["family"].startswith("hand ")
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|\n").split("|")]
+
+
+def shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+@pytest.mark.parametrize("place", ["run", "report", "report.md"])
+def test_printed_table(hand: HandRun, place: str) -> None:
+    if place == "run":
+        text = hand.out
+    elif place == "report":
+        text = succeed("report", f"warehouse={hand.warehouse}")
+    else:
+        text = (hand.warehouse / "runs" / "hand" / "report.md").read_text()
+    lines = [cells(line) for line in text.splitlines() if line.startswith("|")]
+    assert tuple(lines[0]) == HEADINGS
+    for line, (method, worked) in zip(lines[2:8], WORKED.items(), strict=True):
+        means = [shown(mean(values, ALL)) for values in measures(worked).values()]
+        fallback = "50.0" if method in READ_PAGES else "-"
+        assert line == [method, "6", *means[:-1], fallback, means[-1]]
+    # The same, without the arithmetic.
+    assert lines[2] == [
+        "gist_only", "6", "84.3", "0.0", "50.0", "75.0", shown(mean(rouge(0), ALL)), "0.0",
+        "100.0", "0.0", "0.0", "10.4", "50.0", "2.8",
+    ]  # fmt: skip
+    assert lines[3][:6] == ["readagent_p(max_pages=2)", "6", "52.1", "0.8", "25.0", "25.0"]
+    assert lines[3][8:] == ["50.0", "58.3", "75.0", "29.6", "50.0", "2.4"]
+    answered_unscored_calls_tokens = [line[1:] for line in lines[10:16]]
+    assert answered_unscored_calls_tokens == [
+        ["5", "0", "5", "132"],
+        ["3", "1", "10", "379"],
+        ["5", "0", "5", "183"],
+        ["3", "0", "3", "193"],
+        ["2", "0", "5", "61"],
+        ["5", "0", "0", "0"],
+    ]
+
+
+def rouge(method: int) -> Sequence[float | None]:
+    return measures(list(WORKED.values())[method])["rouge1_stem"]
+
+
+def test_by_question_type(hand: HandRun) -> None:
+    rows = report(hand, "by=question_type")["rows"]
+    for kind in set(TYPES):
+        chosen = [i for i in ALL if TYPES[i] == kind]
+        check_rows([row for row in rows if row["by"] == kind], chosen)
+    assert len(rows) == 4 * len(WORKED)
+
+
+def test_where_and_by_together(hand: HandRun) -> None:
+    rows = report(hand, "where=num_document_words < 100")["rows"]
+    check_rows(rows, [i for i in ALL if DOCUMENT_WORDS[i] < 100])
+    rows = report(hand, "where=document_id = 'mill'", "by=len(\"references\")")["rows"]
+    check_rows([row for row in rows if row["by"] == "1"], [0])
+    check_rows([row for row in rows if row["by"] == "2"], [1])
+
+
+def test_a_report_of_nothing_is_refused(hand: HandRun) -> None:
+    warehouse = f"warehouse={hand.warehouse}"
+    assert refused("report", warehouse, "where=false").startswith("where=false: leaves no question")
+    assert '"nosuch"' in refused("report", warehouse, "by=nosuch")
+    assert refused("report", warehouse, "where=(").startswith("sql: Parser Error")
+    assert refused("report", warehouse, "rater=nobody") == (
+        "rater=nobody: the run has scripted:teacher"
+    )
+    assert refused("report", warehouse, "run=other").endswith("it has hand")
+
+
+def test_the_same_run_with_higher_rates_is_complete(hand: HandRun) -> None:
+    """Nothing is asked again, whatever had a problem."""
+    done = gistmill(*hand.words, "max_problem_rate=1", "max_fallback_rate=1", "--json")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert content["calls"] == {}
+    check_rows(content["report"]["rows"], ALL)

@@ -1,0 +1,96 @@
+"""A rater added to a finished run: nothing is answered again, both raters can be shown."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command import succeed
+from tests.hand_numbers import ORDER, WORKED, mean, measures
+from tests.hand_run import HandRun
+from tests.in_process import in_process, refused
+
+CALLS = "select stage, method, calls from runs where stage <> 'rate' order by all"
+ALL = range(len(ORDER))
+
+
+class Rated:
+    """A copy of the run's warehouse with one rater more, and what was there before."""
+
+    def __init__(self, hand: HandRun, folder: Path) -> None:
+        self.hand = hand
+        self.warehouse = folder / "warehouse"
+        shutil.copytree(hand.warehouse, self.warehouse)
+        self.before = self.sql(CALLS)
+        script = hand.folder / "generous.yaml"
+        out = succeed(
+            "rate", "run=hand", f"warehouse={self.warehouse}", "rater=scripted",
+            f"rater.script={script}", "--json", code=3,
+        )  # fmt: skip
+        self.outcome = json.loads(out)
+
+    def sql(self, query: str) -> Any:
+        done = in_process("sql", query, f"warehouse={self.warehouse}", "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def rated(hand: HandRun, tmp_path_factory: pytest.TempPathFactory) -> Rated:
+    return Rated(hand, tmp_path_factory.mktemp("rated"))
+
+
+def check_lr(report: dict[str, Any], rater: str) -> None:
+    assert report["foot"]["rater"] == rater
+    for row in report["rows"]:
+        worked = WORKED[row["method"]]
+        letters = worked.generous_lr if rater.endswith("generous") else worked.lr
+        for measure in ("lr_1", "lr_2"):
+            expected = mean(measures(worked, letters)[measure], ALL)
+            assert row["means"][measure]["mean"] == pytest.approx(expected), row["method"]
+            assert row["means"][measure]["n"] == 4
+        assert row["counts"]["unscored"] == letters.count("U")
+        assert row["counts"]["calls"] == sum(map(int, worked.calls.split()))
+
+
+def test_nothing_but_ratings_is_asked(rated: Rated) -> None:
+    """By hand: 42 verdicts, as many as the first rater gave."""
+    assert rated.sql(CALLS) == rated.before
+    made = rated.outcome["calls"]
+    assert {step.rpartition("-")[0] for step in made} == {"rate"}
+    assert sum(made.values()) == 42
+    query = "select rater, count(*) as n from ratings group by 1 order by 1"
+    # 6 methods x (m1 1, m2 2, l2 1, b1 1, t1 1, l1 1), but a single row where nothing is rated:
+    # m1 of readagent_p had one anyway.
+    assert rated.sql(query) == [
+        {"rater": "scripted:generous", "n": 42},
+        {"rater": "scripted:teacher", "n": 42},
+    ]
+
+
+def test_rate_ends_with_its_own_report(rated: Rated) -> None:
+    check_lr(rated.outcome["report"], "scripted:generous")
+    shown = (rated.warehouse / "runs" / "hand" / "report.md").read_text()
+    assert "rater scripted:generous" in shown
+
+
+@pytest.mark.parametrize("rater", ["scripted:generous", "scripted:teacher"])
+def test_a_report_of_either_rater(rated: Rated, rater: str) -> None:
+    done = in_process("report", f"warehouse={rated.warehouse}", f"rater={rater}", "--json")
+    check_lr(json.loads(done.stdout), rater)
+
+
+def test_the_report_asks_which_rater(rated: Rated) -> None:
+    assert refused("report", f"warehouse={rated.warehouse}") == (
+        "the run has several raters; add rater=one of scripted:generous, scripted:teacher"
+    )
+
+
+def test_the_first_command_goes_on_as_before(rated: Rated) -> None:
+    words = [word for word in rated.hand.words if not word.startswith("warehouse=")]
+    again = (*words, f"warehouse={rated.warehouse}", "max_problem_rate=1", "max_fallback_rate=1")
+    outcome = json.loads(succeed(*again, "--json"))
+    assert outcome["calls"] == {}
+    check_lr(outcome["report"], "scripted:teacher")
