@@ -33,6 +33,8 @@ app.add_typer(prompts, name="prompts")
 # Typer has its own copy of click from some version on; this is ClickException of whichever it uses.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 
+_INTERRUPTED = 130  # what Typer makes of Ctrl-C
+
 Words = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
@@ -135,7 +137,11 @@ def main() -> None:
     asked = sys.argv[1:]
     try:
         code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
+        if code == 130:  # how newer Typers say that the user interrupted them
+            raise KeyboardInterrupt
         code = code if asked else 2
+        if code == _INTERRUPTED:
+            code = _complain("interrupted; the same command goes on from here", 4)
     except _CLICK_ERROR as error:
         code = _complain(_usage(error), 2)
     except UsageError as error:
@@ -152,6 +158,6 @@ def _usage(error: Any) -> UsageError:
     return UsageError(f"{error.format_message().rstrip('.')}; see {path} --help")
 
 
-def _complain(error: Exception, code: int) -> int:
+def _complain(error: Exception | str, code: int) -> int:
     _warn(f"gistmill: {' '.join(str(error).split())}")
     return code

@@ -1,5 +1,6 @@
 """The one frozen object a run is made from, and the steps that follow from it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -114,7 +115,10 @@ class RunConfig(Settings):
         methods = [method.name for method in self.expanded()]
         raters = [engine.identity() for engine in self.rater_engines()]
         content = [self.hashed(), [str(part) for part in chosen], methods, raters]
-        return self.run or f"{self.name or self.corpus.name}-{sha(content, 8)}"
+        # Only what may stand in a run's name: the corpus `My Books (2024)` makes my-books-2024-...
+        words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
+        made = "-".join([*words, sha(content, 8)])
+        return self.run or (made if made[0].isalpha() else f"run-{made}")
 
 
 def read_config(overrides: Sequence[str]) -> RunConfig:
@@ -143,7 +147,10 @@ def _check(config: RunConfig) -> None:
         raise UsageError(f"repeats={config.repeats}: engine={name} is deterministic; set repeats=1")
     if not config.family_folder.is_dir():
         known = ", ".join(sorted(f.name for f in (CONF / "prompts").iterdir()))
-        raise UsageError(f"family={config.family}: no such family or folder; there are {known}")
+        key, family = "family", config.family
+        if family is None:
+            key, family = "corpus.family", config.corpus.family
+        raise UsageError(f"{key}={family}: no such family or folder; there are {known}")
 
 
 def _first(error: ValidationError) -> str:

@@ -193,7 +193,8 @@ def _memory(connection: Any) -> dict[str, Any]:
     return query(
         connection,
         """select (select count(*) from documents where problem is null) as documents,
-          (select sum(num_words)::bigint from documents where problem is null) as words,
+          (select coalesce(sum(num_words), 0)::bigint from documents where problem is null)
+            as words,
           count(*) as pages, avg(p.num_words) as words_per_page, avg(g.num_words) as words_per_gist,
           100 * (1 - sum(g.num_words) / nullif(sum(p.num_words), 0)) as gist_compression,
           count(*) filter (g.problem = 'truncated') as truncated_gists,
@@ -206,7 +207,7 @@ def _memory(connection: Any) -> dict[str, Any]:
 def _foot(folder: RunFolder, config: RunConfig, rater: str | None) -> dict[str, Any]:
     """What the numbers were made by."""
     made = folder.provenance()
-    family = config.hashed()["family"]
+    family = (folder.config() or {})["hashed"]["family"]  # as it was then, not as it is now
     return {
         "corpus": f"{config.corpus.name} {made['corpus_sha']}",
         "engine": config.engine.name,

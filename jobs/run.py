@@ -4,6 +4,7 @@ Three phases, each one Ray Data execution: reading, rating (one a rater), scorin
 """
 
 import functools
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from jobs.progress import Progress
 from jobs.provenance import provenance
 from jobs.steps import run_steps
 from pipeline.cluster import Item, run_phase
+from pipeline.errors import UsageError
 from pipeline.steps import DocumentKey, Step, Unit, plan_document
 from pipeline.store import Shards, accounts, connect, fallback_rate
 from pipeline.store.runs import RunFolder
@@ -57,6 +59,7 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     the rows do not add up, EngineError where an engine died.
     """
     folder = RunFolder(Path(config.warehouse), config.run_name())
+    _refuse_unwritable(folder.warehouse)
     config = grown(config, folder)
     placed = run_steps(config)
     steps = [step for step, _ in placed]
@@ -73,6 +76,13 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
         folder.all_gone()
     shards.verify(steps)
     return _outcome(config, folder, done)
+
+
+def _refuse_unwritable(warehouse: Path) -> None:
+    """Raise UsageError where the warehouse can be neither written to nor made."""
+    place = next(path for path in (warehouse, *warehouse.parents) if path.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise UsageError(f"warehouse={warehouse}: {place} is no folder to write to; name another")
 
 
 def phases(placed: Sequence[tuple[Step, EngineSettings | None]]) -> list[Phase]:

@@ -64,7 +64,8 @@ class _Builder:
         try:
             return PaginateByModel(paragraphs=paragraphs, max_reply_tokens=tokens, **chosen)
         except ValidationError as error:
-            raise UsageError(f"memory: {error.errors()[0]['msg']}") from None
+            wrong = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise UsageError(f"memory: {wrong}") from None
 
     def step(
         self,

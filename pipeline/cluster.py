@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import AccountingError, EngineError
+from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.settings import ClusterSettings
 from pipeline.steps import Unit
 from pipeline.worker import Summary, Worker
@@ -51,14 +51,18 @@ def run_phase(
             max_concurrent_calls_per_actor=cluster.documents_per_worker,
         ),
     )
-    try:
-        batches: Any = dataset.iter_batches(
-            batch_size=None, prefetch_batches=0, batch_format="pyarrow"
-        )
-        for batch in batches:
-            yield from (Summary(**json.loads(row["summary"])) for row in batch.to_pylist())
-    except ray.exceptions.RayTaskError as error:
-        raise _cause(error) from None
+    batches: Any = dataset.iter_batches(batch_size=None, prefetch_batches=0, batch_format="pyarrow")
+    for batch in batches:
+        for row in batch.to_pylist():
+            if row["error"]:
+                raise _ERRORS[row["error"]](row["told"])
+            yield Summary(**json.loads(row["told"]))
+
+
+# Ray keeps of an exception only its text, so these come back as rows and are raised again here.
+_ERRORS: dict[str, type[Exception]] = {
+    error.__name__: error for error in (AccountingError, EngineError, UsageError)
+}
 
 
 class _Actor:
@@ -68,11 +72,15 @@ class _Actor:
         self._worker = make_worker()
 
     async def __call__(self, batch: Any) -> Any:
-        summaries = [
-            vars(await self._worker.work(row["document_id"], pickle.loads(row["units"])))
-            for row in batch.to_pylist()
-        ]
-        yield pa.Table.from_pylist([{"summary": json.dumps(one)} for one in summaries])
+        yield pa.Table.from_pylist([await self._told(row) for row in batch.to_pylist()])
+
+    async def _told(self, row: dict[str, Any]) -> dict[str, str]:
+        units = pickle.loads(row["units"])
+        try:
+            summary = await self._worker.work(row["document_id"], units)
+        except tuple(_ERRORS.values()) as error:
+            return {"error": type(error).__name__, "told": str(error)}
+        return {"error": "", "told": json.dumps(vars(summary))}
 
 
 def _start() -> None:
@@ -105,9 +113,3 @@ def _quiet_stderr() -> Iterator[None]:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
-
-
-def _cause(error: Any) -> Exception:
-    cause = error.cause if isinstance(error.cause, Exception) else error
-    known = (AccountingError, EngineError)
-    return cause if isinstance(cause, known) else RuntimeError(str(error))

@@ -116,7 +116,7 @@ class Lookup(Record):
     key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
     question_id: str
     turn: int
-    requested: tuple[int, ...] = ()  # as the model wrote them
+    requested: tuple[int, ...] = ()  # page indexes, in the order asked for, legal or not
     used: tuple[int, ...] | None = ()  # page indexes in order of importance
     dropped: tuple[Dropped, ...] = ()
     skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)

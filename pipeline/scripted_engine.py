@@ -58,12 +58,13 @@ class Script(Settings):
         try:
             return cls.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
         except OSError as error:
-            raise UsageError(f"engine.script={path}: {error.strerror}") from None
-        except yaml.YAMLError as error:
+            mend = "set it, or rater.script, to a YAML file of replies"
+            raise UsageError(f"engine.script={path}: {error.strerror}; {mend}") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise UsageError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
+            where = ".".join(str(part) for part in first["loc"]) or "the file"
             raise UsageError(f"{path}: {where}: {first['msg']}") from None
 
 

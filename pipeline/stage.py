@@ -3,10 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import ClassVar, Literal
 
 from pipeline.ask import Ask
-from pipeline.errors import Problem
+from pipeline.errors import AccountingError, Problem
 from pipeline.records import Answer, Document, Gist, Lookup, Page, Question, Record
 from pipeline.settings import Settings
 
@@ -70,6 +71,17 @@ class Stage(Settings):
     def per_question(cls) -> bool:
         """Whether a unit is a chunk of a document's questions rather than the document."""
         return "question_id" in cls.writes.__dataclass_fields__
+
+
+def refuse_gaps(rows: DocumentRows, made: Sequence[Record], number: str) -> None:
+    """Raise AccountingError unless each question's rows stand together, in question order, and
+    their `number` column counts up from 0."""
+    groups = groupby(((getattr(row, "question_id", ""), getattr(row, number)) for row in made),
+                     key=lambda pair: pair[0])  # fmt: skip
+    numbered = [(question_id, [pair[1] for pair in pairs]) for question_id, pairs in groups]
+    whole = all(numbers == list(range(len(numbers))) for _, numbers in numbered)
+    if not whole or [q for q, _ in numbered] != [q.question_id for q in rows.questions]:
+        raise AccountingError(f"{rows.document.document_id}: {number} does not add up")
 
 
 def _without_gold(question: Question) -> Question:

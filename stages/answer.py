@@ -148,7 +148,7 @@ class AnswerFromText(AnswerFromContext):
 
     kind: Literal["text"] = "text"
     reads: ClassVar[tuple[str, ...]] = ("lookups",)
-    keep: Literal["all", "first", "last"]
+    keep: Literal["first", "last"] | None  # null: all of it
     num_words: PositiveInt | None
 
     def context(self, rows: DocumentRows, used: Sequence[int]) -> Context:

@@ -55,12 +55,12 @@ def raw_pages(rows: DocumentRows, used: Collection[int], first_page: int) -> Con
 
 
 def raw_text(
-    rows: DocumentRows, keep: Literal["all", "first", "last"], num_words: int | None
+    rows: DocumentRows, keep: Literal["first", "last"] | None, num_words: int | None
 ) -> Context:
     """The document's text, or its first or last `num_words` words."""
     text = rows.document.text
     words = list(re.finditer(r"\S+", text))
-    if keep == "all" or num_words is None or len(words) <= num_words:
+    if keep is None or num_words is None or len(words) <= num_words:
         start, end, count = 0, len(text), len(words)
     elif keep == "first":
         start, end, count = 0, words[num_words - 1].end(), num_words

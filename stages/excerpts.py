@@ -17,6 +17,7 @@ _TAG = re.compile(r"\{[^{}]*\}")
 _CLAUSE_END = re.compile(r"[,;:，；：、]\s*|\s+[-–—]+\s+")
 _ENDED = re.compile(r"[.!?…。！？][\"'”’」』）)\]]*$")
 _WHOLE_WORDS = 60  # a shorter page is its own gist
+_LONG_PAGE = 200  # a shorter one may be told by its first sentences
 _GIST_SHARE = 0.155  # 67 of 430 words
 _GIST_WORDS = (48, 95)  # aimed at, whatever the page's length
 _LIMITS = (40, 110)  # kept to where the page's sentences allow it
@@ -46,30 +47,48 @@ def gist(page: str) -> str:
     """A page in about 15 % of its words: 40 to 110 on pages of 200 and more, from both halves.
 
     Each sentence taken is the one with the most weight of terms not yet said, for its length. A
-    short page comes whole. Pieces of sentences are taken only where no whole ones will do.
+    short page comes whole. Pieces of sentences are taken only where no whole ones will do. The
+    mere beginning of a page of 200 words will not, unless the page only repeats itself.
     """
     found = sentences(page)
-    total = sum(sentence.num_words for sentence in found)
-    if total < _WHOLE_WORDS:
-        return _joined(found, range(len(found)))
-    took = _whole_sentences(found, total)
-    if _words(found, took) < _LIMITS[0]:
+    every = range(len(found))
+    if _words(found, every) < _WHOLE_WORDS:
+        return _joined(found, every)
+    took = _not_the_beginning(found, _covering(found, every))
+    long = num_words(page) >= _LONG_PAGE
+    if _words(found, took) < _LIMITS[0] or (long and _is_the_beginning(found, took)):
         found = tuple(_cleaned(page, _piece_spans(page)))
-        took = _whole_sentences(found, total)
+        took = _not_the_beginning(found, _covering(found, range(len(found))))
     return _joined(found, took)
 
 
-def _whole_sentences(found: Sequence[Sentence], total: int) -> list[int]:
-    aim = min(max(_GIST_SHARE * total, _GIST_WORDS[0]), _GIST_WORDS[1])
+def _not_the_beginning(found: Sequence[Sentence], took: list[int]) -> list[int]:
+    """`took`, or other sentences where it is how the text begins and enough are left."""
+    if not _is_the_beginning(found, took):
+        return took
+    text = _joined(found, range(len(found)))
+    others = [i for i, sentence in enumerate(found) if not text.startswith(sentence.text)]
+    instead = _covering(found, others)
+    return instead if _words(found, instead) >= _LIMITS[0] else took
+
+
+def _is_the_beginning(found: Sequence[Sentence], took: list[int]) -> bool:
+    # By the texts: sentences that are apart may say the same.
+    return _joined(found, range(len(found))).startswith(_joined(found, took))
+
+
+def _covering(found: Sequence[Sentence], allowed: Collection[int]) -> list[int]:
+    aim = _GIST_SHARE * _words(found, range(len(found)))
+    aim = min(max(aim, _GIST_WORDS[0]), _GIST_WORDS[1])
     low, high = _COMFORTABLE
-    comfortable = [i for i, s in enumerate(found) if low <= s.num_words <= high]
+    comfortable = [i for i in allowed if low <= found[i].num_words <= high]
     # One that breaks off would run into the next.
     ended = [i for i in comfortable if _ENDED.search(found[i].text)]
     took = _cover(found, ended, [], 0.92 * aim, min(1.12 * aim, _LIMITS[1]))
     took = _cover(found, comfortable, took, 0.8 * aim, min(1.12 * aim, _LIMITS[1]))
-    took = _cover(found, range(len(found)), took, _LIMITS[0], _LIMITS[1])
+    took = _cover(found, allowed, took, _LIMITS[0], _LIMITS[1])
     if _words(found, took) < _LIMITS[0]:  # what was taken may leave no room for a long one
-        alone = [i for i, s in enumerate(found) if _LIMITS[0] <= s.num_words <= _LIMITS[1]]
+        alone = [i for i in allowed if _LIMITS[0] <= found[i].num_words <= _LIMITS[1]]
         took = _cover(found, alone, [], _LIMITS[0], _LIMITS[1]) or took
     return took
 

@@ -7,16 +7,15 @@ with the family's `first_page`; rows hold page indexes.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
 from pipeline.ask import Ask, Subject
 from pipeline.engine import Reply
-from pipeline.errors import AccountingError, Problem
+from pipeline.errors import Problem
 from pipeline.records import Dropped, Lookup, Question, Record
-from pipeline.stage import DocumentRows, Stage
+from pipeline.stage import DocumentRows, Stage, refuse_gaps
 from stages.context import memory
 from stages.fields import ParallelLookUp, Passage, SequentialLookUp
 from stages.parsing import parse_page_or_stop, parse_pages
@@ -46,11 +45,7 @@ class LookUp(Stage):
 
     def check(self, rows: DocumentRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless every question has its turns, from 0, without a gap."""
-        turns = [row for row in made if isinstance(row, Lookup)]
-        groups = [(q, [t.turn for t in g]) for q, g in groupby(turns, lambda t: t.question_id)]
-        whole = all(numbers == list(range(len(numbers))) for _, numbers in groups)
-        if not whole or [q for q, _ in groups] != [q.question_id for q in rows.questions]:
-            raise AccountingError(f"{rows.document.document_id}: look-up turns do not add up")
+        refuse_gaps(rows, made, "turn")
 
 
 def turn_row(question: Question, turn: int = 0) -> Lookup:

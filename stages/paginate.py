@@ -159,7 +159,7 @@ class PaginateByModel(_Paginate):
         first = 0
         while first < len(parts):
             labels = legal_ends(totals, first, self.min_words, self.max_words)
-            if totals[-1] - totals[first] < self.tail_words:
+            if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
                 last, chosen_by = len(parts), "end"
             elif len(labels) == 1:
                 last, chosen_by = labels[0], "rule"

@@ -24,9 +24,10 @@ _CHARACTERS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 # ASCII words, as in the design; letters beyond Latin make words too, or such texts had no terms.
 _TERM = re.compile(rf"[a-z0-9]+|[{_CHARACTERS}]|[^\W_\u0000-\u024f{_CHARACTERS}]+")
 _WORD = re.compile(rf"[{_CHARACTERS}][^\w\s]*|[^\s{_CHARACTERS}]+")
-# The list writes "don't" and "inc."; terms are split at such signs, and so are the stop words.
+# The list writes "don't"; terms are split at such signs, and so are the stop words.
 _STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _TERM.findall(word))
 _STEMMER = Stemmer.Stemmer("porter")
+_LONG_TERM = 12  # few stems are longer, but web addresses and hashes are
 
 
 def terms(text: str) -> list[str]:
@@ -73,8 +74,12 @@ def centrality(texts: Sequence[str]) -> Scores:
 
 
 def weights(texts: Sequence[str]) -> dict[str, float]:
-    """Each term of `texts` and log(1 + the number of texts that have it)."""
-    return {term: math.log1p(n) for term, n in _num_texts_with(texts).items()}
+    """Each term of `texts` and its length in characters x log(1 + the number of texts with it).
+
+    Long terms say more: "yeah", "know" and "like" are in no list of stop words, but everywhere.
+    """
+    found = _num_texts_with(texts).items()
+    return {term: min(len(term), _LONG_TERM) * math.log1p(n) for term, n in found}
 
 
 @dataclass(frozen=True, slots=True)

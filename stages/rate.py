@@ -13,9 +13,9 @@ from pydantic import PositiveInt
 
 from pipeline.ask import Ask, Subject
 from pipeline.engine import Reply
-from pipeline.errors import AccountingError, Problem
+from pipeline.errors import Problem
 from pipeline.records import Answer, Question, Rating, Record
-from pipeline.stage import DocumentRows, Phase, Stage
+from pipeline.stage import DocumentRows, Phase, Stage, refuse_gaps
 from stages.fields import PermissiveRating, StrictRating
 from stages.parsing import parse_permissive, parse_strict
 
@@ -88,10 +88,8 @@ class RateAnswers(Stage):
         ]
 
     def check(self, rows: DocumentRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has a rating, in order."""
-        rated = dict.fromkeys(row.question_id for row in made if isinstance(row, Rating))
-        if list(rated) != [question.question_id for question in rows.questions]:
-            raise AccountingError(f"{rows.document.document_id}: ratings do not match questions")
+        """Raise AccountingError unless every question has its ratings, by reference from 0."""
+        refuse_gaps(rows, made, "reference_index")
 
 
 def _problem(reply: Reply, verdict: str | None) -> Problem | None:

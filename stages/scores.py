@@ -77,10 +77,10 @@ class ScoreAnswers(Stage):
 
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
     """Shares of the gold characters in the raw text of the final context."""
-    if not question.evidence:
+    gold = covered_chars(question.evidence, question.evidence)
+    if not gold:
         yield "evidence_recall", None
         return
-    gold = covered_chars(question.evidence, question.evidence)
     hit = covered_chars(question.evidence, answer.context_spans)
     read = covered_chars(answer.context_spans, answer.context_spans)
     yield "evidence_recall", 100 * hit / gold

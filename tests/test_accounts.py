@@ -45,7 +45,7 @@ def plan_everything(warehouse: Warehouse, leave_out: str = "") -> None:
     """Four documents (fine, bad, skipped, without a shard) and questions of every outcome."""
     texts = {
         "d1": document("d1"),
-        "d2": document("d2", problem="bad_input", detail="no text"),
+        "d2": document("d2", problem="bad_input", skipped=True),  # counts once
         "d3": document("d3", skipped=True),
         "d4": document("d4"),
     }

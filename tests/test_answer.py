@@ -52,7 +52,7 @@ def rows(*lookups: Lookup, questions: Sequence[Question] = (question(),)) -> Doc
     return book(PAGES, GISTS, questions, lookups)
 
 
-def text_stage(keep: str, num_words: int | None) -> AnswerFromText:
+def text_stage(keep: str | None, num_words: int | None) -> AnswerFromText:
     return AnswerFromText.model_validate({**COMMON, "keep": keep, "num_words": num_words})
 
 
@@ -120,7 +120,7 @@ def test_pages_alone_in_document_order() -> None:
 @pytest.mark.parametrize(
     ("keep", "num_words", "shown"),
     [
-        ("all", None, TEXT),
+        (None, None, TEXT),
         ("first", 7, "The bell rings at noon.\n\nNobody admits"),
         ("last", 6, "was wind. The bell is silent."),
         ("first", 18, TEXT),
@@ -167,7 +167,7 @@ def test_a_text_without_words() -> None:
     empty = DocumentRows(document=replace(rows().document, text=" \n", num_words=0))
     assert raw_text(empty, "first", 3).num_words == 0
     given = replace(empty, questions=(question(),), lookups=(looked_up(),))
-    assert one(text_stage("all", None), given, in_turn("Noon.")).compression_rate == 100.0
+    assert one(text_stage(None, None), given, in_turn("Noon.")).compression_rate == 100.0
 
 
 OPTIONS = ("the sexton", "nobody", "the wind")

@@ -43,6 +43,16 @@ def test_documents_are_drawn_not_questions() -> None:
     assert list(found) == pytest.approx([20.0, 80.0])
 
 
+def test_one_long_document_skews_the_interval() -> None:
+    """Eleven documents of one wrong answer, one of twelve right ones. By hand: it is not drawn in
+    (11/12)**12 = 35% of the samples, so the low end is 0 and never below."""
+    sums, counts = [0.0] * 11 + [1200.0], [1] * 11 + [12]
+    found = interval(sums, counts)
+    assert found is not None
+    assert found[0] == 0.0
+    assert found[1] == pytest.approx(resampled(sums, counts, 5_000)[1], abs=3)
+
+
 def test_the_same_rows_give_the_same_interval() -> None:
     assert interval(SUMS, COUNTS) == interval(SUMS, COUNTS)
 

@@ -181,7 +181,7 @@ def test_by_question_type(hand: HandRun) -> None:
 def test_where_and_by_together(hand: HandRun) -> None:
     rows = report(hand, "where=num_document_words < 100")["rows"]
     check_rows(rows, [i for i in ALL if DOCUMENT_WORDS[i] < 100])
-    rows = report(hand, "where=document_id = 'mill'", "by=len(\"references\")")["rows"]
+    rows = report(hand, "where=document_id = 'mill'", 'by=len("references")')["rows"]
     check_rows([row for row in rows if row["by"] == "1"], [0])
     check_rows([row for row in rows if row["by"] == "2"], [1])
 

@@ -62,8 +62,7 @@ def test_nothing_but_ratings_is_asked(rated: Rated) -> None:
     assert {step.rpartition("-")[0] for step in made} == {"rate"}
     assert sum(made.values()) == 42
     query = "select rater, count(*) as n from ratings group by 1 order by 1"
-    # 6 methods x (m1 1, m2 2, l2 1, b1 1, t1 1, l1 1), but a single row where nothing is rated:
-    # m1 of readagent_p had one anyway.
+    # A row a reference or one that says why there is none: m2 2, the other five 1, by 6 methods.
     assert rated.sql(query) == [
         {"rater": "scripted:generous", "n": 42},
         {"rater": "scripted:teacher", "n": 42},

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -97,9 +97,8 @@ def test_units_are_pulled_by_what_needs_them(bench: Bench) -> None:
 class Rival:
     """An engine during whose first reply another worker finishes the same document."""
 
-    def __init__(self, bench: Bench, rival: Worker, lose: str) -> None:
-        self._bench, self._rival, self._lose = bench, rival, lose
-        self._units = bench.units()["d1"]
+    def __init__(self, bench: Bench, then: Callable[[], None]) -> None:
+        self._rival, self._units, self._then = bench.worker(), bench.units()["d1"], then
         self._first = True
         self.name, self.is_model = "mine", True
         self.context_tokens = bench.reader.engine.context_tokens
@@ -109,24 +108,37 @@ class Rival:
         if self._first:
             self._first = False
             await self._rival.work("d1", self._units)
-            if self._lose:  # the rival died between its calls and its rows
-                self._bench.shard(self._lose).unlink()
+            self._then()
         return Reply(text="mine", finish_reason="stop")
 
 
-@pytest.mark.parametrize("died_before", ["", "gists"])
-def test_who_loses_a_race_goes_on_with_what_stands(bench: Bench, died_before: str) -> None:
-    units = bench.units()["d1"]
-    engine = Rival(bench, bench.worker(), died_before)
-    mine = replace(bench.reader, engine=engine)
+def work_against(bench: Bench, then: Callable[[], None]) -> Summary:
+    """d1, worked on by us and, faster, by a rival; `then` happens when it has finished."""
+    mine = replace(bench.reader, engine=Rival(bench, then))
     worker = Worker(bench.shards.warehouse, "night", bench.steps, mine)
-    asyncio.run(worker.work("d1", units))
+    return asyncio.run(worker.work("d1", bench.units()["d1"]))
+
+
+@pytest.mark.parametrize("dies_before_its_gists", [False, True])
+def test_who_loses_a_race_goes_on_with_what_stands(
+    bench: Bench, dies_before_its_gists: bool
+) -> None:
+    """The rival's calls stand in any case; its gists may be for us to make, from its calls."""
+    then = (lambda: bench.shard("gists").unlink()) if dies_before_its_gists else (lambda: None)
+    work_against(bench, then)
     assert [gist.gist for gist in bench.rows("gists")] == ["as it was"] * 3
     assert {answer.answer for answer in bench.rows("answers")} == {"as it was"}
     for table in ("gists", "lookups", "answers", "ratings"):
         own = bench.shards.load(Call, bench.step(table).id, bench.shard(table).name.split(".")[0])
         assert {call.engine for call in own} == {"scripted:script"}
     assert not [f for f in bench.shards.warehouse.rglob("*.part")]
+
+
+def test_rows_that_lost_are_forgotten(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our gists fail once the rival's stand: they are nowhere, and nothing is made from them."""
+    summary = work_against(bench, lambda: break_gists(monkeypatch))
+    assert [gist.problem for gist in bench.rows("gists")] == [None] * 3
+    assert summary.problems == 0
 
 
 def break_gists(monkeypatch: pytest.MonkeyPatch) -> None:

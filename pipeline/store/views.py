@@ -161,7 +161,7 @@ def _lr(prefix: str) -> str:
     """LLM rating per answer and rater (ReadAgent section 4.1): over references exact wins, else
     any unscored makes it unscored, else partial wins. An answer with a problem is `none`.
 
-    A step has one rater, which rows of a failed unit do not name: they are its rows all the same."""
+    A step has one rater; rows of a failed unit do not name it and are its rows all the same."""
     return f"""
     create view {prefix}lr as
     with verdicts as (
