@@ -137,8 +137,6 @@ def main() -> None:
     asked = sys.argv[1:]
     try:
         code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
-        if code == 130:  # how newer Typers say that the user interrupted them
-            raise KeyboardInterrupt
         code = code if asked else 2
         if code == _INTERRUPTED:
             code = _complain("interrupted; the same command goes on from here", 4)

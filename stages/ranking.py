@@ -76,7 +76,7 @@ def centrality(texts: Sequence[str]) -> Scores:
 def weights(texts: Sequence[str]) -> dict[str, float]:
     """Each term of `texts` and its length in characters x log(1 + the number of texts with it).
 
-    Long terms say more: "yeah", "know" and "like" are in no list of stop words, but everywhere.
+    Long terms say more: "yeah", "know" and "like" are no stop words, but said everywhere.
     """
     found = _num_texts_with(texts).items()
     return {term: min(len(term), _LONG_TERM) * math.log1p(n) for term, n in found}

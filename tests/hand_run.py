@@ -5,6 +5,7 @@ to is in test_scripted_run.py (report) and test_scripted_rows.py (tables, status
 """
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,12 @@ class HandRun:
             f"engine.context_tokens={CONTEXT_TOKENS}",
             "rater=scripted", f"rater.script={folder / 'teacher.yaml'}",
         ]  # fmt: skip
+
+    def copied(self, folder: Path) -> list[str]:
+        """The words for the same run in a copy of its warehouse."""
+        shutil.copytree(self.warehouse, folder / "warehouse")
+        own = f"warehouse={self.warehouse}"
+        return [word if word != own else f"warehouse={folder / 'warehouse'}" for word in self.words]
 
     def write(self) -> None:
         """Corpus, prompts and scripts."""

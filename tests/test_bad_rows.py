@@ -1,4 +1,4 @@
-"""Bad rows among good ones cost only themselves: the run goes on and every input is accounted for."""
+"""Bad rows among good ones cost only themselves: the run goes on, every input is counted."""
 
 import json
 from dataclasses import dataclass
@@ -143,8 +143,8 @@ def test_bad_rows_are_kept_with_their_place(bad: BadRun) -> None:
 
 def test_good_rows_are_answered_by_every_method(bad: BadRun) -> None:
     rows = bad.sql(
-        """select method, question from answers join questions using (question_id)
-        where answers.problem is null and answer is not null order by all"""
+        """select a.method, question from answers a join questions using (question_id)
+        where a.problem is null and answer is not null order by all"""
     )
     assert rows == [(method, q) for method in sorted(METHODS) for q in bad.case.answered]
 
@@ -152,7 +152,7 @@ def test_good_rows_are_answered_by_every_method(bad: BadRun) -> None:
 def test_questions_of_bad_documents_are_upstream_in_every_method(bad: BadRun) -> None:
     for table in ("lookups", "answers", "ratings", "scores"):
         rows = bad.sql(
-            f"""select distinct method, question from {table} t
+            f"""select distinct t.method, question from {table} t
             join questions using (question_id) where t.problem = 'upstream' order by all"""
         )
         expected = [(method, q) for method in sorted(METHODS) for q in bad.case.upstream]

@@ -155,3 +155,23 @@ def test_a_rater_that_is_no_model_fills_no_lr_column(tmp_path: Path) -> None:
             {"lr": "exact", "rater_is_model": False}
         ]
         assert query(connection, "from measures where measure like 'lr%'") == []
+
+
+def test_a_failed_unit_of_a_rater_is_unscored_and_stays_in_the_headline(tmp_path: Path) -> None:
+    """Its rows name no rater; its step's other rows do."""
+    warehouse = Warehouse(tmp_path)
+    failed = replace(rating("q2", 0, problem="unit_failed"), rater="", rater_is_model=False)
+    answered, whole = chunk(ANSWERS, "d1", "q1", "q2"), chunk(RATINGS, "d1", "q1")
+    broken = chunk(RATINGS, "d1", "q2")
+    warehouse.commit(ANSWERS, answered, [answer("q1"), answer("q2")])
+    warehouse.commit(RATINGS, whole, [rating("q1", 0, YES)])
+    warehouse.commit(RATINGS, broken, [failed])
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [whole, broken]))
+    with connect(warehouse.folder) as connection:
+        rows = query(connection, "select question_id, rater, lr from lr order by 1")
+        means = query(connection, "select avg(value) as lr_1 from measures where measure = 'lr_1'")
+    assert [tuple(row.values()) for row in rows] == [
+        ("q1", "judge", "exact"),
+        ("q2", "judge", "unscored"),
+    ]
+    assert means == [{"lr_1": 50.0}]

@@ -1,5 +1,6 @@
 """Terms, BM25 ranks and centrality."""
 
+import math
 import os
 import subprocess
 import sys
@@ -9,13 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.ranking import centrality, num_words, rank, relevance, terms, word_spans
+from stages.ranking import centrality, num_words, rank, relevance, terms, weights, word_spans
 
 
 def test_terms_are_stems_without_stop_words() -> None:
     assert terms("The Batteries of the remote-controls, and batteries") == [
         "batteri", "remot", "control", "batteri",
     ]  # fmt: skip
+
+
+def test_the_words_that_stories_are_made_of_are_terms() -> None:
+    said = "fire man mill world home found"
+    assert terms(said) == said.split()
+    assert terms("I don't think it's his, isn't it?") == ["think"]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +84,13 @@ def test_central_is_what_the_others_speak_of() -> None:
     scores = centrality(["whale ship harpoon", "whale ship", "biscuit"])
     assert scores.tolist() == sorted(scores, reverse=True)
     assert scores[0] == 1
+
+
+def test_frequent_and_long_terms_weigh_most() -> None:
+    weight = weights(["whale harpoon 2024", "whale whale", "a" * 64, "b" * 12])
+    assert weight["whale"] > weight["2024"] and weight["harpoon"] > weight["2024"]
+    assert weight["whale"] == pytest.approx(5 * math.log(3))
+    assert weight["a" * 64] == weight["b" * 12]  # a hash is not worth more than a long word
 
 
 @given(st.lists(st.text("abc 中.", max_size=8), max_size=6), st.text("abc 中.", max_size=8))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -197,9 +198,9 @@ def test_a_report_of_nothing_is_refused(hand: HandRun) -> None:
     assert refused("report", warehouse, "run=other").endswith("it has hand")
 
 
-def test_the_same_run_with_higher_rates_is_complete(hand: HandRun) -> None:
-    """Nothing is asked again, whatever had a problem."""
-    done = gistmill(*hand.words, "max_problem_rate=1", "max_fallback_rate=1", "--json")
+def test_the_same_run_with_higher_rates_is_complete(hand: HandRun, tmp_path: Path) -> None:
+    """Nothing is asked again, whatever had a problem. In a copy: the run remembers its rates."""
+    done = gistmill(*hand.copied(tmp_path), "max_problem_rate=1", "max_fallback_rate=1", "--json")
     assert done.returncode == 0, done.stderr
     content = json.loads(done.stdout)
     assert content["calls"] == {}

@@ -1,7 +1,6 @@
 """A rater added to a finished run: nothing is answered again, both raters can be shown."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ class Rated:
     """A copy of the run's warehouse with one rater more, and what was there before."""
 
     def __init__(self, hand: HandRun, folder: Path) -> None:
-        self.hand = hand
+        self.words = hand.copied(folder)
         self.warehouse = folder / "warehouse"
-        shutil.copytree(hand.warehouse, self.warehouse)
         self.before = self.sql(CALLS)
         script = hand.folder / "generous.yaml"
         out = succeed(
@@ -88,8 +86,7 @@ def test_the_report_asks_which_rater(rated: Rated) -> None:
 
 
 def test_the_first_command_goes_on_as_before(rated: Rated) -> None:
-    words = [word for word in rated.hand.words if not word.startswith("warehouse=")]
-    again = (*words, f"warehouse={rated.warehouse}", "max_problem_rate=1", "max_fallback_rate=1")
-    outcome = json.loads(succeed(*again, "--json"))
+    again = (*rated.words, "max_problem_rate=1", "max_fallback_rate=1", "--json")
+    outcome = json.loads(succeed(*again))
     assert outcome["calls"] == {}
     check_lr(outcome["report"], "scripted:teacher")
