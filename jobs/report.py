@@ -10,6 +10,7 @@ from jobs.grow import stored_config
 from jobs.intervals import interval, sd
 from jobs.options import ReadOptions
 from pipeline.errors import UsageError
+from pipeline.settings import sha
 from pipeline.store import connect, query, run_name
 from pipeline.store.runs import RunFolder
 from stages.engines import ENGINES
@@ -207,12 +208,13 @@ def _memory(connection: Any) -> dict[str, Any]:
 def _foot(folder: RunFolder, config: RunConfig, rater: str | None) -> dict[str, Any]:
     """What the numbers were made by."""
     made = folder.provenance()
-    family = (folder.config() or {})["hashed"]["family"]  # as it was then, not as it is now
+    hashed = (folder.config() or {})["hashed"]  # as the family was then, not as it is now
+    family_sha = sha([hashed["family"], hashed["prompts"]], 8)
     return {
         "corpus": f"{config.corpus.name} {made['corpus_sha']}",
         "engine": config.engine.name,
         "is_model": ENGINES[config.engine.name].is_model,
-        "family": f"{family['name']} {family['settings']}",
+        "family": f"{hashed['family']['name']} {family_sha}",
         "words": config.family_settings().words,
         "rater": rater,
         "commit": made["commit"],

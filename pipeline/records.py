@@ -2,7 +2,7 @@
 
 Positions count from 0, spans are half-open. Words are whitespace-separated, tokens the engine's.
 A row whose value (`text`, `gist`, `used`, `answer`) is null cannot be used by what follows it.
-Columns shared by all rows of a shard (`STAMPS`) are added when the shard is written.
+What a row's step and unit are (its stamps) is added when the shard is written.
 """
 
 import dataclasses
@@ -203,14 +203,9 @@ class Call(Record):
 
 
 R = TypeVar("R", bound=Record)
-STAMPS: dict[str, Any] = {
-    "corpus": pa.string(),
-    "step_id": pa.string(),
-    "unit": pa.string(),
-    "method": pa.string(),
-    "repeat": pa.int64(),
-    "input_sha": pa.string(),
-}
+_STAMPS: dict[str, Any] = {"corpus": pa.string(), "step_id": pa.string(), "unit": pa.string()}
+_METHOD_STAMPS: dict[str, Any] = {"method": pa.string(), "repeat": pa.int64()}
+_INPUT_STAMP: dict[str, Any] = {"input_sha": pa.string()}  # all a question's rows are made from
 TABLES: dict[str, type[Record]] = {
     record.table: record
     for record in (
@@ -221,9 +216,16 @@ TABLES: dict[str, type[Record]] = {
 
 @cache
 def schema(table: str) -> Any:
-    """The pinned Arrow schema of a table: the stamps, then its record's fields."""
+    """The pinned Arrow schema of a table: the stamps, then its record's fields.
+
+    All rows have corpus, step_id and unit; those of methods method and repeat (null and 0 for the
+    calls of the memory), those of questions the hash of all they are made from.
+    """
     hints = typing.get_type_hints(TABLES[table])
-    stamps = [pa.field(name, kind) for name, kind in STAMPS.items()]
+    has_method = table in ("lookups", "answers", "ratings", "scores", "calls")
+    names = {**_STAMPS, **(_METHOD_STAMPS if has_method else {})}
+    names |= _INPUT_STAMP if "question_id" in hints else {}
+    stamps = [pa.field(name, kind) for name, kind in names.items()]
     own = [pa.field(f.name, _arrow_type(hints[f.name])) for f in dataclasses.fields(TABLES[table])]
     return pa.schema(stamps + own)
 
@@ -243,7 +245,7 @@ def _arrow_type(hint: Any) -> Any:
 
 
 def to_arrow(table: str, rows: Sequence[Record], stamps: Iterable[dict[str, Any]]) -> Any:
-    """The Arrow table of `rows`, each with its own stamps (see `STAMPS`)."""
+    """The Arrow table of `rows`, each with its own stamps, those that its table has."""
     dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
     return pa.Table.from_pylist(dicts, schema=schema(table))
 

@@ -29,16 +29,19 @@ class DocumentRows:
         """The same, the questions' references, right options and evidence left out."""
         return replace(self, questions=tuple(_without_gold(q) for q in self.questions))
 
-    def unusable(self) -> bool:
-        """Whether the document or its memory is missing what every question would need.
+    def lack(self) -> str | None:
+        """What every question would need and the document or its memory has not, if anything.
 
         Where there are answers already, they say so one by one.
         """
-        return not self.answers and (
-            self.document.problem is not None
-            or any(page.text is None for page in self.pages)
-            or any(gist.gist is None for gist in self.gists)
-        )
+        if self.answers:
+            return None
+        if self.document.problem is not None:
+            return self.document.detail or f"document: {self.document.problem}"
+        if any(page.text is None for page in self.pages):
+            return f"paginate: {self.pages[0].problem}"
+        gone = [gist for gist in self.gists if gist.gist is None]
+        return f"gist of page {gone[0].page_index}: {gone[0].problem}" if gone else None
 
 
 class Stage(Settings):

