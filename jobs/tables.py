@@ -39,7 +39,9 @@ def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str
 
 
 def cell(value: Any) -> str:
-    """One decimal for fractions, `-` for nothing."""
+    """One decimal for fractions, `-` for nothing; text on one line, its bars escaped."""
     if value is None:
         return "-"
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    return " ".join(str(value).split()).replace("|", "\\|")

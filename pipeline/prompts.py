@@ -52,7 +52,7 @@ class Family:
         values = {f.name: getattr(fields, f.name) for f in dataclasses.fields(fields)}
         try:
             content = self._template(fields.prompt).render(values)
-        except jinja2.UndefinedError as error:
+        except jinja2.TemplateError as error:
             raise UsageError(f"{self._file(fields.prompt)}: {error}") from error
         return ({"role": "user", "content": content},)
 

@@ -26,7 +26,7 @@ class Worked:
     answers: tuple[str | None, ...]
     problems: tuple[str | None, ...]  # of the answers
     words_read: str  # words of gists and raw text in the final context
-    lookups: str  # distinct pages read
+    lookups: str  # distinct pages read; none where nothing was
     lr: str  # E exact, P partial, N none, U unscored; - not free-form
     generous_lr: str  # by the second rater
     squad_em: str
@@ -47,7 +47,7 @@ WORKED = {
          "Entry four, on salt.", NIL),
         (NIL, NIL, NIL, NIL, NIL, _UP),
         words_read="12 12 8 10 10 -",
-        lookups="0 0 0 0 0 0",
+        lookups="0 0 0 0 0 -",
         lr="E E - - P N",
         generous_lr="E P - - P N",
         squad_em="0 0 - - 0 0",
@@ -66,7 +66,7 @@ WORKED = {
         ("Flood water.", "Peter by the river.", "Answer: (F)", "Answer: (B)", "Entry four.", NIL),
         ("truncated", NIL, "out_of_range", NIL, NIL, _UP),
         words_read="37 35 28 10 38 -",
-        lookups="1 2 1 0 1 0",
+        lookups="1 2 1 0 1 -",
         lr="N U - - E N",
         generous_lr="N P - - P N",
         squad_em="0 0 - - 100 0",
@@ -82,7 +82,7 @@ WORKED = {
         ("The flood.", "By the river.", "C", "Answer: (A)", "Salt stands in it.", NIL),
         (NIL, NIL, NIL, NIL, NIL, _UP),
         words_read="30 20 8 30 30 -",
-        lookups="1 1 1 1 1 0",
+        lookups="1 1 1 1 1 -",
         lr="N P - - E N",
         generous_lr="E P - - P N",
         squad_em="0 0 - - 0 0",
@@ -97,7 +97,7 @@ WORKED = {
         ("A flood broke it.", "Peter.", "Answer: (C)", NIL, NIL, NIL),
         (NIL, NIL, NIL, "context_overflow", "context_overflow", _UP),
         words_read="60 60 32 - - -",
-        lookups="0 0 0 0 0 0",
+        lookups="0 0 0 - - -",
         lr="E N - - N N",
         generous_lr="E P - - N N",
         squad_em="0 0 - - 0 0",
@@ -113,7 +113,7 @@ WORKED = {
          "", NIL),
         (NIL, NIL, "unparseable", "engine_failed", "unparseable", _UP),
         words_read="0 0 0 - 0 -",
-        lookups="0 0 0 0 0 0",
+        lookups="0 0 0 - 0 -",
         lr="N E - - N N",
         generous_lr="P P - - N N",
         squad_em="0 100 - - 0 0",
@@ -128,7 +128,7 @@ WORKED = {
          "Nothing is known.", NIL),
         (NIL, NIL, NIL, NIL, NIL, _UP),
         words_read="0 0 0 0 0 -",
-        lookups="0 0 0 0 0 0",
+        lookups="0 0 0 0 0 -",
         lr="N N - - N N",
         generous_lr="P P - - P N",
         squad_em="0 0 - - 0 0",

@@ -1,5 +1,6 @@
 """Every `sh` block of the README runs, in its order, and its table is the one the run prints."""
 
+import json
 import os
 import re
 import subprocess
@@ -15,22 +16,27 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What each block prints, all run in one folder that has QMSum as its authors lay it out."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where it all runs: it has QMSum as its authors lay it out."""
     folder = tmp_path_factory.mktemp("readme")
     corpus = folder / "QMSum" / "data" / "ALL" / "jsonl"
     corpus.mkdir(parents=True)
     (corpus / "val.jsonl").symlink_to(QMSUM)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outputs(folder: Path) -> list[str]:
+    """What each block prints."""
+    return [_run(block, folder) for block in BLOCKS]
+
+
+def _run(block: str, folder: Path) -> str:
     binaries = str(Path(sys.executable).parent)
-    environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}
-    return [_run(block, folder, environment) for block in BLOCKS]
-
-
-def _run(block: str, folder: Path, environment: dict[str, str]) -> str:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block],
         cwd=folder,
-        env=environment,
+        env={**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=600,
@@ -53,5 +59,18 @@ def test_the_table_is_what_the_command_prints(outputs: list[str]) -> None:
     assert shown
     lines = [line for line in shown[1].splitlines() if line.strip()]
     assert len(lines) > 20
-    (printed,) = [out for out in outputs if "readagent_s(max_pages=6)" in out]
-    assert set(lines) <= set(printed.splitlines())
+    assert set(lines) <= set(outputs[0].splitlines())
+
+
+@pytest.mark.slow
+def test_the_sql_of_the_means_is_the_reports(outputs: list[str], folder: Path) -> None:
+    (query,) = [block for block in BLOCKS if "from measures" in block]
+    rows = json.loads(_run(query.rstrip() + " --json", folder))
+    report = json.loads(_run("gistmill report --json", folder))
+    means = {row["method"]: row["means"] for row in report["rows"]}
+    assert len(rows) > 50
+    for row in rows:
+        mean = means[row["method"]][row["measure"]]
+        assert row["mean"] == pytest.approx(mean["mean"])
+        assert row["answered_mean"] == pytest.approx(mean["answered_mean"])
+        assert row["n"] == mean["n"]

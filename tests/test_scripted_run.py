@@ -154,7 +154,7 @@ def test_printed_table(hand: HandRun, place: str) -> None:
         "gist_only", "6", "84.3", "0.0", "50.0", "75.0", shown(mean(rouge(0), ALL)), "0.0",
         "100.0", "0.0", "0.0", "10.4", "50.0", "2.8",
     ]  # fmt: skip
-    assert lines[3][:6] == ["readagent_p(max_pages=2)", "6", "52.1", "0.8", "25.0", "25.0"]
+    assert lines[3][:6] == ["readagent_p(max_pages=2)", "6", "52.1", "1.0", "25.0", "25.0"]
     assert lines[3][8:] == ["50.0", "58.3", "75.0", "29.6", "50.0", "2.4"]
     answered_unscored_calls_tokens = [line[1:] for line in lines[10:16]]
     assert answered_unscored_calls_tokens == [
