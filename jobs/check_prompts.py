@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.config import CONF
+from pipeline.settings import CONF
 from stages.family import check_family
 
 

@@ -14,10 +14,10 @@ from pydantic import (
     ValidationError,
 )
 
-from pipeline.config import CONF, compose
+from pipeline.config import compose
 from pipeline.errors import UsageError
 from pipeline.prompts import Family
-from pipeline.settings import ClusterSettings, Settings, sha
+from pipeline.settings import CONF, ClusterSettings, Settings, sha
 from stages.corpora.corpus import Corpus
 from stages.engines import ENGINES, EngineSettings
 from stages.family import SAMPLES, FamilySettings, load_family
@@ -139,9 +139,17 @@ def validated(values: Mapping[str, Any]) -> RunConfig:
     return config
 
 
+_MODEL_ONLY = ("min_words", "tail_words", "preceding_words")  # of pagination by a model
+
+
 def _check(config: RunConfig) -> None:
     if config.limit and config.sample:
         raise UsageError("limit and sample are both set; set one of them to null")
+    useless = ("words",) if config.memory.pagination == "model" else _MODEL_ONLY
+    for key in useless:
+        if getattr(config.memory, key) is not None:
+            other = {"model": "uniform", "uniform": "model"}[config.memory.pagination]
+            raise UsageError(f"memory.{key} does nothing here; add memory={other} or remove it")
     if config.repeats > 1 and ENGINES[config.engine.name].is_deterministic:
         name = config.engine.name
         raise UsageError(f"repeats={config.repeats}: engine={name} is deterministic; set repeats=1")

@@ -1,19 +1,36 @@
 """A named run may grow by methods, raters, documents and questions; nothing else of it changes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.config import RunConfig, validated
 from pipeline.errors import UsageError
+from pipeline.steps import DocumentKey
 from pipeline.store.runs import RunFolder
+from stages.engines import ENGINES
 
 
 def stored(config: RunConfig) -> dict[str, Any]:
-    """What runs/<name>/config.yaml holds: the config, resolved, and what of it is hashed."""
+    """What runs/<name>/config.yaml holds: the config, resolved, what of it is hashed, and what
+    a report needs of files that may have changed by the time it is read."""
     return {
         "run": config.run_name(),
         "hashed": config.hashed(),
+        "report": _report_facts(config),
         "config": config.model_dump(mode="json"),
+    }
+
+
+def _report_facts(config: RunConfig) -> dict[str, Any]:
+    family = config.family_settings()
+    return {
+        "corpus": config.corpus.name,
+        "engine": config.engine.name,
+        "is_model": ENGINES[config.engine.name].is_model,
+        "methods": _names(config),
+        "metrics": list(family.metrics),
+        "family": config.family_folder.name,
+        "words": family.words,
     }
 
 
@@ -43,14 +60,16 @@ def stored_config(folder: RunFolder) -> RunConfig:
     return validated({**before["config"], "run": before["run"]})
 
 
-def refuse_fewer(folder: RunFolder, documents: set[str]) -> None:
-    """Raise UsageError where the run has documents that this command leaves out."""
-    missing = sorted(folder.document_ids() - documents)
-    if missing:
-        raise UsageError(
-            f"run={folder.path.name} has {len(missing)} documents that this command leaves out "
-            f"({', '.join(missing[:3])}); raise limit, or name another run"
-        )
+def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
+    """Raise UsageError where the run has documents or questions that this command leaves out."""
+    questions = {question.question_id for key in keys for question in key.questions}
+    for what, now in (("document", {key.document_id for key in keys}), ("question", questions)):
+        missing = sorted(folder.planned(f"{what}_id") - now)
+        if missing:
+            raise UsageError(
+                f"run={folder.path.name} has {len(missing)} {what}s that this command leaves out "
+                f"({', '.join(missing[:3])}); put them back, raise limit, or name another run"
+            )
 
 
 def _names(config: RunConfig) -> list[str]:

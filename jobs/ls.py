@@ -6,7 +6,7 @@ from typing import Any
 from jobs.config import GROUPS
 from jobs.options import ReadOptions
 from jobs.tables import print_json, print_line, print_table
-from pipeline.config import CONF
+from pipeline.settings import CONF
 from pipeline.store import connect, query
 from stages.methods import available
 

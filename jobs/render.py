@@ -8,6 +8,11 @@ _SPREAD = (
     "Mean over all questions, a problem counts 0 [95% interval over documents] / mean over "
     "answered questions only:"
 )
+_INCOMPLETE = (
+    "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
+    "Run the same command again to go on."
+)
+_COST = "Calls and tokens are those of look-ups and answers; the memory took {} and {}."
 _NO_MODEL = (
     "The extractive engine answered: sentences picked from the text by word counts, no language "
     "model. The table shows that the pipeline works on real text, not what a model would score."
@@ -22,11 +27,14 @@ def render(report: Report, intervals: bool = True) -> str:
          for row in report.rows]
         for columns in (_scores, _cost, _spread)
     )  # fmt: skip
+    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
     parts = [
         f"# {report.run}",
+        *([_INCOMPLETE.format(not_done, planned)] if not_done else []),
         _memory(report),
         markdown(scores),
         markdown(cost),
+        _COST.format(report.memory["calls"], report.memory["tokens"]),
         *([_SPREAD, markdown(spread)] if intervals else []),
         _foot(report),
     ]
@@ -98,5 +106,5 @@ def _foot(report: Report) -> str:
     return (
         f"corpus {foot['corpus']} · engine {foot['engine']} · prompts {foot['family']} "
         f"({foot['words']} words) · rater {foot['rater'] or 'none that is a model'} · "
-        f"commit {foot['commit'] or '-'} · {versions}"
+        f"commit {', '.join(foot['commits'])} · {versions}"
     )

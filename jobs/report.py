@@ -5,15 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.config import RunConfig
-from jobs.grow import stored_config
 from jobs.intervals import interval, sd
 from jobs.options import ReadOptions
 from pipeline.errors import UsageError
 from pipeline.settings import sha
 from pipeline.store import connect, query, run_name
 from pipeline.store.runs import RunFolder
-from stages.engines import ENGINES
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,7 @@ class Report:
     """`measures` follow from config and corpus, never from outcomes."""
 
     run: str
+    inputs: dict[str, int]  # planned, and of them not_done, over all steps
     measures: tuple[str, ...]
     rows: tuple[Row, ...]
     memory: dict[str, Any]
@@ -54,7 +52,7 @@ def make_report(options: ReadOptions) -> Report:
     """The report of a run. Raises UsageError where run, `by`, `where`, `rater` are of no use."""
     name = run_name(options.warehouse, options.run)
     folder = RunFolder(options.warehouse, name)
-    config = stored_config(folder)
+    facts = (folder.config() or {})["report"]
     with connect(options.warehouse, name) as connection:
         _choose(connection, options)
         raters = query(
@@ -63,10 +61,11 @@ def make_report(options: ReadOptions) -> Report:
         rater = _rater([row["rater"] for row in raters], options.rater)
         return Report(
             run=name,
-            measures=_measures(connection, config),
-            rows=_rows(connection, config, rater),
+            inputs=_inputs(connection),
+            measures=_measures(connection, facts["metrics"]),
+            rows=_rows(connection, facts["methods"], rater),
             memory=_memory(connection),
-            foot=_foot(folder, config, rater),
+            foot=_foot(folder, facts, rater),
         )
 
 
@@ -85,30 +84,39 @@ def _choose(connection: Any, options: ReadOptions) -> None:
 
 
 def _rater(raters: Sequence[str], wanted: str | None) -> str | None:
-    """The rater whose verdicts fill the LR columns: the one asked for, or the only one."""
-    if wanted is not None and wanted not in raters:
+    """The rater whose verdicts fill the LR columns: the only one whose name begins as `wanted`."""
+    found = [rater for rater in raters if wanted is None or rater.startswith(wanted)]
+    if wanted is not None and not found:
         there = ", ".join(raters) or "no model that rates"
         raise UsageError(f"rater={wanted}: the run has {there}")
-    if wanted is None and len(raters) > 1:
-        raise UsageError(f"the run has several raters; add rater=one of {', '.join(raters)}")
-    return wanted or (raters[0] if raters else None)
+    if len(found) > 1:
+        raise UsageError(f"the run has several raters; add rater=one of {', '.join(found)}")
+    return found[0] if found else None
 
 
-def _measures(connection: Any, config: RunConfig) -> tuple[str, ...]:
+def _inputs(connection: Any) -> dict[str, int]:
+    (row,) = query(
+        connection,
+        """select count(*) as planned, count(*) filter (not_done) as not_done from inputs""",
+    )
+    return row
+
+
+def _measures(connection: Any, metrics: Sequence[str]) -> tuple[str, ...]:
     """The quality measures: LR and the family's metrics for free-form questions, accuracy."""
     kinds = query(
         connection,
         """select bool_or(len(options) = 0 and len("references") > 0) as free,
         bool_or(len(options) > 0) as choice from questions""",
     )[0]
-    free = ("lr_1", "lr_2", *config.family_settings().metrics) if kinds["free"] else ()
+    free = ("lr_1", "lr_2", *metrics) if kinds["free"] else ()
     return (*free, *(("accuracy",) if kinds["choice"] else ()))
 
 
-def _rows(connection: Any, config: RunConfig, rater: str | None) -> tuple[Row, ...]:
+def _rows(connection: Any, methods: Sequence[str], rater: str | None) -> tuple[Row, ...]:
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
     means, counts = _means(connection, rater), _counts(connection, rater)
-    keys = [(method.name, group["by_value"]) for group in groups for method in config.expanded()]
+    keys = [(method, group["by_value"]) for group in groups for method in methods]
     return tuple(Row(*key, means[key], counts[key]) for key in keys)
 
 
@@ -191,9 +199,10 @@ def _text(value: str | None) -> str:
 
 def _memory(connection: Any) -> dict[str, Any]:
     """What was read: documents, pages and gists, in words."""
-    return query(
-        connection,
-        """select (select count(*) from documents where problem is null) as documents,
+    return (
+        query(
+            connection,
+            """select (select count(*) from documents where problem is null) as documents,
           (select coalesce(sum(num_words), 0)::bigint from documents where problem is null)
             as words,
           count(*) as pages, avg(p.num_words) as words_per_page, avg(g.num_words) as words_per_gist,
@@ -202,21 +211,32 @@ def _memory(connection: Any) -> dict[str, Any]:
           100 * count(*) filter (chosen_by = 'fallback')
             / nullif(count(*) filter (chosen_by in ('model', 'fallback')), 0) as fallback
         from pages p left join gists g using (document_id, page_index)""",
-    )[0]
+        )[0]
+        | query(connection, _MEMORY_CALLS)[0]
+    )
 
 
-def _foot(folder: RunFolder, config: RunConfig, rater: str | None) -> dict[str, Any]:
-    """What the numbers were made by."""
-    made = folder.provenance()
+_MEMORY_CALLS = """
+select count(*) as calls, coalesce(sum(prompt_tokens + reply_tokens), 0)::bigint as tokens
+from calls where stage in ('paginate', 'gist')"""
+
+
+def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:
+    """What the numbers were made by; several commits and versions where a run took several."""
+    sessions = folder.sessions()
+    made = sessions[-1]
     hashed = (folder.config() or {})["hashed"]  # as the family was then, not as it is now
     family_sha = sha([hashed["family"], hashed["prompts"]], 8)
     return {
-        "corpus": f"{config.corpus.name} {made['corpus_sha']}",
-        "engine": config.engine.name,
-        "is_model": ENGINES[config.engine.name].is_model,
-        "family": f"{hashed['family']['name']} {family_sha}",
-        "words": config.family_settings().words,
+        "corpus": f"{facts['corpus']} {made['corpus_sha']}",
+        "engine": facts["engine"],
+        "is_model": facts["is_model"],
+        "family": f"{facts['family']} {family_sha}",
+        "words": facts["words"],
         "rater": rater,
-        "commit": made["commit"],
-        "versions": made["versions"],
+        "commits": list(dict.fromkeys(session["commit"] or "-" for session in sessions)),
+        "versions": {
+            name: ", ".join(dict.fromkeys(session["versions"][name] for session in sessions))
+            for name in made["versions"]
+        },
     }

@@ -65,10 +65,11 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     steps = [step for step, _ in placed]
     shards = Shards(folder.warehouse)
     keys = load_corpus(config, shards, steps[0], steps[1], warn)
-    refuse_fewer(folder, {key.document_id for key in keys})
+    refuse_fewer(folder, keys)
     committed = shards.committed(steps)
     units = {key.document_id: plan_document(steps, key, committed) for key in keys}
-    folder.start(stored(config), provenance(keys))
+    has_work = any(not unit.is_done for planned in units.values() for unit in planned)
+    folder.start(stored(config), provenance(keys), has_work)
     folder.plan(steps, (unit for planned in units.values() for unit in planned))
     try:
         done = _work(config, phases(placed), keys, units)
@@ -80,6 +81,8 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
 
 def _refuse_unwritable(warehouse: Path) -> None:
     """Raise UsageError where the warehouse can be neither written to nor made."""
+    if ":/" in str(warehouse):
+        raise UsageError(f"warehouse={warehouse}: only folders of this machine so far; name one")
     place = next(path for path in (warehouse, *warehouse.parents) if path.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise UsageError(f"warehouse={warehouse}: {place} is no folder to write to; name another")

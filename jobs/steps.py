@@ -55,7 +55,8 @@ class _Builder:
         paragraphs = self.config.corpus.paragraphs
         if memory.pagination == "uniform":
             words = memory.words or family.uniform_words
-            return PaginateUniform(paragraphs=paragraphs, words=words)
+            longest = memory.max_words or family.max_words
+            return PaginateUniform(paragraphs=paragraphs, words=words, max_words=longest)
         chosen = {
             key: family_value if (own := getattr(memory, key)) is None else own
             for key, family_value in family.model_dump(exclude={"uniform_words"}).items()

@@ -22,8 +22,8 @@ def trace(options: ReadOptions, question_id: str) -> dict[str, Any]:
             raise UsageError(f"{question_id}: no such question in the run; {_like(connection)}")
         connection.execute("set variable document = ?", [found[0]["document_id"]])
         methods = [m for m in query(connection, _METHODS) if _wanted(m["method"], options.method)]
-        if not methods:
-            raise UsageError(f"method={options.method}: the run has no such method")
+        if options.method and not methods:
+            raise UsageError(f"method={options.method}: none such has looked at {question_id}")
         return {
             "question": found[0],
             "gists": query(connection, _GISTS),
@@ -101,6 +101,8 @@ def show_trace(options: ReadOptions, question_id: str, full: bool, as_json: bool
         words = f"{gist['page_words']} -> {gist['gist_words']} words"
         problem = f", {gist['problem']}" if gist["problem"] else ""
         print_line(f"  <Page {gist['page_index']}> ({words}{problem}) {gist['gist'] or '-'}")
+    if not found["methods"]:
+        print_line("\nno method has looked at it")
     for method in found["methods"]:
         _show_method(method, found["question"], full)
 
@@ -108,6 +110,8 @@ def show_trace(options: ReadOptions, question_id: str, full: bool, as_json: bool
 def _show_question(question: dict[str, Any]) -> None:
     print_line(f"QUESTION {question['question_id']} of document {question['document_id']}")
     print_line(f"  {question['question']}")
+    if question["problem"]:
+        print_line(f"  problem: {question['problem']} {question['detail'] or ''}".rstrip())
     for index, option in enumerate(question["options"]):
         right = " <- right" if index == question["answer_index"] else ""
         print_line(f"  ({chr(65 + index)}) {option}{right}")

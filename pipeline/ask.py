@@ -1,7 +1,7 @@
 """`Ask`: all that a stage sees of a model. Renders, minds the budget, keeps every Call."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.engine import Engine, Reply, Request
@@ -43,14 +43,14 @@ class Ask:
         reader: Reader | None,
         stage: str,
         document_id: str,
-        recorded: Mapping[str, Call],
+        recorded: Sequence[Call],
         repeat: int = 0,
     ) -> None:
         self._given = reader
         self._repeat = repeat
         self._stage = stage
         self._document_id = document_id
-        self._recorded = recorded
+        self._recorded = {about(call.request_sha, call): call for call in recorded}
         self._calls: list[Call] = []
         self.num_asked = 0  # requests that went to the engine
 
@@ -63,6 +63,11 @@ class Ask:
     @property
     def engine_name(self) -> str:
         return self._reader.engine.name
+
+    @property
+    def rater_name(self) -> str:
+        """The engine and 4 hex of its identity: two settings of one model are two raters."""
+        return f"{self._reader.engine.name}-{self._reader.identity[:4]}"
 
     @property
     def is_model(self) -> bool:
@@ -84,7 +89,7 @@ class Ask:
             return Reply(text="", finish_reason="abort", problem="context_overflow")
         request = self._request(fields, max_reply_tokens, subject)
         request_sha = self._sha(request)
-        call = self._recorded.get(request_sha)
+        call = self._recorded.get(about(request_sha, subject))
         if call is None:
             self.num_asked += 1
             reply = await self._generate(request)
@@ -155,6 +160,20 @@ class Ask:
             reply=reply.text,
             problem=reply.problem,
         )
+
+
+About = tuple[str, int | None, str | None, int | None, int | None]
+"""What tells a unit's calls apart: two pages of the same text send the same request."""
+
+
+def about(request_sha: str, place: Subject | Call) -> About:
+    return (
+        request_sha,
+        place.page_index,
+        place.question_id,
+        place.turn,
+        place.reference_index,
+    )
 
 
 def _replayed(call: Call) -> Reply:

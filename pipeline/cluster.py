@@ -25,6 +25,8 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else C++ warnings on 
 import ray
 from ray.data import ActorPoolStrategy, DataContext
 
+# A document whose worker dies is tried again so often; without a limit Ray would never stop.
+_RETRIES = 3
 Item = tuple[str, Sequence[Unit]]
 """One document and its units in the phase, done and not."""
 
@@ -32,12 +34,13 @@ Item = tuple[str, Sequence[Unit]]
 def run_phase(
     make_worker: Callable[[], Worker], items: Sequence[Item], cluster: ClusterSettings
 ) -> Iterator[Summary]:
-    """A summary per document, as each is finished. Raises what a worker died of.
+    """A summary per document, as each is finished. Raises, at the end, what a document met
+    with that is no row (EngineError, AccountingError); UsageError where nothing can be placed.
 
     One document per block and as many calls in flight as a worker may hold documents, so that no
     engine waits while another has documents queued up.
     """
-    _start()
+    _start(cluster)
     rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in items]
     dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         _Actor,
@@ -45,18 +48,35 @@ def run_phase(
         batch_size=None,
         batch_format="pyarrow",
         num_cpus=cluster.cpus_per_worker,
+        max_task_retries=_RETRIES,
         compute=ActorPoolStrategy(
             size=min(cluster.workers or os.cpu_count() or 1, len(rows)),
             max_tasks_in_flight_per_actor=cluster.documents_per_worker,
             max_concurrent_calls_per_actor=cluster.documents_per_worker,
         ),
     )
-    batches: Any = dataset.iter_batches(batch_size=None, prefetch_batches=0, batch_format="pyarrow")
-    for batch in batches:
-        for row in batch.to_pylist():
-            if row["error"]:
-                raise _ERRORS[row["error"]](row["told"])
+    failed: list[Exception] = []
+    for row in _rows(dataset):
+        if row["error"]:
+            failed.append(_ERRORS[row["error"]](row["told"]))
+        else:
             yield Summary(**json.loads(row["told"]))
+    if failed:  # the other documents are through: what they cost is kept
+        raise failed[0]
+
+
+def _rows(dataset: Any) -> Iterator[dict[str, Any]]:
+    """What the workers return, as it comes. Raises EngineError where one keeps dying."""
+    try:
+        for batch in dataset.iter_batches(
+            batch_size=None, prefetch_batches=0, batch_format="pyarrow"
+        ):
+            yield from batch.to_pylist()
+    except ray.exceptions.RayActorError:
+        raise EngineError(
+            "a worker process died several times over (out of memory?); what is committed stays, "
+            "the same command goes on from there"
+        ) from None
 
 
 # Ray keeps of an exception only its text, so these come back as rows and are raised again here.
@@ -83,7 +103,7 @@ class _Actor:
         return {"error": "", "told": json.dumps(vars(summary))}
 
 
-def _start() -> None:
+def _start(cluster: ClusterSettings) -> None:
     """A Ray of our own on this machine, unless one is up in this process."""
     if not ray.is_initialized():
         with _quiet_stderr():
@@ -93,6 +113,11 @@ def _start() -> None:
                 logging_level=logging.ERROR,
                 log_to_driver=False,
             )
+    resources: Any = ray.cluster_resources  # untyped
+    cpus = resources().get("CPU", 0)
+    if cluster.cpus_per_worker > cpus:
+        wanted = f"cluster.cpus_per_worker={cluster.cpus_per_worker:g}"
+        raise UsageError(f"{wanted}: this machine has {cpus:g} CPUs; lower it")
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False

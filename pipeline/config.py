@@ -6,7 +6,6 @@ No `instantiate`: YAML names things, code makes them.
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from hydra import compose as hydra_compose
@@ -16,8 +15,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.errors import UsageError
+from pipeline.settings import CONF
 
-CONF = Path(__file__).parent.parent / "conf"
 # Keys whose values are taken as they are written: paths, names and lists of methods hold
 # characters that Hydra's grammar would read as its own.
 _PLAIN = {

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar, TypedDict
 
 import jinja2
+from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import SandboxedEnvironment
 
 from pipeline.errors import UsageError
+from pipeline.settings import CONF
 
 
 class Message(TypedDict):
@@ -30,7 +32,7 @@ class Fields:
 class Family:
     """The templates of one family folder, each `<prompt>.jinja` rendered to one user message.
 
-    A prompt the folder lacks is taken from `generic`, the folder beside it.
+    What the folder lacks is taken from `generic`: the folder beside it, else the shipped one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,7 +42,9 @@ class Family:
         self.name = folder.name
         self.folder = folder
         self._environment = SandboxedEnvironment(
-            loader=jinja2.FileSystemLoader([folder, folder.parent / "generic"]),
+            loader=jinja2.FileSystemLoader(
+                [folder, folder.parent / "generic", CONF / "prompts" / "generic"]
+            ),
             undefined=jinja2.StrictUndefined,
             keep_trailing_newline=False,
             trim_blocks=True,
@@ -49,34 +53,41 @@ class Family:
 
     def render(self, fields: Fields) -> tuple[Message, ...]:
         """The messages for `fields`. Raises UsageError where the template uses another name."""
+        name = f"{fields.prompt}.jinja"
         values = {f.name: getattr(fields, f.name) for f in dataclasses.fields(fields)}
         try:
-            content = self._template(fields.prompt).render(values)
+            content = self._template(name).render(values)
         except jinja2.TemplateError as error:
-            raise UsageError(f"{self._file(fields.prompt)}: {error}") from error
+            raise UsageError(f"{self._file(name)}: {error}") from error
         return ({"role": "user", "content": content},)
 
     def sha(self, prompt: str) -> str:
-        """8 hex of the sha256 of the prompt's template text, shared parts included."""
-        sources = [self._file(prompt).read_bytes()]
-        sources += [f.read_bytes() for f in self._shared_files()]
+        """8 hex of the sha256 of the prompt's template and of every template it draws in."""
+        names = sorted(self._drawn_in(f"{prompt}.jinja", {}))
+        sources = [self._file(name).read_bytes() for name in names]
         return hashlib.sha256(b"\0".join(sources)).hexdigest()[:8]
 
     def shas(self, prompts: tuple[str, ...]) -> Mapping[str, str]:
         return {prompt: self.sha(prompt) for prompt in prompts}
 
-    def _shared_files(self) -> list[Path]:
-        folders = (self.folder.parent / "generic", self.folder)  # a part of its own comes first
-        found = {file.name: file for folder in folders for file in folder.glob("_*.jinja")}
-        return [found[name] for name in sorted(found)]
+    def _drawn_in(self, name: str, found: dict[str, None]) -> dict[str, None]:
+        """The names of a template and of all it imports, includes or extends, and so on."""
+        if name not in found:
+            found[name] = None
+            tree = self._environment.parse(self._file(name).read_text(encoding="utf-8"))
+            for other in find_referenced_templates(tree):
+                if other is None:
+                    raise UsageError(f"{self._file(name)}: draws in a computed name; write it out")
+                self._drawn_in(other, found)
+        return found
 
-    def _file(self, prompt: str) -> Path:
-        return Path(str(self._template(prompt).filename))
+    def _file(self, name: str) -> Path:
+        return Path(str(self._template(name).filename))
 
-    def _template(self, prompt: str) -> Any:
+    def _template(self, name: str) -> Any:
         try:
-            return self._environment.get_template(f"{prompt}.jinja")
+            return self._environment.get_template(name)
         except jinja2.TemplateNotFound:
-            raise UsageError(f"{self.folder}: no template {prompt}.jinja; add it") from None
+            raise UsageError(f"{self.folder}: no template {name}; add it") from None
         except jinja2.TemplateSyntaxError as error:
             raise UsageError(f"{error.filename}:{error.lineno}: {error.message}") from None

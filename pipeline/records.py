@@ -153,7 +153,7 @@ class Rating(Record):
     table: ClassVar[str] = "ratings"
     key: ClassVar[tuple[str, ...]] = ("question_id", "reference_index")
     question_id: str
-    rater: str
+    rater: str  # the engine and 4 hex of its identity
     rater_is_model: bool
     reference_index: int
     strict: str | None = None  # yes, no

@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
+
+CONF = Path(__file__).parent.parent / "conf"
 
 
 class Settings(BaseModel):

@@ -38,6 +38,8 @@ class DocumentRows:
             return None
         if self.document.problem is not None:
             return self.document.detail or f"document: {self.document.problem}"
+        if self.document.skipped:
+            return "document: skipped"
         if any(page.text is None for page in self.pages):
             return f"paginate: {self.pages[0].problem}"
         gone = [gist for gist in self.gists if gist.gist is None]

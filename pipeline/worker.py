@@ -122,18 +122,18 @@ class _Walk:
     async def _commit(self, step: Step, stage: Stage, unit: Unit, rows: DocumentRows) -> Rows:
         """Calls first, then the rows. Whoever finds or loses the calls makes its rows from them;
         whoever loses the rows discards its own: what stands is what everybody goes on with."""
-        recorded = self.shards.recorded(step.id, unit.unit) if stage.prompts else {}
-        made, calls = await self._make(step, stage, rows, recorded or {})
+        recorded = self.shards.recorded(step.id, unit.unit) if stage.prompts else ()
+        made, calls = await self._make(step, stage, rows, recorded or ())
         if recorded is None and not self.shards.commit("calls", step, unit, calls):
             made, calls = await self._make(
-                step, stage, rows, self.shards.recorded(step.id, unit.unit) or {}
+                step, stage, rows, self.shards.recorded(step.id, unit.unit) or ()
             )
         if self.shards.commit(step.table, step, unit, made):
             return made
         return self._load(step, unit)
 
     async def _make(
-        self, step: Step, stage: Stage, rows: DocumentRows, recorded: Mapping[str, Call]
+        self, step: Step, stage: Stage, rows: DocumentRows, recorded: Sequence[Call]
     ) -> tuple[Rows, tuple[Call, ...]]:
         ask = Ask(self.reader, step.name, rows.document.document_id, recorded, step.repeat)
         made = await _run(stage, rows, ask)

@@ -50,7 +50,6 @@ class Kind:
     identity: Callable[[EngineSettings], Mapping[str, Any]]
     is_model: bool
     is_deterministic: bool
-    about: str
 
 
 def _script(settings: EngineSettings) -> str:
@@ -65,14 +64,12 @@ ENGINES: dict[str, Kind] = {
         identity=lambda settings: {"version": ExtractiveEngine.version},
         is_model=False,
         is_deterministic=True,
-        about="embedded: sentences picked from the text itself; no substitute for a model",
     ),
     "scripted": Kind(
         make=lambda settings: ScriptedEngine(_script(settings), settings.context_tokens),
         identity=lambda settings: {"script": script_sha(_script(settings))},
         is_model=True,
         is_deterministic=False,
-        about="replies by rule from a YAML file; for tests",
     ),
 }
 

@@ -18,7 +18,7 @@ from pipeline.records import Dropped, Lookup, Question, Record
 from pipeline.stage import DocumentRows, Stage, refuse_gaps
 from stages.context import memory
 from stages.fields import ParallelLookUp, Passage, SequentialLookUp
-from stages.parsing import parse_page_or_stop, parse_pages
+from stages.parsing import parse_page_list, parse_page_or_stop, parse_pages
 
 
 class LookUp(Stage):
@@ -96,10 +96,10 @@ class ReadAgentP(_FromGists):
         )
         if reply.problem not in (None, "truncated"):
             return [replace(turn_row(question), used=None, problem=reply.problem)]
-        requested = parse_pages(reply.text)
-        if not requested:
-            unread: Problem | None = "unparseable" if requested is None else None
-            return [replace(turn_row(question), problem=reply.problem or unread)]
+        read = parse_page_list if reply.problem else parse_pages  # cut: only a closed list counts
+        requested = read(reply.text)
+        if requested is None:
+            return [replace(turn_row(question), problem=reply.problem or "unparseable")]
         indexes = [number - self.first_page for number in requested]
         used, dropped = self._select(rows, question, indexes, ask)
         return [replace(turn_row(question), requested=tuple(indexes), used=used, dropped=dropped)]

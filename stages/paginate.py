@@ -6,7 +6,7 @@ Words are whitespace-separated.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import ClassVar, Literal, Self
 
@@ -90,15 +90,18 @@ class _Paginate(Stage):
 class PaginateUniform(_Paginate):
     """Pages of about `words` words: each ends at the paragraph nearest to that, ties earlier.
 
-    ReadAgent appendix A, the uniform-length baseline. All pages are chosen by rule.
+    ReadAgent appendix A, the uniform-length baseline. All pages are chosen by rule. Only a
+    paragraph longer than `max_words` (and than a page) is cut, at sentence ends.
     """
 
     by: Literal["uniform"] = "uniform"
     words: int
+    max_words: int
 
     async def run(self, rows: DocumentRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order. No calls."""
-        parts = pieces(rows.document.text, self.paragraphs, self.words)
+        longest = max(self.words, self.max_words)
+        parts = pieces(rows.document.text, self.paragraphs, longest)
         totals = word_totals(parts)
         made: list[Page] = []
         first = 0
@@ -120,6 +123,15 @@ def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
     after = min(max(bisect_left(totals, target), first + 1), len(totals) - 1)
     before = max(after - 1, first + 1)
     return min((before, after), key=lambda end: (abs(totals[end] - target), end))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What one call sees: the pieces from `first` up to the last of the legal ends, `labels`."""
+
+    parts: Sequence[Piece]
+    first: int
+    labels: Sequence[int]
 
 
 class PaginateByModel(_Paginate):
@@ -151,46 +163,55 @@ class PaginateByModel(_Paginate):
         """Document -> Pages, in order, one call after another.
 
         chosen_by: model, rule (one legal label, no call), end (the tail, no call), fallback (no
-        reply that names a legal label: the last label). A fallback is no problem.
+        reply that names a legal label: the last label). A fallback by itself is no problem.
+        Problems, the page's text kept: context_overflow, timeout, engine_failed.
         """
         parts = pieces(rows.document.text, self.paragraphs, self.max_words)
-        totals = word_totals(parts)
+        totals, ends = word_totals(parts), [part.end_char for part in parts]
         made: list[Page] = []
         first = 0
         while first < len(parts):
             labels = legal_ends(totals, first, self.min_words, self.max_words)
             if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
-                last, chosen_by = len(parts), "end"
+                page = _page(rows, len(made), parts[first:], "end")
             elif len(labels) == 1:
-                last, chosen_by = labels[0], "rule"
+                page = _page(rows, len(made), parts[first : labels[0]], "rule")
             else:
-                fields = self._fields(rows.document.text, parts, first, labels)
-                last, chosen_by = await self._choose(fields, labels, len(made), ask)
-            made.append(_page(rows, len(made), parts[first:last], chosen_by))
-            first = last
+                page = await self._chosen(rows, Window(parts, first, labels), len(made), ask)
+            made.append(page)
+            first = bisect_left(ends, page.end_char) + 1
         return made
 
-    async def _choose(
-        self, fields: BreakPoint, labels: Sequence[int], page_index: int, ask: Ask
-    ) -> tuple[int, str]:
-        """Where the page ends (half-open), and who said so. A cut explanation does no harm."""
-        reply = await ask(fields, self.max_reply_tokens, Subject(page_index=page_index))
-        chosen = parse_break_point(reply.text)
-        if chosen is not None and chosen in labels:
-            return chosen, "model"
-        return labels[-1], "fallback"
+    async def _chosen(self, rows: DocumentRows, window: Window, page_index: int, ask: Ask) -> Page:
+        """The page that the model ends, or the last label where it names no legal one.
 
-    def _fields(
-        self, text: str, parts: Sequence[Piece], first: int, labels: Sequence[int]
-    ) -> BreakPoint:
-        before = text[: parts[first].start_char].split()[-self.preceding_words :]
+        A cut explanation does no harm. A reply that never came is a fallback with its problem.
+        """
+        fields = self._fields(rows.document.text, window)
+        reply = await ask(fields, self.max_reply_tokens, Subject(page_index=page_index))
+        named = parse_break_point(reply.text)
+        end = named if named in window.labels else window.labels[-1]
+        chosen_by = "model" if named in window.labels else "fallback"
+        page = _page(rows, page_index, window.parts[window.first : end], chosen_by)
+        came = reply.problem in (None, "truncated")
+        return page if came else replace(page, problem=reply.problem)
+
+    def _fields(self, text: str, window: Window) -> BreakPoint:
+        parts, first, labels = window.parts, window.first, window.labels
         shown = tuple(
             Labelled(text[part.start_char : part.end_char].strip(), i if i in labels else None)
             for i, part in enumerate(parts[first : labels[-1]], start=first + 1)
         )
-        return BreakPoint(
-            preceding=" ".join(before) if self.preceding_words else "", paragraphs=shown
-        )
+        return BreakPoint(preceding=self._before(text, parts, first), paragraphs=shown)
+
+    def _before(self, text: str, parts: Sequence[Piece], first: int) -> str:
+        """The last `preceding_words` words before piece `first`, looking no further back."""
+        start, num_words = first, 0
+        while start > 0 and num_words < self.preceding_words:
+            start -= 1
+            num_words += parts[start].num_words
+        words = text[parts[start].start_char : parts[first].start_char].split()
+        return " ".join(words[-self.preceding_words :]) if self.preceding_words else ""
 
 
 def legal_ends(totals: Sequence[int], first: int, min_words: int, max_words: int) -> list[int]:

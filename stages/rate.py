@@ -47,7 +47,7 @@ class RateAnswers(Stage):
         return [rating for ratings in rated for rating in ratings]
 
     async def _question(self, question: Question, answer: Answer, ask: Ask) -> list[Rating]:
-        empty = _empty(question, ask.engine_name, ask.is_model)
+        empty = _empty(question, ask.rater_name, ask.is_model)
         if question.options or not question.references or answer.skipped:
             return [replace(empty, skipped=True)]
         if answer.problem is not None:

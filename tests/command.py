@@ -1,6 +1,7 @@
 """The real `gistmill` command, and the data that tests read."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,3 +31,8 @@ def sql(warehouse: Path, query: str, *words: str) -> list[dict[str, Any]]:
         succeed("sql", query, f"warehouse={warehouse}", *words, "--json")
     )
     return rows
+
+
+def without_identity(text: str) -> str:
+    """Raters' names as their scripts are called: the 4 hex of their settings are left out."""
+    return re.sub(r"(scripted:\w+)-[0-9a-f]{4}", r"\1", text)

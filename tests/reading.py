@@ -113,7 +113,7 @@ def run(
         deadline_seconds=deadline_seconds,
         slots=asyncio.Semaphore(4),
     )
-    ask = Ask(reader, stage.name, rows.document.document_id, {})
+    ask = Ask(reader, stage.name, rows.document.document_id, ())
     made = list(asyncio.run(stage.run(rows, ask)))
     stage.check(rows, made)
     return made, ask.calls()

@@ -85,3 +85,24 @@ def test_not_done_is_counted_by_missing_shards(words: list[str]) -> None:
     (row,) = rows
     assert row["not_done"] == questions
     assert row["ok"] == 3 - questions
+
+
+def test_rows_without_their_calls_make_the_run_exit_1(words: list[str]) -> None:
+    path = shard(words, "answers")
+    calls = Path(str(path).replace("/answers/", "/calls/"))
+    before = calls.read_bytes()
+    calls.unlink()
+    done = gistmill(*words)
+    calls.write_bytes(before)
+    assert done.returncode == 1, done.stderr
+    assert "the shard of its calls is gone; delete tables/*/answer-" in done.stderr
+
+
+def test_a_report_of_an_incomplete_run_says_so(words: list[str]) -> None:
+    path = shard(words, "scores")
+    before = path.read_bytes()
+    path.unlink()
+    shown = succeed("report", words[4])
+    path.write_bytes(before)
+    assert "INCOMPLETE: " in shown
+    assert "INCOMPLETE" not in succeed("report", words[4])

@@ -9,11 +9,11 @@ from typing import TypeVar
 import pytest
 
 from pipeline.ask import Ask, Reader, Subject
-from pipeline.config import CONF
 from pipeline.engine import FinishReason, Reply, Request
 from pipeline.errors import EngineError
 from pipeline.prompts import Family, Message
 from pipeline.records import Call
+from pipeline.settings import CONF
 from stages.fields import ShortenPage
 
 T = TypeVar("T")
@@ -70,8 +70,8 @@ def reader(
     )
 
 
-def ask(given: Reader, recorded: Mapping[str, Call] | None = None, repeat: int = 0) -> Ask:
-    return Ask(given, "gist", "d1", recorded or {}, repeat)
+def ask(given: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
+    return Ask(given, "gist", "d1", recorded, repeat)
 
 
 def run(talk: Callable[[], Awaitable[T]]) -> T:
@@ -150,7 +150,7 @@ def test_slots_are_shared_by_all_documents() -> None:
     shared = reader(engine, slots=3)
 
     async def talk() -> None:
-        asking = [Ask(shared, "gist", document, {}) for document in ("d1", "d2")]
+        asking = [Ask(shared, "gist", document, ()) for document in ("d1", "d2")]
         await asyncio.gather(
             *(a(ShortenPage(w), REPLY_TOKENS, Subject(page_index=i))
               for a in asking for i, w in enumerate(words))
@@ -165,7 +165,7 @@ def test_recorded_calls_are_replayed_and_nobody_is_asked() -> None:
     engine = Echo(finish_reason="length")
     first = ask(reader(engine))
     replies = many(first, ["one", "two", "three"])
-    again = ask(reader(Dead()), {call.request_sha: call for call in first.calls()})
+    again = ask(reader(Dead()), first.calls())
     assert many(again, ["one", "two", "three"]) == replies
     assert again.num_asked == 0
     assert [replace(c, engine="echo") for c in again.calls()] == list(first.calls())
@@ -175,7 +175,7 @@ def test_what_was_not_recorded_is_asked() -> None:
     first = ask(reader(Echo()))
     many(first, ["one", "two"])
     engine = Echo()
-    again = ask(reader(engine), {call.request_sha: call for call in first.calls()[:1]})
+    again = ask(reader(engine), first.calls()[:1])
     many(again, ["one", "two"])
     assert again.num_asked == 1
     assert [request.fields for request in engine.requests] == [ShortenPage("two")]
@@ -269,4 +269,15 @@ def test_a_dead_engine_is_no_reply() -> None:
 
 def test_a_stage_that_should_not_ask_is_told_so() -> None:
     with pytest.raises(RuntimeError, match="score asks a model"):
-        one(Ask(None, "score", "d1", {}))
+        one(Ask(None, "score", "d1", ()))
+
+
+def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:
+    """They send the same request, but after a crash each gets back what it got."""
+    first = ask(reader(Echo()))
+    many(first, ["same", "same"])
+    one_failed, other = first.calls()
+    assert one_failed.request_sha == other.request_sha
+    recorded = (replace(one_failed, finish_reason="abort", problem="engine_failed"), other)
+    again = ask(reader(Dead()), recorded)
+    assert [reply.problem for reply in many(again, ["same", "same"])] == ["engine_failed", None]

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from jobs.config import RunConfig, read_config, validated
 from jobs.options import ReadOptions, read_options
 from jobs.steps import run_steps
-from pipeline.config import CONF, compose
+from pipeline.config import compose
 from pipeline.errors import UsageError
+from pipeline.settings import CONF
 
 PLAIN = [
     "My Books (2024)",

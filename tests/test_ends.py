@@ -51,3 +51,9 @@ def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
     assert told.splitlines()[-1].startswith("gistmill: interrupted")
     succeed(*command)
     assert "complete" in succeed("status", command[-1])
+
+
+def test_a_worker_that_no_machine_could_hold_is_refused(tmp_path: Path) -> None:
+    done = gistmill(*words(tmp_path, {"reply": "short"}), "cluster.cpus_per_worker=4096")
+    assert done.returncode == 2
+    assert "cluster.cpus_per_worker=4096: this machine has" in done.stderr

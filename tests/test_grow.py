@@ -8,10 +8,13 @@ from jobs.config import RunConfig, read_config
 from jobs.grow import grown, refuse_fewer, stored, stored_config
 from jobs.rate import with_rater
 from pipeline.errors import UsageError
+from pipeline.records import Document, Question
+from pipeline.steps import DocumentKey
 from pipeline.store.runs import RunFolder
-from tests.warehouse import Warehouse, document_unit, step
+from tests.warehouse import Warehouse, chunk, document_unit, step
 
 DOCUMENTS = step("documents")
+QUESTIONS = step("questions")
 
 
 @pytest.fixture
@@ -26,7 +29,7 @@ def night(*words: str) -> RunConfig:
 def start(warehouse: Warehouse, config: RunConfig) -> RunFolder:
     """The run as it stands once it has begun."""
     folder = RunFolder(warehouse.folder, config.run_name())
-    folder.start(stored(config), {})
+    folder.start(stored(config), {}, has_work=True)
     warehouse.plan(config.run_name(), (DOCUMENTS, [document_unit(DOCUMENTS, "d1")]))
     return folder
 
@@ -111,9 +114,22 @@ def test_what_may_not(warehouse: Warehouse, word: str, shown: str) -> None:
 
 def test_a_run_keeps_its_documents(warehouse: Warehouse) -> None:
     folder = start(warehouse, night())
-    refuse_fewer(folder, {"d1", "d2"})
-    with pytest.raises(UsageError, match=r"1 documents .*\(d1\); raise limit"):
-        refuse_fewer(folder, {"d2"})
+    refuse_fewer(folder, [key("d1"), key("d2")])
+    with pytest.raises(UsageError, match=r"1 documents .*\(d1\); put them back"):
+        refuse_fewer(folder, [key("d2")])
+
+
+def test_a_run_keeps_its_questions(warehouse: Warehouse) -> None:
+    folder = start(warehouse, night())
+    warehouse.plan("night", (QUESTIONS, [chunk(QUESTIONS, "d1", "q1", "q2")]))
+    refuse_fewer(folder, [key("d1", "q1", "q2", "q3")])
+    with pytest.raises(UsageError, match=r"1 questions .*\(q2\); put them back"):
+        refuse_fewer(folder, [key("d1", "q1")])
+
+
+def key(document_id: str, *question_ids: str) -> DocumentKey:
+    questions = [Question(document_id=document_id, question_id=q) for q in question_ids]
+    return DocumentKey.of(Document(document_id=document_id, text="one"), questions)
 
 
 def test_rate_is_the_run_with_one_rater_more(warehouse: Warehouse) -> None:

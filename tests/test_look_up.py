@@ -60,13 +60,16 @@ def test_the_example_of_the_design() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["I want to look up Page [] because", "The gists are enough.", "", "[]"]
+    "reply", ["I want to look up Page [] because", "The gists are enough.", "none", "[]"]
 )
 def test_no_page_wanted_is_no_problem(reply: str) -> None:
     assert one(parallel(2), reply) == looked_up()
 
 
-@pytest.mark.parametrize("reply", ["[7 to 12]", "Page [the last one]", "I want Page [3"])
+@pytest.mark.parametrize(
+    "reply",
+    ["[7 to 12]", "Page [the last one]", "I want Page [3", "", "asdf qwer", "<think>Page [3]"],
+)
 def test_what_cannot_be_read_leaves_the_gists(reply: str) -> None:
     assert one(parallel(2), reply) == looked_up(problem="unparseable")
 
@@ -94,6 +97,10 @@ def test_the_gist_memory_is_shown_with_the_family_s_numbers() -> None:
         ({"finish_reason": "length", "reply": "Let me think about"}, (), "truncated"),
         ({"finish_reason": "length", "reply": "look up Page [3, 1] since"}, (3, 1), None),
         ({"finish_reason": "length", "reply": "look up Page [3, 1"}, (), "truncated"),
+        ({"finish_reason": "length", "reply": "look up Page [] since"}, (), None),
+        ({"finish_reason": "length", "reply": "look up Page 3 and Page 1"}, (), "truncated"),
+        ({"finish_reason": "length", "reply": "No page is needed, as"}, (), "truncated"),
+        ({"finish_reason": "length", "reply": "<think>Page [3]? Or"}, (), "truncated"),
         ({"finish_reason": "abort", "reply": "look up Page [3]"}, None, "engine_failed"),
         ({"hang": True}, None, "timeout"),
     ],

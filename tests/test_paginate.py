@@ -41,7 +41,7 @@ def by_model(
 
 
 def uniform(words: int, paragraphs: Paragraphs = "lines") -> PaginateUniform:
-    return PaginateUniform(paragraphs=paragraphs, words=words)
+    return PaginateUniform(paragraphs=paragraphs, words=words, max_words=words)
 
 
 def lines(*counts: int) -> DocumentRows:
@@ -123,19 +123,29 @@ def test_a_reply_without_a_legal_label_takes_the_last(tmp_path: Path, reply: str
     assert [call.reply for call in calls] == [reply]
 
 
-@pytest.mark.parametrize("rule", [{"finish_reason": "abort"}, {"hang": True}])
-def test_no_reply_takes_the_last_label(tmp_path: Path, rule: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [({"finish_reason": "abort"}, "engine_failed"), ({"hang": True}, "timeout")],
+)
+def test_no_reply_takes_the_last_label_and_says_why(
+    tmp_path: Path, rule: dict[str, Any], problem: str
+) -> None:
     stage = by_model(15, 45, tail_words=11)
     made, _ = run(
         stage, lines(*[10] * 5), scripted(tmp_path, rule), deadline_seconds=deadline(rule)
     )
-    assert choices(made) == ["fallback", "end"]
+    assert [(page.chosen_by, page.problem) for page in made] == [
+        ("fallback", problem),
+        ("end", None),
+    ]
+    assert words(made) == [40, 10]
 
 
 def test_no_context_for_the_window_takes_the_last_label() -> None:
     engine = always("<2>", context_tokens=50)
     made, calls = run(by_model(15, 45, tail_words=11), lines(*[10] * 5), engine)
-    assert (choices(made), calls) == (["fallback", "end"], ())
+    assert made[0].problem == "context_overflow"
+    assert ([page.chosen_by for page in made], calls) == (["fallback", "end"], ())
 
 
 def test_a_cut_explanation_does_no_harm(tmp_path: Path) -> None:
@@ -256,3 +266,10 @@ def test_a_document_that_failed_has_one_page_without_text() -> None:
     (page,) = by_model(15, 45).failed(lines(10), "unit_failed", "a line of ours")
     assert (page.text, page.chosen_by, page.problem) == (None, None, "unit_failed")
     assert page.detail == "a line of ours"
+
+
+def test_uniform_pages_cut_no_paragraph_that_a_window_would_hold() -> None:
+    """40 words stand at once although a page is to have 15; over `max_words` they are cut."""
+    stage = PaginateUniform(paragraphs="lines", words=15, max_words=40)
+    made, _ = run(stage, lines(10, 40, 10), never())
+    assert words(made) == [10, 40, 10]

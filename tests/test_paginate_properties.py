@@ -167,7 +167,9 @@ def test_odd_texts_are_tiled(
     rows = DocumentRows(document=document(text))
     made, _ = run(stage(words, how), rows, reader(chosen))
     whole(made, text)
-    uniform, _ = run(PaginateUniform(paragraphs=how, words=words[1]), rows, reader(chosen))
+    uniform, _ = run(
+        PaginateUniform(paragraphs=how, words=words[1], max_words=words[1]), rows, reader(chosen)
+    )
     whole(uniform, text)
     assert all(page.num_words for page in [*made, *uniform]) or not text.split()
     sentences = [
@@ -208,7 +210,9 @@ def start(engine: Listener, index: int) -> str:
 def test_uniform_pages_end_nearest_to_words(shape: Shape, words: int) -> None:
     paragraphs = named(shape)
     rows = DocumentRows(document=document(joined(paragraphs, "\n\n")))
-    made, calls = run(PaginateUniform(paragraphs="blank_lines", words=words), rows, reader([0]))
+    made, calls = run(
+        PaginateUniform(paragraphs="blank_lines", words=words, max_words=words), rows, reader([0])
+    )
     pieces = naive_pieces(paragraphs, words)
     expected: list[Words] = []
     first = 0

@@ -5,6 +5,7 @@ import pytest
 from stages.parsing import (
     parse_break_point,
     parse_option,
+    parse_page_list,
     parse_page_or_stop,
     parse_pages,
     parse_permissive,
@@ -72,9 +73,41 @@ PAGES: list[tuple[str, tuple[int, ...] | None]] = [
     ("I want to look up Page [ ] because nothing is needed", ()),
     ("I want to look up Page [none]", ()),
     ("I know enough for a summary.", ()),
-    ("", ()),
+    ("None.", ()),
+    ("none, since the notes say it", ()),
+    ("Pages: none", ()),
+    ("None of the pages", ()),
+    ("No page is needed: the text says it all.", ()),
+    ("I want to look up no page because nothing more is needed", ()),
+    ("I want to look up nothing.", ()),
+    ("I don’t need to look up any pages to answer this.", ()),
+    ("I do not think I need to look up any page.", ()),
+    ("I need not look anything up.", ()),
+    ("There is no need to look up any page.", ()),
+    ("It is not necessary to read further.", ()),
+    ("No additional information is required.", ()),
+    ("Nothing more is needed.", ()),
+    ("I have enough information to answer.", ()),
+    ("The gists above are sufficient.", ()),
+    ("The text above is enough.", ()),
+    ("I can answer the question without looking up any page.", ()),
+    ("I have all the information I need.", ()),
     ("I don't need to look up Page 3 or any other.", ()),
     ("There is no need to read page 3.", ()),
+    ("Page 3 is not needed.", ()),
+    ("Page 3 is not needed, Page 5 is.", (5,)),
+    ("Not Page 3 but Page 5", (5,)),
+    ("I don't need any page except Page 5.", (5,)),
+    ("I do not have the answer, I want to look up page 3", (3,)),
+    ("I want to look up Page 3. Nothing more is needed.", (3,)),
+    ("Page 5, since Page 3 is not needed.", (5,)),
+    ("look up Pg. 5", (5,)),
+    ("pp. 5, 7", (5, 7)),
+    ("Page no. 5", (5,)),
+    ("Page <5>", (5,)),
+    ("5", (5,)),
+    ("5, 7", (5, 7)),
+    ("(5 and 7).", (5, 7)),
     ("Page 3", (3,)),
     ("I want to look up Page 3 to see why he did not leave.", (3,)),
     ("Pages 3 and 5", (3, 5)),
@@ -91,6 +124,22 @@ PAGES: list[tuple[str, tuple[int, ...] | None]] = [
     ("I want to look up Page [X]", None),
     ("I want to look up Page [2, 7", None),
     ("I want to look up Page [1234567890]", None),
+    ("I want to look up Page [page]", None),
+    ("", None),
+    ("asdf qwer", None),
+    ("I want to look up", None),
+    ("I would need Page twelve", None),
+    ("I don't need any page but the last one.", None),
+    ("The notes are not enough.", None),
+    ("I do not have enough information.", None),
+    ("I need to read more before I can answer.", None),
+    ("I do not know which pages I need.", None),
+    ("The letter is mentioned near the end.", None),
+    ("None of the gists says it.", None),
+    ("Page -3", None),
+    ("7-12", None),
+    ("5 pages", None),
+    ("1234567890", None),
 ]
 
 TURNS: list[tuple[str, int | str | None]] = [
@@ -117,6 +166,16 @@ TURNS: list[tuple[str, int | str | None]] = [
     ("I know enough.\nStop", "stop"),
     ("I want to stop.", "stop"),
     ("I know enough: STOP. Page 3 was the one.", "stop"),
+    ("Page 3 is not needed. STOP", "stop"),
+    ("Page 3 is not needed, so I STOP", "stop"),
+    ("Page 3 was the one.\n\n**STOP**", "stop"),
+    ("Page [3] says it all. [Stop].", "stop"),
+    ("I don't need Page 3. Stop", "stop"),
+    ("I don't need Page 3. Page 5", 5),
+    ("Page 3 does not help; Page 4", 4),
+    ("I do not want to stop yet, Page 3", 3),
+    ("Page 5 (the one on the price is not needed)", 5),
+    ("I don't need to look up Page 3", None),
     ("", None),
     ("The harbour page", None),
     ("They never stop at the harbour.", None),
@@ -246,6 +305,26 @@ def test_option(reply: str, option: int | str | None) -> None:
 @pytest.mark.parametrize(("reply", "strict", "permissive"), YES_NO)
 def test_verdict(reply: str, strict: str | None, permissive: str | None) -> None:
     assert (parse_strict(reply), parse_permissive(reply)) == (strict, permissive)
+
+
+@pytest.mark.parametrize("reply", ["57", "Page [3]", "none", "STOP", "Answer: (B)", "YES"])
+@pytest.mark.parametrize("form", ["<think>{}", "<think>\n{}\n", "{}<think>", "</think><think>{}"])
+def test_thinking_without_an_end_says_nothing(form: str, reply: str) -> None:
+    text = form.format(reply)
+    assert (parse_break_point(text), parse_pages(text), parse_page_list(text)) == (None,) * 3
+    assert (parse_page_or_stop(text), parse_option(text, 4)) == (None, None)
+    assert (parse_strict(text), parse_permissive(text)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "pages"),
+    [("look up Page [3, 1] si", (3, 1)), ("Page [] bec", ()), ("Page [none", None),
+     ("Page 1", None), ("No page is nee", None), ("5, 7", None)],
+)  # fmt: skip
+def test_a_closed_list_alone_counts_in_a_cut_reply(
+    reply: str, pages: tuple[int, ...] | None
+) -> None:
+    assert parse_page_list(reply) == pages
 
 
 @pytest.mark.parametrize("reply", MALFORMED)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from stages.parsing import (
     parse_break_point,
     parse_option,
+    parse_page_list,
     parse_page_or_stop,
     parse_pages,
     parse_permissive,
@@ -18,7 +19,8 @@ _PIECES = st.sampled_from(
         "Break point:", "label", "<57>", "<", ">", "[", "]", "(", ")", "[2, 7]", "Page", "pages",
         "3", "and", "to", "-", "–", ",", ".", ":", "**", "`", '"', "STOP", "stop", "look up",
         "Answer:", "is", "(C)", "C", "A", "I", "option", "yes", "no", "Yes", "partially", "or",
-        "not", "</think>", "٣", "²", "＜", "１", "𝟘", " ", "\n", "\t", "\x00", "\u2028", "9" * 20,
+        "not", "need", "none", "enough", "<think>", "</think>", "٣", "²", "＜", "１", "𝟘",
+        " ", "\n", "\t", "\x00", "\u2028", "9" * 20,
     ]
 )  # fmt: skip
 _REPLIES = st.text() | st.lists(_PIECES).map("".join) | st.lists(_PIECES).map(" ".join)
@@ -30,10 +32,14 @@ _REPLIES = st.text() | st.lists(_PIECES).map("".join) | st.lists(_PIECES).map(" 
 @example("Break point: <" + "9" * 5000 + ">", 4)
 @example("yes" + " " * 5000 + "\n" * 5000 + "x", 4)
 @example("label:" + " " * 5000 + "x", 4)
+@example("not " + "it is " * 500 + "Page 3", 4)
+@example("nothing " + "more of it " * 500, 4)
 def test_nothing_raises(reply: str, num_options: int) -> None:
     label, pages = parse_break_point(reply), parse_pages(reply)
     assert label is None or label >= 0
     assert pages is None or all(page >= 0 for page in pages)
+    listed = parse_page_list(reply)
+    assert listed is None or listed == pages
     turn = parse_page_or_stop(reply)
     assert turn in (None, "stop") or isinstance(turn, int)
     option = parse_option(reply, num_options)

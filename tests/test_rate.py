@@ -40,7 +40,7 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
     shared: dict[str, Any] = {
         "document_id": "d",
         "question_id": "q",
-        "rater": "scripted:script",
+        "rater": "scripted:script-test",
         "rater_is_model": True,
     }
     assert made == [
@@ -135,7 +135,7 @@ def test_a_rater_that_is_no_model_says_so() -> None:
     engine = always("Yes")
     engine.is_model = False
     made, _ = run(STAGE, rows([ASKED], [answer()]), engine)
-    assert [(r.rater, r.rater_is_model) for r in made] == [("listener", False)] * 2
+    assert [(r.rater, r.rater_is_model) for r in made] == [("listener-test", False)] * 2
 
 
 def test_rows_are_in_question_order_whatever_the_answers_are_in(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.command import succeed
+from tests.command import succeed, without_identity
 from tests.hand_numbers import ORDER, WORKED, mean, measures
 from tests.hand_run import HandRun
 from tests.in_process import in_process, refused
@@ -41,7 +41,7 @@ def rated(hand: HandRun, tmp_path_factory: pytest.TempPathFactory) -> Rated:
 
 
 def check_lr(report: dict[str, Any], rater: str) -> None:
-    assert report["foot"]["rater"] == rater
+    assert without_identity(report["foot"]["rater"]) == rater
     for row in report["rows"]:
         worked = WORKED[row["method"]]
         letters = worked.generous_lr if rater.endswith("generous") else worked.lr
@@ -61,7 +61,8 @@ def test_nothing_but_ratings_is_asked(rated: Rated) -> None:
     assert sum(made.values()) == 42
     query = "select rater, count(*) as n from ratings group by 1 order by 1"
     # A row a reference or one that says why there is none: m2 2, the other five 1, by 6 methods.
-    assert rated.sql(query) == [
+    rows = [{**row, "rater": without_identity(row["rater"])} for row in rated.sql(query)]
+    assert rows == [
         {"rater": "scripted:generous", "n": 42},
         {"rater": "scripted:teacher", "n": 42},
     ]
@@ -80,7 +81,7 @@ def test_a_report_of_either_rater(rated: Rated, rater: str) -> None:
 
 
 def test_the_report_asks_which_rater(rated: Rated) -> None:
-    assert refused("report", f"warehouse={rated.warehouse}") == (
+    assert without_identity(refused("report", f"warehouse={rated.warehouse}")) == (
         "the run has several raters; add rater=one of scripted:generous, scripted:teacher"
     )
 
@@ -90,3 +91,19 @@ def test_the_first_command_goes_on_as_before(rated: Rated) -> None:
     outcome = json.loads(succeed(*again))
     assert outcome["calls"] == {}
     check_lr(outcome["report"], "scripted:teacher")
+
+
+def test_two_scripts_of_one_name_are_two_raters(
+    rated: Rated, hand: HandRun, tmp_path: Path
+) -> None:
+    """The same name, another script: its verdicts must not be averaged with the first's."""
+    script = tmp_path / "generous.yaml"
+    script.write_text((hand.folder / "generous.yaml").read_text() + "\n# another\n")
+    succeed(
+        "rate", "run=hand", f"warehouse={rated.warehouse}", "rater=scripted",
+        f"rater.script={script}", code=3,
+    )  # fmt: skip
+    rows = rated.sql("select rater, count(*) as n from ratings group by 1 order by 1")
+    assert [row["n"] for row in rows] == [42, 42, 42]
+    line = refused("report", f"warehouse={rated.warehouse}", "rater=scripted:generous")
+    assert line.startswith("the run has several raters; add rater=one of scripted:generous-")

@@ -145,7 +145,7 @@ def refuses(warehouse: Warehouse, path: Path) -> None:
         with pytest.raises(AccountingError) as caught:
             check([ANSWERS])
         assert str(path) in str(caught.value)
-        assert "delete this file" in str(caught.value)
+        assert "delete tables" in str(caught.value)
         assert "\n" not in str(caught.value)
 
 

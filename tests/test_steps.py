@@ -8,7 +8,7 @@ import pytest
 
 from jobs.config import read_config
 from jobs.steps import run_steps
-from pipeline.config import CONF
+from pipeline.settings import CONF
 from pipeline.steps import Step
 from stages.engines import EngineSettings
 
@@ -190,6 +190,25 @@ def test_a_changed_family_setting_changes_what_it_shapes(
     before = ids(family(prompts))
     edit(prompts / "generic" / "family.yaml", old, new)
     assert changed(before, ids(family(prompts))) == stages
+
+
+def test_a_shared_part_counts_where_it_is_drawn_in(prompts: Path) -> None:
+    """Gists and verdicts have no question part; look-ups and answers have."""
+    before = ids(family(prompts))
+    part = prompts / "generic" / "_question.jinja"
+    part.write_text(part.read_text() + "{# other #}")
+    names = {name.split()[0] for name in changed(before, ids(family(prompts)))}
+    assert names == {"look_up", "answer", "rate", "score"}
+
+
+def test_any_template_that_is_drawn_in_counts(prompts: Path) -> None:
+    gist = prompts / "generic" / "gist.jinja"
+    style = prompts / "generic" / "style.jinja"
+    style.write_text("Be short.")
+    gist.write_text(gist.read_text() + '{% include "style.jinja" %}')
+    before = ids(family(prompts))
+    style.write_text("Be long.")
+    assert "gist" in changed(before, ids(family(prompts)))
 
 
 def test_a_part_of_its_own_counts_as_well(prompts: Path) -> None:

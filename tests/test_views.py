@@ -221,9 +221,9 @@ def test_a_connection_keeps_to_the_files_it_chose(warehouse: Warehouse) -> None:
 
 def test_planning_again_replaces_the_plan(warehouse: Warehouse) -> None:
     folder = RunFolder(warehouse.folder, "r")
-    assert folder.document_ids() == set()
+    assert folder.planned("document_id") == set()
     warehouse.plan("r", (ANSWERS, [chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d2", "q2")]))
-    assert folder.document_ids() == {"d1", "d2"}
+    assert folder.planned("document_id") == {"d1", "d2"}
     warehouse.plan("r", (ANSWERS, [chunk(ANSWERS, "d1", "q1")]))
-    assert folder.document_ids() == {"d1"}
+    assert folder.planned("document_id") == {"d1"}
     assert [file.name for file in (warehouse.folder / "runs" / "r").iterdir()] == ["units.parquet"]

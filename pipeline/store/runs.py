@@ -33,23 +33,36 @@ class RunFolder:
         file = self.path / "config.yaml"
         return yaml.safe_load(file.read_text()) if file.is_file() else None
 
-    def start(self, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+    def start(
+        self, config: Mapping[str, Any], provenance: Mapping[str, Any], has_work: bool
+    ) -> None:
+        """Write the config, and what works on the run now beside what did before.
+
+        A command that finds everything done made nothing, and is not named.
+        """
         write_text(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False))
-        write_json(self.path / "provenance.json", provenance)
+        before = self.sessions()
+        if has_work or not before:
+            sessions = {"sessions": [*before, provenance]}
+            write_json(self.path / "provenance.json", sessions)
 
     def write_report(self, markdown: str) -> None:
         write_text(self.path / "report.md", markdown + "\n")
 
-    def provenance(self) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads((self.path / "provenance.json").read_text())
-        return content
+    def sessions(self) -> list[dict[str, Any]]:
+        """What made the run's rows: one entry for each command that did some of it, in order."""
+        file = self.path / "provenance.json"
+        if not file.is_file():
+            return []
+        sessions: list[dict[str, Any]] = json.loads(file.read_text())["sessions"]
+        return sessions
 
-    def document_ids(self) -> set[str]:
-        """The documents the run has planned so far."""
+    def planned(self, column: str) -> set[str]:
+        """The document_id or question_id values of what the run has planned so far."""
         file = self.path / "units.parquet"
         if not file.is_file():
             return set()
-        return set(pq.read_table(file, columns=["document_id"])["document_id"].to_pylist())
+        return set(pq.read_table(file, columns=[column])[column].to_pylist()) - {None}
 
     def alive(self) -> list[dict[str, Any]]:
         """The workers that gave a sign of life within three beats."""

@@ -48,11 +48,11 @@ class Shards:
         """The rows of a committed shard, in the order they were written."""
         return from_arrow(record, pq.read_table(self.path(record.table, step_id, unit)))
 
-    def recorded(self, step_id: str, unit: str) -> Mapping[str, Call] | None:
-        """The unit's calls by request_sha, if its calls shard stands."""
+    def recorded(self, step_id: str, unit: str) -> tuple[Call, ...] | None:
+        """The unit's calls, if its calls shard stands."""
         if not self.path("calls", step_id, unit).is_file():
             return None
-        return {call.request_sha: call for call in self.load(Call, step_id, unit)}
+        return self.load(Call, step_id, unit)
 
     def committed(self, steps: Sequence[Step]) -> Committed:
         """What stands of `steps`. Raises AccountingError where a shard's rows are not all there."""
@@ -75,11 +75,18 @@ class Shards:
         return found
 
     def verify(self, steps: Sequence[Step]) -> None:
-        """Raise AccountingError where a committed shard holds more or fewer rows than written."""
+        """Raise AccountingError where a committed shard holds more or fewer rows than written,
+        or stands without the calls that its rows were made from."""
         for step in steps:
-            for table in {step.table, "calls"}:
-                for unit in self.units(table, step.id):
-                    _verify(self.path(table, step.id, unit))
+            units, with_calls = self.units(step.table, step.id), self.units("calls", step.id)
+            for unit in units:
+                _verify(self.path(step.table, step.id, unit))
+            for unit in with_calls:
+                _verify(self.path("calls", step.id, unit))
+            if step.prompts:
+                for unit in sorted(units - with_calls)[:1]:
+                    path = self.path(step.table, step.id, unit)
+                    raise AccountingError(_mend(path, "the shard of its calls is gone"))
 
 
 def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:
@@ -129,7 +136,9 @@ def _verify(path: Path) -> None:
 
 
 def _mend(path: Path, what: str) -> str:
-    return f"{path}: {what}; delete this file and run again to make it anew"
+    """The rows and the calls they were made from are made anew together."""
+    both = f"{path.parent.name}/{path.name}"
+    return f"{path}: {what}; delete tables/*/{both} and run again to make it anew"
 
 
 def read_parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
