@@ -1,6 +1,7 @@
 """Answer each question from what its method has looked up. One class per kind of context."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -32,8 +33,9 @@ class AnswerFromContext(Stage):
     answer_words: PositiveInt
     max_reply_tokens: PositiveInt
 
+    @abstractmethod
     def context(self, rows: DocumentRows, used: Sequence[int]) -> Context:
-        raise NotImplementedError
+        """What the reader is shown, given the page indexes looked up."""
 
     async def run(self, rows: DocumentRows, ask: Ask) -> list[Answer]:
         """Questions + their Lookups -> one Answer each, in question order.

@@ -1,6 +1,7 @@
 """Which pages to read for a question, without asking a model: BM25, random, oracle."""
 
 import random
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
@@ -24,9 +25,9 @@ class _Retrieve(LookUp):
         best = tuple(self.best(rows.pages, question)[: self.top_k])
         return [replace(turn_row(question), requested=best, used=best)]
 
+    @abstractmethod
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         """Page indexes, best first."""
-        raise NotImplementedError
 
 
 class BM25(_Retrieve):
