@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pickle
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else C++ warnings on the terminal
 import ray
 from ray.data import ActorPoolStrategy, DataContext
+from ray.util.annotations import RayDeprecationWarning
 
 # A document whose worker dies is tried again so often; without a limit Ray would never stop.
 _RETRIES = 3
@@ -42,27 +44,35 @@ def run_phase(
     """
     _start(cluster)
     rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in items]
-    dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-        _Actor,
-        fn_constructor_args=(make_worker,),
-        batch_size=None,
-        batch_format="pyarrow",
-        num_cpus=cluster.cpus_per_worker,
-        max_task_retries=_RETRIES,
-        compute=ActorPoolStrategy(
-            size=min(cluster.workers or os.cpu_count() or 1, len(rows)),
-            max_tasks_in_flight_per_actor=cluster.documents_per_worker,
-            max_concurrent_calls_per_actor=cluster.documents_per_worker,
-        ),
-    )
     failed: list[Exception] = []
-    for row in _rows(dataset):
+    for row in _rows(_dataset(rows, make_worker, cluster)):
         if row["error"]:
             failed.append(_ERRORS[row["error"]](row["told"]))
         else:
             yield Summary(**json.loads(row["told"]))
     if failed:  # the other documents are through: what they cost is kept
         raise failed[0]
+
+
+def _dataset(
+    rows: list[dict[str, Any]], make_worker: Callable[[], Worker], cluster: ClusterSettings
+) -> Any:
+    with warnings.catch_warnings():
+        # Ray will drop free-form actor options in 2.64, where this limit needs another place.
+        warnings.simplefilter("ignore", RayDeprecationWarning)
+        return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            _Actor,
+            fn_constructor_args=(make_worker,),
+            batch_size=None,
+            batch_format="pyarrow",
+            num_cpus=cluster.cpus_per_worker,
+            max_task_retries=_RETRIES,
+            compute=ActorPoolStrategy(
+                size=min(cluster.workers or os.cpu_count() or 1, len(rows)),
+                max_tasks_in_flight_per_actor=cluster.documents_per_worker,
+                max_concurrent_calls_per_actor=cluster.documents_per_worker,
+            ),
+        )
 
 
 def _rows(dataset: Any) -> Iterator[dict[str, Any]]:
