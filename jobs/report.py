@@ -223,8 +223,8 @@ from calls where stage in ('paginate', 'gist')"""
 
 def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:
     """What the numbers were made by; several commits and versions where a run took several."""
-    sessions = folder.sessions()
-    made = sessions[-1]
+    launches = folder.launches()
+    made = launches[-1]
     hashed = (folder.config() or {})["hashed"]  # as the family was then, not as it is now
     family_sha = sha([hashed["family"], hashed["prompts"]], 8)
     return {
@@ -234,9 +234,9 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "family": f"{facts['family']} {family_sha}",
         "words": facts["words"],
         "rater": rater,
-        "commits": list(dict.fromkeys(session["commit"] or "-" for session in sessions)),
+        "commits": list(dict.fromkeys(launch["commit"] or "-" for launch in launches)),
         "versions": {
-            name: ", ".join(dict.fromkeys(session["versions"][name] for session in sessions))
+            name: ", ".join(dict.fromkeys(launch["versions"][name] for launch in launches))
             for name in made["versions"]
         },
     }

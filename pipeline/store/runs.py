@@ -41,21 +41,21 @@ class RunFolder:
         A command that finds everything done made nothing, and is not named.
         """
         write_text(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False))
-        before = self.sessions()
+        before = self.launches()
         if has_work or not before:
-            sessions = {"sessions": [*before, provenance]}
-            write_json(self.path / "provenance.json", sessions)
+            launches = {"launches": [*before, provenance]}
+            write_json(self.path / "provenance.json", launches)
 
     def write_report(self, markdown: str) -> None:
         write_text(self.path / "report.md", markdown + "\n")
 
-    def sessions(self) -> list[dict[str, Any]]:
+    def launches(self) -> list[dict[str, Any]]:
         """What made the run's rows: one entry for each command that did some of it, in order."""
         file = self.path / "provenance.json"
         if not file.is_file():
             return []
-        sessions: list[dict[str, Any]] = json.loads(file.read_text())["sessions"]
-        return sessions
+        launches: list[dict[str, Any]] = json.loads(file.read_text())["launches"]
+        return launches
 
     def planned(self, column: str) -> set[str]:
         """The document_id or question_id values of what the run has planned so far."""
