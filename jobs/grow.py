@@ -7,7 +7,6 @@ from jobs.config import RunConfig, validated
 from pipeline.errors import UsageError
 from pipeline.steps import DocumentKey
 from pipeline.store.runs import RunFolder
-from stages.engines import ENGINES
 
 
 def stored(config: RunConfig) -> dict[str, Any]:
@@ -25,8 +24,9 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
     family = config.family_settings()
     return {
         "corpus": config.corpus.name,
-        "engine": config.engine.name,
-        "is_model": ENGINES[config.engine.name].is_model,
+        "engine": config.engine.title,
+        "reply_format": "constrained" if "forms" in config.identity(config.engine) else "free",
+        "is_model": config.engine.is_model,
         "methods": _names(config),
         "metrics": list(family.metrics),
         "family": config.family_folder.name,
@@ -43,7 +43,9 @@ def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
     before = folder.config()
     if before is None:
         return config.model_copy(update={"run": name})
-    differences = list(_differences(before["hashed"], config.hashed(), ""))
+    now = config.hashed()
+    made = {"embedder": now.get("embedder"), **before["hashed"]}  # the first dense method brings it
+    differences = list(_differences(made, now, ""))
     if differences:
         raise UsageError(f"run={name} was made otherwise: {'; '.join(differences)}; name another")
     earlier = validated(before["config"])

@@ -27,7 +27,9 @@ def load_corpus(
     bad: list[str] = []
     for loaded in chosen(config):
         key = DocumentKey.of(loaded.document, loaded.questions)
-        for unit in plan_document([documents, questions], key, committed):
+        for unit in plan_document(
+            [documents, questions], key, committed, config.questions_per_unit
+        ):
             if unit.is_done:
                 continue
             if unit.step_id == documents.id:

@@ -1,27 +1,30 @@
 """Run or resume: load the corpus, plan every unit, do what is not done, check the accounts.
 
-Three phases, each one Ray Data execution: reading, rating (one a rater), scoring.
+Reading, rating by other models than the reader, scoring: jobs/phases.py says in which executions.
 """
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.config import RunConfig
 from jobs.grow import grown, refuse_fewer, stored
 from jobs.load import load_corpus
+from jobs.phases import Phase, phases
 from jobs.progress import Progress
 from jobs.provenance import provenance
+from jobs.stall import StallWatch
 from jobs.steps import run_steps
-from pipeline.cluster import Item, run_phase
+from pipeline.cluster import run_items
 from pipeline.errors import UsageError
-from pipeline.steps import DocumentKey, Step, Unit, plan_document
+from pipeline.steps import DocumentKey, Unit, plan_document
 from pipeline.store import Shards, accounts, connect, fallback_rate
 from pipeline.store.runs import RunFolder
 from pipeline.worker import Worker
-from stages.engines import EngineSettings, make_reader
+from stages.engines import start_reader
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 
@@ -35,21 +38,6 @@ class Outcome:
     complaints: tuple[str, ...]
     calls: Mapping[str, int]  # model calls this time, by step_id; none where all stood already
     workers: Mapping[str, Mapping[str, int]]  # units each worker committed this time, by phase
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Steps that one engine works through in one Ray Data execution."""
-
-    name: str
-    engine: EngineSettings | None
-    loading: tuple[Step, ...]  # documents and questions, which every phase reads
-    steps: tuple[Step, ...]
-
-    def with_upstream(self) -> dict[str, Step]:
-        """The steps and all they read directly, by id."""
-        upstream = [up for step in self.steps for up in step.upstream]
-        return {step.id: step for step in (*self.loading, *upstream, *self.steps)}
 
 
 def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
@@ -67,12 +55,15 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     keys = load_corpus(config, shards, steps[0], steps[1], warn)
     refuse_fewer(folder, keys)
     committed = shards.committed(steps)
-    units = {key.document_id: plan_document(steps, key, committed) for key in keys}
+    units = {
+        key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
+        for key in keys
+    }
     has_work = any(not unit.is_done for planned in units.values() for unit in planned)
     folder.start(stored(config), provenance(keys), has_work)
     folder.plan(steps, (unit for planned in units.values() for unit in planned))
     try:
-        done = _work(config, phases(placed), keys, units)
+        done = _work(config, folder, phases(placed), keys, units)
     finally:
         folder.all_gone()
     shards.verify(steps)
@@ -88,22 +79,9 @@ def _refuse_unwritable(warehouse: Path) -> None:
         raise UsageError(f"warehouse={warehouse}: {place} is no folder to write to; name another")
 
 
-def phases(placed: Sequence[tuple[Step, EngineSettings | None]]) -> list[Phase]:
-    """Reading, one rating phase per rater, scoring. The two loading steps are in none."""
-    found: dict[tuple[str, str], Phase] = {}
-    loading = tuple(step for step, _ in placed if step.stage is None)
-    for step, engine in placed:
-        if step.stage is None:
-            continue
-        key = (step.stage.phase, repr(engine))
-        phase = found.setdefault(key, Phase(step.stage.phase, engine, loading, ()))
-        found[key] = replace(phase, steps=(*phase.steps, step))
-    order = ("reading", "rating", "scoring")
-    return sorted(found.values(), key=lambda phase: order.index(phase.name))
-
-
 def _work(
     config: RunConfig,
+    folder: RunFolder,
     todo: Sequence[Phase],
     keys: Sequence[DocumentKey],
     units: Mapping[str, Sequence[Unit]],
@@ -111,36 +89,29 @@ def _work(
     """Work through the phases; what that took."""
     pending = sum(not unit.is_done for planned in units.values() for unit in planned)
     longest_first = sorted(keys, key=lambda key: -key.num_words)
+    launch = uuid.uuid4().hex
     with Progress(pending) as progress:
         for phase in todo:
-            items = list(_items(phase, longest_first, units))
-            if items:
-                make = functools.partial(_make_worker, config, phase)
-                progress.start(phase.name, len(items))
-                for summary in run_phase(make, items, config.cluster):
+            pool = phase.pool(config.cluster)
+            make = functools.partial(_make_worker, config, phase, launch)
+            for name, items in phase.executions(longest_first, units, pool.size):
+                watch = StallWatch(folder, config.cluster.stall_minutes)
+                progress.start(name, len(items))
+                for summary in run_items(make, items, pool, watch.look):
+                    watch.moved()
                     progress.add(summary)
     return progress
 
 
-def _items(
-    phase: Phase, keys: Sequence[DocumentKey], units: Mapping[str, Sequence[Unit]]
-) -> Iterator[Item]:
-    """The documents with something to do in the phase. What earlier phases did is done by now."""
-    own = {step.id for step in phase.steps}
-    read = phase.with_upstream()
-    for key in keys:
-        planned = [unit for unit in units[key.document_id] if unit.step_id in read]
-        if any(unit.step_id in own and not unit.is_done for unit in planned):
-            yield (
-                key.document_id,
-                [unit if unit.step_id in own else replace(unit, is_done=True) for unit in planned],
-            )
-
-
-def _make_worker(config: RunConfig, phase: Phase) -> Worker:
-    reader = make_reader(phase.engine, config.family_folder) if phase.engine else None
-    warehouse, name = Path(config.warehouse), config.run_name()
-    return Worker(warehouse, name, list(phase.with_upstream().values()), reader)
+def _make_worker(config: RunConfig, phase: Phase, launch: str, name: str) -> Worker:
+    start = None
+    if phase.engine:
+        how = (phase.engine, config.family_folder, config.reply_format)
+        start = functools.partial(start_reader, *how)
+    run = RunFolder(Path(config.warehouse), config.run_name()).path
+    return Worker(
+        run, launch, name, list(phase.with_upstream().values()), start, phase.start_timeout
+    )
 
 
 def _outcome(config: RunConfig, folder: RunFolder, done: Progress) -> Outcome:

@@ -1,10 +1,10 @@
-"""A worker's sign of life: which documents it has in hand, for `status`. Advisory only."""
+"""A worker's sign of life: what it has in hand, for `status`, and that it gets on. Advisory."""
 
 import asyncio
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,28 +14,51 @@ SECONDS_BETWEEN_BEATS = 10.0
 
 
 class Heartbeat:
-    """Rewrites <folder>/<host>-<pid>.json every few seconds while documents are in hand."""
+    """Rewrites <folder>/<host>-<pid>.json every few seconds, from the first `start` on.
 
-    def __init__(self, folder: Path) -> None:
+    `done` says how many calls and units are finished; `is_starting`: its engine is not up yet.
+    """
+
+    def __init__(self, folder: Path, done: Callable[[], int]) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}"
+        self._done = done
         self._file = folder / f"{self.name}.json"
         self._since: dict[str, float] = {}
+        self._is_starting = False
         self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Within it, the worker's engine starts."""
+        self._is_starting = True
+        self._go_on()
+        try:
+            yield
+        finally:
+            self._is_starting = False
+            self._write()
 
     @contextmanager
     def on(self, document_id: str) -> Iterator[None]:
         """Within it, the worker has the document in hand."""
         self._since[document_id] = time.monotonic()
-        if self._task is None:
-            self._task = asyncio.create_task(self._beat())
+        self._go_on()
         try:
             yield
         finally:
             del self._since[document_id]
 
+    def _go_on(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._beat())
+
     async def _beat(self) -> None:
         while True:
-            now = time.monotonic()
-            documents = {name: round(now - start, 1) for name, start in self._since.items()}
-            write_json(self._file, {"worker": self.name, "documents": documents})
+            self._write()
             await asyncio.sleep(SECONDS_BETWEEN_BEATS)
+
+    def _write(self) -> None:
+        now = time.monotonic()
+        documents = {name: round(now - start, 1) for name, start in self._since.items()}
+        content = {"worker": self.name, "is_starting": self._is_starting, "done": self._done()}
+        write_json(self._file, {**content, "documents": documents})

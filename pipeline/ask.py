@@ -1,27 +1,33 @@
 """`Ask`: all that a stage sees of a model. Renders, minds the budget, keeps every Call."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
-from pipeline.engine import Engine, Reply, Request
+from pipeline.engine import Constraint, Engine, Reply, Request
 from pipeline.errors import Problem
-from pipeline.prompts import Family, Fields
+from pipeline.prompts import Family, Fields, Message
 from pipeline.records import Call
 from pipeline.settings import sha
+from pipeline.slots import Slots
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """An engine with all that shapes its replies, shared by the units of a worker."""
+    """An engine with all that shapes its replies, shared by the units of a worker.
+
+    `forms` are what replies are to look like, by prompt; null where they are free.
+    """
 
     engine: Engine
     identity: str  # sha of what names the engine in a step (model, context, sampling ...)
+    is_model: bool
     family: Family
     temperature: float
     seed: int
     deadline_seconds: float
-    slots: asyncio.Semaphore  # requests at the engine at once, all documents together
+    slots: Slots  # requests at the engine at once, all documents together
+    forms: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +51,11 @@ class Ask:
         document_id: str,
         recorded: Sequence[Call],
         repeat: int = 0,
+        rank: int = 0,
     ) -> None:
         self._given = reader
         self._repeat = repeat
+        self._rank = rank  # of the document at this worker: the lowest goes first
         self._stage = stage
         self._document_id = document_id
         self._recorded = {about(call.request_sha, call): call for call in recorded}
@@ -71,24 +79,36 @@ class Ask:
 
     @property
     def is_model(self) -> bool:
-        return self._reader.engine.is_model
+        return self._reader.is_model
 
-    def fits(self, fields: Fields, max_reply_tokens: int) -> bool:
+    def form(self, prompt: str) -> str | None:
+        """What the reply to a prompt is to look like; null where replies are free."""
+        return None if self._reader.forms is None else self._reader.forms[prompt]
+
+    async def fits(self, fields: Fields, max_reply_tokens: int) -> bool:
         """Whether the prompt for `fields` and such a reply fit the engine's context, in tokens."""
-        messages = self._reader.family.render(fields)
-        engine = self._reader.engine
-        return engine.count_tokens(messages) + max_reply_tokens <= engine.context_tokens
+        return await self._fits(self._reader.family.render(fields), max_reply_tokens)
 
-    async def __call__(self, fields: Fields, max_reply_tokens: int, subject: Subject) -> Reply:
+    async def _fits(self, messages: tuple[Message, ...], max_reply_tokens: int) -> bool:
+        engine = self._reader.engine
+        return await engine.count_tokens(messages) + max_reply_tokens <= engine.context_tokens
+
+    async def __call__(
+        self,
+        fields: Fields,
+        max_reply_tokens: int,
+        subject: Subject,
+        constraint: Constraint | None = None,
+    ) -> Reply:
         """The reply to the prompt named by `fields`, its problem filled in.
 
         Problems: context_overflow (not asked, no Call), truncated (text kept), timeout,
         engine_failed. Raises EngineError where the engine is dead.
         """
-        if not self.fits(fields, max_reply_tokens):
+        request = self._request(fields, max_reply_tokens, subject, constraint)
+        if not await self._fits(request.messages, max_reply_tokens):
             return Reply(text="", finish_reason="abort", problem="context_overflow")
-        request = self._request(fields, max_reply_tokens, subject)
-        request_sha = self._sha(request)
+        request_sha = self.sha_of(request)
         call = self._recorded.get(about(request_sha, subject))
         if call is None:
             self.num_asked += 1
@@ -103,12 +123,19 @@ class Ask:
         ordered = sorted(self._calls, key=_place)
         return tuple(replace(call, call_index=i) for i, call in enumerate(ordered))
 
-    def _request(self, fields: Fields, max_reply_tokens: int, subject: Subject) -> Request:
+    def _request(
+        self,
+        fields: Fields,
+        max_reply_tokens: int,
+        subject: Subject,
+        constraint: Constraint | None,
+    ) -> Request:
         return Request(
             prompt=fields.prompt,
             fields=fields,
             messages=self._reader.family.render(fields),
             max_reply_tokens=max_reply_tokens,
+            constraint=constraint,
             temperature=self._reader.temperature,
             seed=self._seed(subject.attempt),
             attempt=subject.attempt,
@@ -122,12 +149,14 @@ class Ask:
             return seed
         return int(sha([seed, self._repeat, attempt], 7), 16)
 
-    def _sha(self, request: Request) -> str:
+    def sha_of(self, request: Request) -> str:
+        """What names a request in the calls table."""
         what = [request.messages, request.max_reply_tokens, request.seed, request.attempt]
-        return sha([self._reader.identity, request.prompt, *what], 16)
+        legal = [asdict(request.constraint)] if request.constraint else []
+        return sha([self._reader.identity, request.prompt, *what, *legal], 16)
 
     async def _generate(self, request: Request) -> Reply:
-        async with self._reader.slots:
+        async with self._reader.slots.one(self._rank):
             try:
                 # The deadline runs from here, not from when the stage asked: waiting is no fault.
                 reply = await asyncio.wait_for(
@@ -137,7 +166,7 @@ class Ask:
                 seconds = self._reader.deadline_seconds
                 return Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
         problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
-        return replace(reply, problem=problems.get(reply.finish_reason))
+        return replace(reply, problem=reply.problem or problems.get(reply.finish_reason))
 
     def _call(self, reply: Reply, request: Request, request_sha: str, subject: Subject) -> Call:
         return Call(
@@ -158,6 +187,7 @@ class Ask:
             finish_reason=reply.finish_reason,
             seconds=reply.seconds,
             reply=reply.text,
+            thinking=reply.thinking,
             problem=reply.problem,
         )
 
@@ -179,6 +209,7 @@ def about(request_sha: str, place: Subject | Call) -> About:
 def _replayed(call: Call) -> Reply:
     return Reply(
         text=call.reply,
+        thinking=call.thinking,
         finish_reason=call.finish_reason,  # type: ignore[arg-type]  # written from a Reply
         prompt_tokens=call.prompt_tokens,
         cached_tokens=call.cached_tokens,

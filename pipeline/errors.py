@@ -31,3 +31,7 @@ class AccountingError(Exception):
 
 class EngineError(Exception):
     """The engine is dead and cannot answer any more requests."""
+
+
+class StartError(EngineError):
+    """The engine cannot start: one line with the mend. Ends the run, exit 1."""

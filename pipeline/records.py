@@ -11,12 +11,14 @@ import typing
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import pyarrow as pa
 from pydantic import TypeAdapter
 
 from pipeline.errors import Problem
+
+Float32 = Annotated[float, pa.float32()]  # half the bytes, and all that embedding models give
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,24 @@ class Gist(Record):
     page_index: int
     gist: str | None
     num_words: int
+    problem: Problem | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedding(Record):
+    """The vector of one chunk of a page's text or of its gist; its length is 1.
+
+    The span is in the text that was embedded, not in the document's.
+    """
+
+    table: ClassVar[str] = "embeddings"
+    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "chunk_index")
+    page_index: int
+    chunk_index: int
+    start_char: int
+    end_char: int
+    embedding: tuple[Float32, ...] | None
     problem: Problem | None = None
     detail: str | None = None
 
@@ -198,7 +218,8 @@ class Call(Record):
     reply_tokens: int
     finish_reason: str
     seconds: float
-    reply: str
+    reply: str  # without any thinking
+    thinking: str | None = None
     problem: Problem | None = None
 
 
@@ -209,7 +230,7 @@ _INPUT_STAMP: dict[str, Any] = {"input_sha": pa.string()}  # all a question's ro
 TABLES: dict[str, type[Record]] = {
     record.table: record
     for record in (
-        Document, Question, Page, Gist, Lookup, Answer, Rating, Score, Call,
+        Document, Question, Page, Gist, Embedding, Lookup, Answer, Rating, Score, Call,
     )
 }  # fmt: skip
 
@@ -221,7 +242,7 @@ def schema(table: str) -> Any:
     All rows have corpus, step_id and unit; those of methods method and repeat (null and 0 for the
     calls of the memory), those of questions the hash of all they are made from.
     """
-    hints = typing.get_type_hints(TABLES[table])
+    hints = typing.get_type_hints(TABLES[table], include_extras=True)
     has_method = table in ("lookups", "answers", "ratings", "scores", "calls")
     names = {**_STAMPS, **(_METHOD_STAMPS if has_method else {})}
     names |= _INPUT_STAMP if "question_id" in hints else {}
@@ -236,6 +257,8 @@ def _arrow_type(hint: Any) -> Any:
         return _arrow_type(next(a for a in args if a is not type(None)))
     if origin is typing.Literal:
         return pa.string()
+    if origin is Annotated:
+        return args[1]
     if origin is tuple:
         return pa.list_(_arrow_type(args[0]))
     if dataclasses.is_dataclass(hint):

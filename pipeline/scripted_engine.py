@@ -5,23 +5,26 @@
       - {prompt: gist, reply: "cut off", finish_reason: length}
       - {match: "chapter 9", hang: true}    # never answers; die: true kills the engine
       - {reply: "anything else"}
+    start_seconds: 2.5            # how long it takes to start
+    start_dies: true              # its process dies while it starts; start_fails: "why" says so
 
 `match` is searched in the rendered messages as a regular expression. Tokens are words.
 """
 
 import asyncio
 import hashlib
+import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
-from pydantic import ValidationError, field_validator
+from pydantic import PositiveInt, ValidationError, field_validator
 
-from pipeline.engine import Reply, Request
-from pipeline.errors import EngineError, UsageError
+from pipeline.engine import EngineSettings, Reply, Request
+from pipeline.errors import EngineError, StartError, UsageError
 from pipeline.prompts import Message
 from pipeline.settings import Settings
 
@@ -52,6 +55,9 @@ class Script(Settings):
     """A script file. Raises UsageError naming file and key where it is none."""
 
     replies: list[Rule]
+    start_seconds: float = 0.0
+    start_dies: bool = False
+    start_fails: str | None = None
 
     @classmethod
     def read(cls, path: str) -> "Script":
@@ -68,16 +74,29 @@ class Script(Settings):
             raise UsageError(f"{path}: {where}: {first['msg']}") from None
 
 
-def script_sha(path: str) -> str:
-    """What names a scripted engine in a step. Raises UsageError where the file is none."""
-    Script.read(path)
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:8]
+class ScriptedSettings(EngineSettings):
+    """`script`: the YAML file of replies. Counts as a model: its verdicts are ratings."""
+
+    name: Literal["scripted"]
+    script: str
+    context_tokens: PositiveInt
+
+    def own_identity(self) -> Mapping[str, Any]:
+        Script.read(self.script)
+        return {"script": hashlib.sha256(Path(self.script).read_bytes()).hexdigest()[:8]}
+
+    async def start(self) -> "ScriptedEngine":
+        script = Script.read(self.script)
+        await asyncio.sleep(script.start_seconds)
+        if script.start_fails is not None:
+            raise StartError(script.start_fails)
+        if script.start_dies:
+            os._exit(1)
+        return ScriptedEngine(self.script, self.context_tokens)
 
 
 class ScriptedEngine:
-    """Counts as a model: its verdicts are ratings. Raises EngineError where a rule says `die`."""
-
-    is_model = True
+    """Raises EngineError where a rule says `die`."""
 
     def __init__(self, script: str, context_tokens: int) -> None:
         self.name = f"scripted:{Path(script).stem}"
@@ -93,12 +112,12 @@ class ScriptedEngine:
         return Reply(
             text=rule.reply,
             finish_reason=rule.finish_reason,
-            prompt_tokens=self.count_tokens(request.messages),
+            prompt_tokens=await self.count_tokens(request.messages),
             reply_tokens=len(rule.reply.split()),
             seconds=time.perf_counter() - start,
         )
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
         return sum(len(message["content"].split()) for message in messages)
 
     def _rule(self, request: Request) -> Rule:

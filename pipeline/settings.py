@@ -23,8 +23,7 @@ def sha(content: Any, digits: int = 64) -> str:
 
 
 class ClusterSettings(Settings):
-    """How wide. `workers` engines (null: one per CPU), each with `cpus_per_worker` CPUs."""
+    """Where a run works. `scoring_workers`: null is one per CPU."""
 
-    workers: PositiveInt | None
-    cpus_per_worker: PositiveFloat
-    documents_per_worker: PositiveInt  # documents a worker has in hand at once
+    scoring_workers: PositiveInt | None
+    stall_minutes: PositiveFloat  # without any progress; then the run ends

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from pipeline.ask import Ask
 from pipeline.errors import AccountingError, Problem
-from pipeline.records import Answer, Document, Gist, Lookup, Page, Question, Record
+from pipeline.records import Answer, Document, Embedding, Gist, Lookup, Page, Question, Record
 from pipeline.settings import Settings
 
 Phase = Literal["reading", "rating", "scoring"]
@@ -22,6 +22,7 @@ class DocumentRows:
     questions: tuple[Question, ...] = ()
     pages: tuple[Page, ...] = ()
     gists: tuple[Gist, ...] = ()
+    embeddings: tuple[Embedding, ...] = ()
     lookups: tuple[Lookup, ...] = ()
     answers: tuple[Answer, ...] = ()
 
@@ -42,8 +43,13 @@ class DocumentRows:
             return "document: skipped"
         if any(page.text is None for page in self.pages):
             return f"paginate: {self.pages[0].problem}"
-        gone = [gist for gist in self.gists if gist.gist is None]
-        return f"gist of page {gone[0].page_index}: {gone[0].problem}" if gone else None
+        for gist in self.gists:
+            if gist.gist is None:
+                return f"gist of page {gist.page_index}: {gist.problem}"
+        for row in self.embeddings:
+            if row.problem not in (None, "empty_input"):  # a page without words is never found
+                return f"index of page {row.page_index}: {row.problem}"
+        return None
 
 
 class Stage(Settings):
@@ -56,7 +62,7 @@ class Stage(Settings):
     name: ClassVar[str]
     version: ClassVar[int]  # raise when the rows it makes change meaning
     phase: ClassVar[Phase] = "reading"
-    reads: ClassVar[tuple[str, ...]]  # pages, gists, lookups, answers
+    reads: ClassVar[tuple[str, ...]]  # pages, gists, embeddings, lookups, answers
     writes: ClassVar[type[Record]]
     prompts: ClassVar[tuple[str, ...]] = ()
     reads_gold: ClassVar[bool] = False  # may it see references, right options and evidence?

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pipeline.records import TABLES, Document, Question
@@ -106,13 +106,15 @@ class DocumentKey:
 class Unit:
     """One shard's worth of work: a document, or a chunk of its questions, in one step.
 
-    `inputs` maps each question to the hash of all its rows are made from.
+    `inputs` maps each question to the hash of all its rows are made from. Units of the same
+    `chunk` of a document's questions follow from each other, step by step.
     """
 
     step_id: str
     unit: str
     document_id: str
     inputs: Mapping[str, str] = field(default_factory=dict)
+    chunk: int = 0
     is_done: bool
 
 
@@ -124,17 +126,20 @@ class Committed:
     inputs: Mapping[str, Mapping[str, str]]  # step_id -> input_sha -> unit
 
 
-def plan_document(steps: Sequence[Step], key: DocumentKey, committed: Committed) -> list[Unit]:
+def plan_document(
+    steps: Sequence[Step], key: DocumentKey, committed: Committed, questions_per_unit: int
+) -> list[Unit]:
     """The document's units in every step, done or not; `steps` come after what they read.
 
-    Questions that stand committed keep their unit; those that do not form one new unit. A bad
+    Questions that stand committed keep their unit; those that do not form new units of about
+    `questions_per_unit`, cut by the questions' hashes: a crash re-forms the same ones. A bad
     document has no memory, only question units (they will hold `upstream` rows); a bad question
     is in `questions` alone.
     """
     planned: dict[str, list[Unit]] = {}
     for step in steps:
         if step.per_question:
-            planned[step.id] = _question_units(step, key, planned, committed)
+            planned[step.id] = _question_units(step, key, planned, committed, questions_per_unit)
         elif step.table == "documents" or not key.is_bad:
             planned[step.id] = [_document_unit(step, key, planned, committed)]
         else:
@@ -152,7 +157,11 @@ def _document_unit(
 
 
 def _question_units(
-    step: Step, key: DocumentKey, planned: Mapping[str, list[Unit]], committed: Committed
+    step: Step,
+    key: DocumentKey,
+    planned: Mapping[str, list[Unit]],
+    committed: Committed,
+    questions_per_unit: int,
 ) -> list[Unit]:
     wanted = {
         question.question_id: sha(
@@ -167,27 +176,21 @@ def _question_units(
         if step.table == "questions" or not question.is_bad
     }
     standing = committed.inputs.get(step.id, {})
+    num_chunks = -(-len(key.questions) // questions_per_unit)
     groups: dict[str, dict[str, str]] = {}
-    remaining: dict[str, str] = {}
+    chunks: dict[int, dict[str, str]] = {}
     for question_id, input_sha in wanted.items():
-        group = groups.setdefault(standing[input_sha], {}) if input_sha in standing else remaining
+        if input_sha in standing:
+            group = groups.setdefault(standing[input_sha], {})
+        else:
+            group = chunks.setdefault(int(sha(question_id, 8), 16) % num_chunks, {})
         group[question_id] = input_sha
-    units = [
-        Unit(step_id=step.id, unit=u, document_id=key.document_id, inputs=i, is_done=True)
-        for u, i in groups.items()
+    unit = partial(Unit, step_id=step.id, document_id=key.document_id)
+    done = [unit(unit=name, inputs=i, is_done=True) for name, i in groups.items()]
+    return done + [
+        unit(unit=unit_name(i.values()), inputs=i, chunk=chunk, is_done=False)
+        for chunk, i in sorted(chunks.items())
     ]
-    if remaining:
-        name = unit_name(remaining.values())
-        units.append(
-            Unit(
-                step_id=step.id,
-                unit=name,
-                document_id=key.document_id,
-                inputs=remaining,
-                is_done=False,
-            )
-        )
-    return units
 
 
 def unit_name(inputs: Iterable[str]) -> str:

@@ -7,21 +7,26 @@ stands and made where it does not. Documents do not wait for each other.
 import asyncio
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from aiorwlock import RWLock
+
 from pipeline.alive import Heartbeat
 from pipeline.ask import Ask, Reader
-from pipeline.errors import AccountingError, EngineError
+from pipeline.attempts import Attempt, Attempts, Deaths
+from pipeline.errors import AccountingError, EngineError, StartError
 from pipeline.records import TABLES, Call, Record
 from pipeline.stage import DocumentRows, Stage
 from pipeline.steps import Step, Unit
 from pipeline.store import Shards
 
 Rows = tuple[Any, ...]
+_KILLS = "a worker died twice while it worked on this alone"
 
 
 @dataclass
@@ -38,37 +43,101 @@ class Summary:
     seconds: float = 0.0
 
 
+Start = Callable[[], Awaitable[Reader]]
+
+
 class Worker:
-    """Holds one engine (none for scoring) and commits the units it is given."""
+    """Starts one engine (none for scoring) and commits the units it is given.
+
+    `run` is the run's folder in the warehouse; `launch` names the command that works on it now,
+    `name` the worker, and after its process died the next one in its place.
+    """
 
     def __init__(
-        self, warehouse: Path, run: str, steps: Sequence[Step], reader: Reader | None
+        self,
+        run: Path,
+        launch: str,
+        name: str,
+        steps: Sequence[Step],
+        start: Start | None,
+        start_timeout: float,
     ) -> None:
-        self._shards = Shards(warehouse)
-        self._alive = Heartbeat(warehouse / "runs" / run / "alive")
+        self._name = name
+        self._shards = Shards(run.parent.parent)
+        self._alive = Heartbeat(run / "alive", self._done)
+        self._attempts = Attempts(run / "attempts" / launch)
         self._steps = {step.id: step for step in steps}
-        self._reader = reader
+        self._start, self._start_timeout = start, start_timeout
+        self._reader: asyncio.Task[Reader] | None = None
+        self._num_units = 0
+        self._ranks = count()
+        self._room = RWLock()  # a document that must be alone in hand is its writer
 
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
-        """Commit every unit that is not done. Raises EngineError where the engine is dead."""
-        start = time.perf_counter()
-        walk = _Walk(
-            self._shards, self._steps, self._reader, units, Summary(document_id, self._alive.name)
-        )
-        with self._alive.on(document_id):
-            await walk.finish()
-        walk.summary.seconds = time.perf_counter() - start
+        """Commit every unit that is not done.
+
+        A document that was in hand when a worker died is worked on alone, one unit at a time; a
+        unit that cost two workers their lives so becomes `unit_failed` rows. Raises StartError
+        where the engine cannot start, EngineError where it is dead.
+        """
+        began = time.perf_counter()
+        reader = await self._started() if self._start else None
+        item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
+        deaths = self._attempts.deaths(item)
+        alone = bool(deaths.total)
+        async with self._room.writer if alone else self._room.reader:
+            with self._attempts.attempt(item, alone) as attempt, self._alive.on(document_id):
+                walk = _Walk(
+                    shards=self._shards,
+                    steps=self._steps,
+                    reader=reader,
+                    units=units,
+                    summary=Summary(document_id, self._alive.name),
+                    rank=next(self._ranks),
+                    attempt=attempt,
+                    deaths=deaths,
+                )
+                await walk.finish()
+        self._num_units += walk.summary.units
+        walk.summary.seconds = time.perf_counter() - began
         return walk.summary
 
+    def _done(self) -> int:
+        """Calls and units finished."""
+        is_up = self._reader and self._reader.done() and not self._reader.exception()
+        calls = self._reader.result().slots.num_finished if self._reader and is_up else 0
+        return self._num_units + calls
 
-@dataclass
+    async def _started(self) -> Reader:
+        """The reader, started once however many documents wait for it."""
+        if self._reader is None:
+            self._reader = asyncio.create_task(self._start_reader())
+        return await asyncio.shield(self._reader)
+
+    async def _start_reader(self) -> Reader:
+        assert self._start is not None
+        with self._alive.starting(), self._attempts.start(self._name):
+            try:
+                return await asyncio.wait_for(self._start(), self._start_timeout)
+            except TimeoutError:
+                raise StartError(
+                    f"the engine did not start within {self._start_timeout:g} s; raise "
+                    "engine.start_timeout (or rater.start_timeout) if it needs longer"
+                ) from None
+
+
+@dataclass(kw_only=True)
 class _Walk:
     shards: Shards
     steps: Mapping[str, Step]
     reader: Reader | None
     units: Sequence[Unit]
     summary: Summary
+    rank: int
+    attempt: Attempt
+    deaths: Deaths
     tasks: dict[str, asyncio.Task[Rows]] = field(default_factory=dict)
+    one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def finish(self) -> None:
         pending = {unit.step_id for unit in self.units if not unit.is_done}
@@ -88,7 +157,9 @@ class _Walk:
         if unit.is_done or step.stage is None:
             return self._load(step, unit)
         rows = await self._inputs(step, unit)
-        made = await self._commit(step, step.stage, unit, rows)
+        async with self.one_by_one if self.attempt.alone else nullcontext():
+            with self.attempt.only(f"{step.id}/{unit.unit}"):
+                made = await self._commit(step, step.stage, unit, rows)
         self.summary.units += 1
         self.summary.rows += len(made)
         self.summary.problems += sum(row.problem is not None for row in made)
@@ -123,7 +194,11 @@ class _Walk:
         """Calls first, then the rows. Whoever finds or loses the calls makes its rows from them;
         whoever loses the rows discards its own: what stands is what everybody goes on with."""
         recorded = self.shards.recorded(step.id, unit.unit) if stage.prompts else ()
-        made, calls = await self._make(step, stage, rows, recorded or ())
+        if self.deaths.give_up(f"{step.id}/{unit.unit}"):
+            calls: tuple[Call, ...] = ()
+            made: Rows = tuple(stage.failed(rows, "unit_failed", _KILLS))
+        else:
+            made, calls = await self._make(step, stage, rows, recorded or ())
         if recorded is None and not self.shards.commit("calls", step, unit, calls):
             made, calls = await self._make(
                 step, stage, rows, self.shards.recorded(step.id, unit.unit) or ()
@@ -135,7 +210,8 @@ class _Walk:
     async def _make(
         self, step: Step, stage: Stage, rows: DocumentRows, recorded: Sequence[Call]
     ) -> tuple[Rows, tuple[Call, ...]]:
-        ask = Ask(self.reader, step.name, rows.document.document_id, recorded, step.repeat)
+        document_id = rows.document.document_id
+        ask = Ask(self.reader, step.name, document_id, recorded, step.repeat, self.rank)
         made = await _run(stage, rows, ask)
         calls = ask.calls()
         asked = self.summary.calls.get(step.id, 0) + ask.num_asked

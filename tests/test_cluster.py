@@ -1,18 +1,17 @@
 """Ray Data around workers: summaries come back, trouble comes back as ours, nothing is endless."""
 
-import os
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import ray
 
-from pipeline.cluster import run_phase
-from pipeline.errors import AccountingError, EngineError
-from pipeline.settings import ClusterSettings
+from pipeline.cluster import Pool, run_items
+from pipeline.errors import AccountingError, EngineError, StartError, UsageError
 from pipeline.worker import Summary
 
-CLUSTER = ClusterSettings(workers=1, cpus_per_worker=1, documents_per_worker=2)
+POOL = Pool(section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -25,6 +24,9 @@ def worker(trouble: Callable[[], None]) -> Any:
     """Makes workers for which the document `bad` is trouble."""
 
     class Worker:
+        def __init__(self, name: str) -> None:
+            pass
+
         async def work(self, document_id: str, units: Any) -> Summary:
             if document_id == "bad":
                 trouble()
@@ -36,8 +38,9 @@ def worker(trouble: Callable[[], None]) -> Any:
 def through(make: Any, *documents: str) -> tuple[list[str], Exception | None]:
     """The documents that came back, and what was raised at the end."""
     done: list[str] = []
+    items: Any = [(document, []) for document in documents]
     try:
-        for summary in run_phase(make, [(document, []) for document in documents], CLUSTER):
+        for summary in run_items(make, items, POOL, lambda: None):
             done.append(summary.document_id)
     except (AccountingError, EngineError) as error:
         return done, error
@@ -59,7 +62,40 @@ def test_trouble_with_one_document_costs_no_other() -> None:
     assert str(error) == "pages do not tile the text"
 
 
-def test_a_document_that_kills_its_worker_does_not_run_for_ever() -> None:
-    _, error = through(worker(lambda: os._exit(1)), "a", "bad", "b")
-    assert isinstance(error, EngineError)
-    assert "died several times" in str(error)
+def test_an_engine_that_cannot_start_ends_it() -> None:
+    def trouble() -> None:
+        raise StartError("no such model")
+
+    _, error = through(worker(trouble), "bad")
+    assert isinstance(error, StartError)
+    assert str(error) == "no such model"
+
+
+def test_who_watches_may_end_it() -> None:
+    """As the watch for stalls does; the document in hand would take ten minutes more."""
+
+    class Slow:
+        def __init__(self, name: str) -> None:
+            pass
+
+        async def work(self, document_id: str, units: Any) -> Summary:
+            await asyncio.sleep(600)
+            return Summary(document_id)
+
+    def watch() -> None:
+        raise EngineError("nothing was finished")
+
+    with pytest.raises(EngineError, match="nothing was finished"):
+        list(run_items(Slow, [("slow", [])], POOL, watch))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("pool", "says"),
+    [
+        ({"gpus": 2}, "engine.gpus_per_worker=2: 1 workers of that size need 2 GPUs, there are 0"),
+        ({"cpus": 9999}, "engine.cpus_per_worker=9999: 1 workers of that size need 9999 CPUs"),
+    ],
+)
+def test_a_worker_there_is_no_room_for_is_refused(pool: Any, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Pool(**{**vars(POOL), **pool}).size()

@@ -23,12 +23,12 @@ def words(folder: Path, *rules: dict[str, object]) -> list[str]:
     ]  # fmt: skip
 
 
-def test_a_dead_engine_is_one_line_and_exit_1(tmp_path: Path) -> None:
+def test_what_kills_every_engine_is_problem_rows_and_exit_3(tmp_path: Path) -> None:
+    """tests/test_faults.py has the rows."""
     done = gistmill(*words(tmp_path, {"prompt": "answer", "die": True}, {"reply": "short"}))
-    assert done.returncode == 1
-    assert (
-        done.stderr.splitlines()[-1] == "gistmill: scripted:script: the script says die at answer"
-    )
+    assert done.returncode == 3
+    last = done.stderr.splitlines()[-1]
+    assert last.endswith("gist_only: 1 of 1 inputs have a problem (max_problem_rate=0.05)")
     assert "Traceback" not in done.stderr
 
 
@@ -54,6 +54,6 @@ def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_no_machine_could_hold_is_refused(tmp_path: Path) -> None:
-    done = gistmill(*words(tmp_path, {"reply": "short"}), "cluster.cpus_per_worker=4096")
+    done = gistmill(*words(tmp_path, {"reply": "short"}), "engine.cpus_per_worker=4096")
     assert done.returncode == 2
-    assert "cluster.cpus_per_worker=4096: this machine has" in done.stderr
+    assert "engine.cpus_per_worker=4096: 1 workers of that size need" in done.stderr

@@ -4,6 +4,7 @@ They are written before work; progress is only ever the shards.
 """
 
 import json
+import shutil
 import time
 import uuid
 from collections.abc import Iterable, Mapping
@@ -74,6 +75,7 @@ class RunFolder:
         """Forget the workers; whoever started them knows that they have ended."""
         for file in self.path.glob("alive/*.json"):
             file.unlink(missing_ok=True)
+        shutil.rmtree(self.path / "attempts", ignore_errors=True)
 
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write what made each step, once, and every input the run plans."""

@@ -1,0 +1,122 @@
+"""In which Ray Data executions the steps of a run are worked through.
+
+A model loads once per GPU and phase: all steps of one engine are one phase, the reader's ratings
+among them. Scoring comes last, when the GPUs are released.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.cluster import Item, Pool
+from pipeline.engine import EngineSettings
+from pipeline.settings import ClusterSettings
+from pipeline.steps import DocumentKey, Step, Unit
+from stages.engines import num_slots
+
+Plan = Mapping[str, Sequence[Unit]]
+"""The units of every document, by its id."""
+
+_SCORING_DOCUMENTS = 2  # at once per worker: one is read while the other is worked on
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Steps that one engine works through; `section` of the config sets it."""
+
+    name: str
+    section: str
+    engine: EngineSettings | None
+    loading: tuple[Step, ...]  # documents and questions, which every phase reads
+    steps: tuple[Step, ...]
+
+    @property
+    def start_timeout(self) -> float:
+        """Seconds."""
+        return self.engine.start_timeout if self.engine else 60.0
+
+    def with_upstream(self) -> dict[str, Step]:
+        """The steps and all they read directly, by id."""
+        upstream = [up for step in self.steps for up in step.upstream]
+        return {step.id: step for step in (*self.loading, *upstream, *self.steps)}
+
+    def pool(self, cluster: ClusterSettings) -> Pool:
+        """The workers it needs."""
+        engine = self.engine
+        if engine is None:
+            return Pool(
+                section="cluster",
+                min_workers=1,
+                max_workers=cluster.scoring_workers,
+                cpus=1.0,
+                gpus=0.0,
+                slots=_SCORING_DOCUMENTS,
+            )
+        return Pool(
+            section=self.section,
+            min_workers=engine.min_workers,
+            max_workers=engine.max_workers,
+            cpus=engine.cpus_per_worker,
+            gpus=engine.gpus,
+            slots=num_slots(engine),
+        )
+
+    def executions(
+        self, keys: Sequence[DocumentKey], units: Plan, num_workers: Callable[[], int]
+    ) -> Iterator[tuple[str, list[Item]]]:
+        """Each execution's name and items, in the order of `keys`.
+
+        One, unless a document has several chunks of questions and there are workers to share
+        them: then the memory comes first, the chunks after it.
+        """
+        whole = list(self._items(keys, units))
+        chunked: list[Item] = [(d, chunk) for d, planned in whole for chunk in _chunks(planned)]
+        if len(chunked) <= len(whole) or num_workers() == 1:
+            found = {self.name: whole}
+        else:
+            memory: list[Item] = [(d, [u for u in p if not u.inputs]) for d, p in whole]
+            memory = [(d, planned) for d, planned in memory if not all(u.is_done for u in planned)]
+            found = {f"{self.name}: memory": memory, f"{self.name}: questions": chunked}
+        yield from ((name, items) for name, items in found.items() if items)
+
+    def _items(self, keys: Sequence[DocumentKey], units: Plan) -> Iterator[Item]:
+        """The documents with something to do. What earlier phases did is done by now."""
+        own = {step.id for step in self.steps}
+        read = self.with_upstream()
+        for key in keys:
+            planned = [unit for unit in units[key.document_id] if unit.step_id in read]
+            if any(unit.step_id in own and not unit.is_done for unit in planned):
+                yield key.document_id, [u if u.step_id in own else _done(u) for u in planned]
+
+
+def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """The question units still to do, chunk by chunk, each with what it may read. The memory is
+    done by then."""
+    pending: dict[int, list[Unit]] = defaultdict(list)
+    for unit in planned:
+        if unit.inputs and not unit.is_done:
+            pending[unit.chunk].append(unit)
+    for units in pending.values():
+        asked = {question_id for unit in units for question_id in unit.inputs}
+        read = [_done(u) for u in planned if not u.inputs or (u.is_done and asked & set(u.inputs))]
+        yield [*read, *units]
+
+
+def _done(unit: Unit) -> Unit:
+    return replace(unit, is_done=True)
+
+
+def phases(placed: Sequence[tuple[Step, EngineSettings | None]]) -> list[Phase]:
+    """Reading, one phase per other rater, scoring. The two loading steps are in none."""
+    loading = tuple(step for step, _ in placed if step.stage is None)
+    found: dict[str, Phase] = {}
+    for step, engine in placed:
+        if step.stage is None:
+            continue
+        section = "engine" if step.stage.phase == "reading" else "rater"
+        phase = found.setdefault(
+            repr(engine), Phase(step.stage.phase, section, engine, loading, ())
+        )
+        found[repr(engine)] = replace(phase, steps=(*phase.steps, step))
+    order = ("reading", "rating", "scoring")
+    return sorted(found.values(), key=lambda phase: order.index(phase.name))

@@ -1,0 +1,42 @@
+"""Notices a run that no longer gets on. Slow is not stuck: a model may load for an hour."""
+
+import time
+
+from pipeline.errors import EngineError
+from pipeline.store.runs import RunFolder
+
+_SECONDS_BETWEEN_LOOKS = 5.0
+
+
+class StallWatch:
+    """Watches one execution by its workers' signs of life.
+
+    A worker whose engine starts gets on: that has its own limit (engine.start_timeout).
+    """
+
+    def __init__(self, folder: RunFolder, stall_minutes: float) -> None:
+        self._folder = folder
+        self._stall_minutes = stall_minutes
+        self._moved = self._looked = time.monotonic()
+        self._done: dict[str, int] = {}
+
+    def moved(self) -> None:
+        """Something was finished just now."""
+        self._moved = time.monotonic()
+
+    def look(self) -> None:
+        """Raise EngineError where no call and no unit has been finished for too long."""
+        now = time.monotonic()
+        if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
+            return
+        self._looked = now
+        for worker in self._folder.alive():
+            name, done = worker["worker"], worker["done"]
+            if worker["is_starting"] or done > self._done.get(name, -1):
+                self._moved, self._done[name] = now, done
+        # Until a worker has shown itself, pipeline/cluster.py has a limit of its own.
+        if self._done and now - self._moved > 60 * self._stall_minutes:
+            raise EngineError(
+                f"nothing was finished for cluster.stall_minutes={self._stall_minutes:g}; the same "
+                "command goes on from here"
+            )
