@@ -1,0 +1,171 @@
+"""A small OpenAI-compatible server on 127.0.0.1, in a thread. Its tokens are words.
+
+It answers as it is told, keeps what it was asked, and can refuse, dawdle, hang up and vanish.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+TRY_OUT = "Say: ready"
+TEMPLATE_TOKENS = 3  # of a whole chat, beside its words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What comes back for one chat: a completion, or `body` with `status` as it stands."""
+
+    text: str = "a short reply"
+    finish_reason: str = "stop"
+    message: Mapping[str, Any] = field(default_factory=dict)  # more of the message
+    status: int = 200
+    body: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    hang_up: bool = False
+    vanish: bool = False  # the whole server, from now on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One chat as it came in."""
+
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+    at: float
+
+
+@dataclass(kw_only=True)
+class LoopbackServer:
+    """Within `with`, it is up; `key` is the one it wants, `ready` answers the first, short request.
+
+    `counts` are the tokens that /tokenize adds for the template; null: it has no /tokenize.
+    """
+
+    answer: Callable[[dict[str, Any]], Answer] = lambda body: Answer()
+    ready: Answer = field(default_factory=lambda: Answer(text="ready"))
+    model: dict[str, Any] = field(default_factory=lambda: {"id": "m", "max_model_len": 2000})
+    key: str | None = None
+    counts: int | None = TEMPLATE_TOKENS
+    port: int = 0
+    asked: list[Asked] = field(default_factory=list)
+    num_counted: int = 0
+    num_left: int = 0  # clients that closed their request before it was answered
+    most_at_once: int = 0
+    _at_once: int = 0
+    _is_gone: bool = False
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self) -> "LoopbackServer":
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _start(self) -> None:
+        app = web.Application(middlewares=[self._guard], client_max_size=2**26)
+        app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        if self.counts is not None:
+            app.router.add_post("/tokenize", self._tokenize)
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        self._site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await self._site.start()
+        self.port = self._runner.addresses[0][1]
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        if self._is_gone:
+            _hang_up(request)
+        if self.key and request.headers.get("Authorization") != f"Bearer {self.key}":
+            told = f"wrong: {request.headers.get('Authorization')}"
+            return web.json_response({"error": {"message": told}}, status=401)
+        response: web.StreamResponse = await handler(request)
+        return response
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [self.model]})
+
+    async def _tokenize(self, request: web.Request) -> web.Response:
+        self.num_counted += 1
+        count = _num_words(await request.json()) + (self.counts or 0)
+        return web.json_response({"count": count})
+
+    async def _chat(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        is_try_out = body["messages"][0]["content"] == TRY_OUT
+        if not is_try_out:
+            self.asked.append(Asked(body=body, headers=dict(request.headers), at=time.monotonic()))
+        answer = self.ready if is_try_out else self.answer(body)
+        await self._take(answer.seconds)
+        if answer.vanish:
+            self._is_gone = True
+            await self._site.stop()
+        if answer.vanish or answer.hang_up:
+            _hang_up(request)
+        text = answer.body
+        if text is not None:
+            return web.Response(
+                text=text,
+                status=answer.status,
+                headers=answer.headers,
+                content_type="application/json",
+            )
+        return web.json_response(_completion(body, answer), status=answer.status)
+
+    async def _take(self, seconds: float) -> None:
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            self.num_left += 1
+            raise
+        finally:
+            self._at_once -= 1
+
+
+def _hang_up(request: web.Request) -> None:
+    assert request.transport is not None
+    request.transport.abort()
+    raise asyncio.CancelledError
+
+
+def _num_words(body: Mapping[str, Any]) -> int:
+    return sum(len(message["content"].split()) for message in body["messages"])
+
+
+def _completion(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    """As vLLM answers; one prompt token is said to have been cached."""
+    prompt = _num_words(body) + TEMPLATE_TOKENS
+    reply = len(answer.text.split())
+    message = {"role": "assistant", "content": answer.text, **answer.message}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": body["model"],
+        "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason}],
+        "usage": {
+            "prompt_tokens": prompt,
+            "completion_tokens": reply,
+            "total_tokens": prompt + reply,
+            "prompt_tokens_details": {"cached_tokens": 1},
+        },
+    }
