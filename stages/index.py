@@ -1,0 +1,133 @@
+"""Embed every page of a document, or every gist, in chunks. Knows nothing of questions.
+
+A page is found by its best chunk: a whole page would be cut at the embedding model's input length,
+and its one vector would be a mean of all it speaks of.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import groupby
+from typing import ClassVar, Literal
+
+from pydantic import Field, PositiveInt
+
+from pipeline.ask import Ask
+from pipeline.embedder import EmbedderSettings
+from pipeline.errors import AccountingError, Problem
+from pipeline.records import Embedding, Record, Span
+from pipeline.stage import DocumentRows, Stage
+from stages.ranking import word_spans
+
+
+class IndexTexts(Stage):
+    """The base: subclasses say which text of a page is embedded. `model` is what names it."""
+
+    name: ClassVar[str] = "index"
+    version: ClassVar[int] = 1
+    writes: ClassVar[type[Record]] = Embedding
+    model: str
+    chunk_words: PositiveInt
+    embedder: EmbedderSettings = Field(exclude=True)  # where the model is, and how it is run
+
+    @abstractmethod
+    def texts(self, rows: DocumentRows) -> list[str]:
+        """The text of every page, in page order."""
+
+    async def run(self, rows: DocumentRows, ask: Ask) -> list[Embedding]:
+        """Pages or gists -> an Embedding per chunk, in page order, then chunk order. No calls.
+
+        Problem: empty_input, a single row without an embedding where there is no word.
+        """
+        found: list[tuple[int, int, Span, str]] = []
+        empty: list[Embedding] = []
+        for page_index, text in enumerate(self.texts(rows)):
+            spans = chunks(text, self.chunk_words)
+            found += [(page_index, n, s, _cut(text, s)) for n, s in enumerate(spans)]
+            empty += [] if spans else [_row(rows, page_index, "empty_input")]
+        vectors = await self.embedder.embed([text for *_, text in found], "document")
+        made = [
+            Embedding(
+                document_id=rows.document.document_id,
+                page_index=page_index,
+                chunk_index=chunk_index,
+                start_char=span.start_char,
+                end_char=span.end_char,
+                embedding=tuple(vector.tolist()),
+            )
+            for (page_index, chunk_index, span, _), vector in zip(found, vectors, strict=True)
+        ]
+        return sorted([*made, *empty], key=lambda row: (row.page_index, row.chunk_index))
+
+    def failed(self, rows: DocumentRows, problem: Problem, detail: str | None) -> list[Embedding]:
+        indexes = [page.page_index for page in rows.pages or rows.gists]
+        return [_row(rows, page_index, problem, detail) for page_index in indexes]
+
+    def check(self, rows: DocumentRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless every page has its chunks, numbered from 0, and they hold
+        all that it says, in order."""
+        embeddings = [row for row in made if isinstance(row, Embedding)]
+        pages = {n: list(mine) for n, mine in groupby(embeddings, lambda row: row.page_index)}
+        texts = self.texts(rows)
+        numbers = [(row.page_index, row.chunk_index) for row in embeddings]
+        expected = [(n, i) for n, mine in pages.items() for i in range(len(mine))]
+        if list(pages) != list(range(len(texts))) or numbers != expected:
+            raise AccountingError(f"{rows.document.document_id}: embeddings do not match pages")
+        for page_index, text in enumerate(texts):
+            cut = [_cut(text, Span(row.start_char, row.end_char)) for row in pages[page_index]]
+            if _letters("".join(cut)) != _letters(text):
+                raise AccountingError(
+                    f"{rows.document.document_id}: chunks of page {page_index} do not add up to it"
+                )
+
+
+class IndexPages(IndexTexts):
+    """The pages' own text."""
+
+    over: Literal["pages"] = "pages"
+    reads: ClassVar[tuple[str, ...]] = ("pages",)
+
+    def texts(self, rows: DocumentRows) -> list[str]:
+        return [page.text or "" for page in rows.pages]
+
+
+class IndexGists(IndexTexts):
+    """The pages' gists: what ReadAgent embeds for NarrativeQA (section 4.2)."""
+
+    over: Literal["gists"] = "gists"
+    reads: ClassVar[tuple[str, ...]] = ("gists",)
+
+    def texts(self, rows: DocumentRows) -> list[str]:
+        return [gist.gist or "" for gist in rows.gists]
+
+
+INDEXES: dict[str, type[IndexTexts]] = {"pages": IndexPages, "gists": IndexGists}
+
+
+def chunks(text: str, words: int) -> list[Span]:
+    """The spans of each `words` words of `text`, the last one of what is left."""
+    spans = word_spans(text)
+    parts = [spans[start : start + words] for start in range(0, len(spans), words)]
+    return [Span(part[0][0], part[-1][1]) for part in parts]
+
+
+def _cut(text: str, span: Span) -> str:
+    return text[span.start_char : span.end_char]
+
+
+def _letters(text: str) -> str:
+    return "".join(text.split())
+
+
+def _row(
+    rows: DocumentRows, page_index: int, problem: Problem, detail: str | None = None
+) -> Embedding:
+    return Embedding(
+        document_id=rows.document.document_id,
+        page_index=page_index,
+        chunk_index=0,
+        start_char=0,
+        end_char=0,
+        embedding=None,
+        problem=problem,
+        detail=detail,
+    )
