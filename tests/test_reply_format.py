@@ -1,0 +1,210 @@
+"""`reply_format=constrained`: what stages ask for, what names steps, who can keep to it."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.config import read_config
+from jobs.grow import stored
+from jobs.steps import run_steps
+from pipeline.engine import Constraint
+from pipeline.errors import UsageError
+from pipeline.records import Answer
+from pipeline.settings import CONF
+from pipeline.stage import DocumentRows, Stage
+from stages.answer import AnswerClosedBook
+from stages.engines import identity
+from stages.family import load_family
+from stages.look_up import ReadAgentP, ReadAgentS
+from stages.paginate import PaginateByModel
+from stages.rate import RateAnswers
+from tests.hand_run import HandRun
+from tests.reading import Listener, always, book, document, in_turn, question, run
+
+
+def forms(name: str) -> dict[str, str]:
+    return load_family(CONF / "prompts" / name).forms.model_dump()
+
+
+PAGINATE = PaginateByModel(
+    paragraphs="lines", min_words=20, max_words=40, tail_words=0, preceding_words=0,
+    max_reply_tokens=64,
+)  # fmt: skip
+LINES = DocumentRows(document=document("one two three four five six seven eight nine ten\n" * 7))
+BOOK = book([f"Page text {n}.\n" for n in range(12)], [f"gist {n}" for n in range(12)])
+LOOK_UP: dict[str, Any] = {"max_reply_tokens": 64, "answer_reply_tokens": 40}
+CLOSED = AnswerClosedBook(first_page=0, answer_words=30, max_reply_tokens=50)
+RATE = RateAnswers(max_reply_tokens=16)
+CHOICE = question(options=("a bat", "the wind", "a child"))
+
+
+def asking(*questions: Any, **more: Any) -> DocumentRows:
+    return replace(BOOK, questions=questions or (question(),), **more)
+
+
+def rated() -> DocumentRows:
+    answer = Answer(document_id="d", question_id="q", reader="r", answer="A gust.")
+    return asking(question(references=("the wind",)), answers=(answer,))
+
+
+def asked(
+    stage: Stage, rows: DocumentRows, engine: Listener, given: Mapping[str, str] | None
+) -> list[Constraint | None]:
+    """The constraint of each request, in the order they came."""
+    run(stage, rows, engine, forms=given)
+    return [request.constraint for request in engine.requests]
+
+
+def chosen(*replies: str) -> Constraint:
+    return Constraint(choices=replies)
+
+
+def test_pagination_takes_the_labels_of_the_window() -> None:
+    # Of 7 paragraphs of 10 words, 40 words a window and at least 20: labels after 2, 3, 4; then,
+    # from paragraph 4 on, after 5, 6, 7.
+    engine = in_turn("Label: <3>", "Label: <7>")
+    assert asked(PAGINATE, LINES, engine, forms("qmsum")) == [
+        chosen("Label: <2>", "Label: <3>", "Label: <4>"),
+        chosen("Label: <5>", "Label: <6>", "Label: <7>"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first_page", "max_pages", "legal"),
+    [
+        (0, 3, r"(([0-9]|1[0-1])(, ([0-9]|1[0-1])){0,2})?"),
+        (1, 2, r"(([1-9]|1[0-2])(, ([1-9]|1[0-2])){0,1})?"),
+        (0, 1, r"(([0-9]|1[0-1]))?"),
+    ],
+)
+def test_the_parallel_look_up_takes_a_list(first_page: int, max_pages: int, legal: str) -> None:
+    stage = ReadAgentP(max_pages=max_pages, first_page=first_page, **LOOK_UP)
+    engine = always("I want to look up Page [3]")
+    expected = Constraint(regex=rf"I want to look up Page \[{legal}\]")
+    assert asked(stage, asking(), engine, forms("generic")) == [expected]
+
+
+def test_the_sequential_look_up_takes_the_pages_left_or_stop() -> None:
+    rows = replace(asking(), pages=BOOK.pages[:4], gists=BOOK.gists[:4])
+    stage = ReadAgentS(max_pages=4, first_page=1, **LOOK_UP)
+    engine = in_turn("Page 2", "Page 9", "Page 1", "STOP")  # the second is not there
+    assert asked(stage, rows, engine, forms("generic")) == [
+        chosen("Page 1", "Page 2", "Page 3", "Page 4", "STOP"),
+        chosen("Page 1", "Page 3", "Page 4", "STOP"),
+        chosen("Page 1", "Page 3", "Page 4", "STOP"),
+        chosen("Page 3", "Page 4", "STOP"),
+    ]
+
+
+def test_where_no_page_is_left_stop_alone_is_legal() -> None:
+    rows = replace(asking(), pages=BOOK.pages[:1], gists=BOOK.gists[:1])
+    stage = ReadAgentS(max_pages=3, first_page=0, **LOOK_UP)
+    engine = in_turn("Page 0", "STOP")
+    assert asked(stage, rows, engine, forms("generic"))[1] == chosen("STOP")
+
+
+def test_an_answer_takes_a_letter_where_there_are_options() -> None:
+    letters = chosen("Answer: (A)", "Answer: (B)", "Answer: (C)")
+    assert asked(CLOSED, asking(CHOICE), always("Answer: (B)"), forms("generic")) == [letters]
+    assert asked(CLOSED, asking(), always("The wind."), forms("generic")) == [None]
+
+
+def test_raters_take_their_verdicts() -> None:
+    engine = always("No")
+    run(RATE, rated(), engine, forms=forms("generic"))
+    assert {request.prompt: request.constraint for request in engine.requests} == {
+        "rate_strict": chosen("YES", "NO"),
+        "rate_permissive": chosen("Yes", "Yes, partially", "No"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("stage", "rows", "reply"),
+    [
+        (PAGINATE, LINES, "Break point: <7>"),
+        (ReadAgentP(max_pages=2, first_page=0, **LOOK_UP), asking(), "[]"),
+        (ReadAgentS(max_pages=2, first_page=0, **LOOK_UP), asking(), "STOP"),
+        (CLOSED, asking(CHOICE), "Answer: (B)"),
+        (RATE, rated(), "No"),
+    ],
+)
+def test_nothing_is_constrained_where_replies_are_free(
+    stage: Stage, rows: DocumentRows, reply: str
+) -> None:
+    found = asked(stage, rows, always(reply), None)
+    assert found
+    assert set(found) == {None}
+
+
+VLLM = ("engine=vllm", "engine.model=org/model")
+METHODS = "methods=readagent_p,readagent_s"
+CONSTRAINED = "reply_format=constrained"
+
+
+@pytest.fixture
+def family(tmp_path: Path) -> Path:
+    """A copy of qmsum's prompts beside generic's."""
+    return Path(shutil.copytree(CONF / "prompts", tmp_path / "prompts")) / "qmsum"
+
+
+def other_form(family: Path) -> None:
+    path = family / "family.yaml"
+    text = path.read_text()
+    assert text.count('"Label: <{}>"') == 1
+    path.write_text(text.replace('"Label: <{}>"', '"Label: {}"'))
+
+
+def ids(family: Path, *words: str) -> dict[str, str]:
+    """The step ids of a command, by stage and method."""
+    steps = run_steps(read_config([METHODS, f"family={family}", *words]))
+    return {f"{step.name} {step.method}": step.id for step, _ in steps}
+
+
+def test_forms_name_the_steps_whose_replies_keep_to_them(family: Path) -> None:
+    free, constrained = ids(family, *VLLM), ids(family, *VLLM, CONSTRAINED)
+    loaded = {"documents None", "questions None"}
+    assert {key for key in free if free[key] == constrained[key]} == loaded
+    other_form(family)
+    assert ids(family, *VLLM) == free
+    other = ids(family, *VLLM, CONSTRAINED)
+    assert {key for key in other if other[key] == constrained[key]} == loaded
+
+
+def test_a_constrained_rater_leaves_what_a_free_reader_made(family: Path) -> None:
+    rater = ("rater=vllm", "rater.model=org/model")
+    free, constrained = ids(family, *rater), ids(family, *rater, CONSTRAINED)
+    changed = {key.partition(" ")[0] for key in free if free[key] != constrained[key]}
+    assert changed == {"rate"}
+    config = read_config([*rater, CONSTRAINED])
+    assert stored(config)["report"]["reply_format"] == "free", "the foot speaks of the reader's"
+
+
+def test_an_engine_is_named_with_its_forms_where_it_takes_them(family: Path) -> None:
+    takes, other = read_config(VLLM).engine, read_config([]).engine
+    assert identity(other, family, "constrained") == identity(other, family, "free")
+    named = identity(takes, family, "constrained")
+    assert named.pop("forms")["break_point"] == "Label: <{}>"
+    assert named == identity(takes, family, "free")
+
+
+def test_constrained_replies_need_an_engine_that_takes_constraints() -> None:
+    with pytest.raises(UsageError) as caught:
+        read_config([CONSTRAINED])
+    assert str(caught.value) == (
+        "reply_format=constrained: engine=extractive replies in its own form; "
+        "use vllm or openai, or reply_format=free"
+    )
+
+
+@pytest.mark.parametrize("reply_format", ["free", "constrained"])
+def test_a_run_keeps_what_its_replies_were(reply_format: str) -> None:
+    config = read_config([*VLLM, f"reply_format={reply_format}"])
+    assert stored(config)["report"]["reply_format"] == reply_format
+
+
+def test_the_foot_of_a_report_says_that_replies_were_free(hand: HandRun) -> None:
+    assert " · replies free · " in hand.out
