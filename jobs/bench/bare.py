@@ -1,0 +1,87 @@
+"""An engine without the pipeline: no Ray, no stages, no Parquet, in a process of its own."""
+
+import asyncio
+import multiprocessing
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from pipeline.engine import Engine, EngineSettings, Request
+from pipeline.errors import EngineError, UsageError
+
+
+@dataclass(frozen=True)
+class Script:
+    """Requests, and for each the positions of those that must be answered before it is sent."""
+
+    requests: Sequence[Request]
+    waits: Sequence[Sequence[int]]
+
+    def all_at_once(self) -> "Script":
+        """The same requests with nothing to wait for."""
+        return Script(self.requests, [()] * len(self.requests))
+
+    def one_at_a_time(self) -> "Script":
+        """The same requests, each after the one before."""
+        before = [(position - 1,) if position else () for position in range(len(self.requests))]
+        return Script(self.requests, before)
+
+
+async def replay(engine: Engine, script: Script, at_once: int) -> float:
+    """Seconds until all is answered, `at_once` requests at most being at the engine."""
+    slots = asyncio.Semaphore(at_once)
+    tasks: list[asyncio.Task[None]] = []
+
+    async def one(position: int) -> None:
+        for earlier in script.waits[position]:
+            await asyncio.shield(tasks[earlier])
+        async with slots:
+            await engine.generate(script.requests[position])
+
+    start = time.perf_counter()
+    tasks += [asyncio.create_task(one(position)) for position in range(len(script.requests))]
+    await asyncio.gather(*tasks)
+    return time.perf_counter() - start
+
+
+def on_engine(
+    settings: EngineSettings, work: Callable[..., Awaitable[Any]], *arguments: Any
+) -> Any:
+    """What `work(engine, *arguments)` returns, in a process that ends with its engine.
+
+    Raises what `work` and the engine raise; EngineError where the process died.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    receiver, sender = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_in_process, args=(sender, settings, work, arguments))
+    process.start()
+    sender.close()
+    try:
+        told = receiver.recv()
+    except EOFError:
+        raise EngineError(f"engine={settings.name}: the bare engine's process died") from None
+    finally:
+        process.join()
+    if isinstance(told, EngineError | UsageError):
+        raise told
+    return told
+
+
+def _in_process(
+    sender: Connection,
+    settings: EngineSettings,
+    work: Callable[..., Awaitable[Any]],
+    arguments: tuple[Any, ...],
+) -> None:
+    async def start_and_work() -> None:
+        try:
+            told = await work(await settings.start(), *arguments)
+        except (EngineError, UsageError) as error:
+            told = error
+        sender.send(told)
+        os._exit(0)  # vLLM's tasks do not end by themselves; its processes end with this one
+
+    asyncio.run(start_and_work())

@@ -1,0 +1,104 @@
+"""How well documents are shared out: simulated engines against the time no schedule can beat.
+
+The documents are of skewed length. The longest is a chain of calls, half as long as the engines
+need for everything; begun late, it ends late, so documents in random order miss the bar.
+"""
+
+import functools
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobs.bench.chains import longest_chain
+from jobs.bench.figures import Figure, barred, plain
+from jobs.bench.reading import Order, Reading, longest_first, read
+from jobs.config import RunConfig
+from pipeline.errors import UsageError
+from pipeline.records import Call
+from pipeline.simulated_engine import SimulatedSettings
+from pipeline.steps import DocumentKey
+
+NUM_DOCUMENTS = 400
+_BAR = 1.15
+_LONGEST = 30  # pages, each a call of pagination after the one before, then one for a gist
+_PAGE_WORDS, _PARAGRAPH_WORDS = 600, 100  # of the generic family: a page ends at 280 to 600
+_SIGMA = 0.8  # of the lognormal lengths
+_SEED = 7
+
+WORDS = (
+    "corpus=tables", "rater=none", "methods=gist_only", "engine=simulated",
+    "engine.min_workers=8", "engine.max_workers=8",
+)  # fmt: skip
+
+
+def schedule(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
+    """Makespan over the lower bound, longest documents first and in random order."""
+    engine = config.engine
+    if not isinstance(engine, SimulatedSettings):
+        raise UsageError(f"engine={engine.name}: schedule needs engine=simulated; leave it out")
+    orders: dict[str, Order] = {"longest": longest_first, "random": shuffled}
+    ratios: dict[str, list[float]] = {name: [] for name in orders}
+    bounds = []
+    for pair in range(pairs):
+        for name, order in orders.items():
+            reading = read(config, folder / f"schedule-{name}-{pair}", order)
+            bounds.append(lower_bound(reading, engine))
+            ratios[name].append(reading.seconds / bounds[-1])
+    return [
+        barred("schedule", "makespan / lower bound", ratios["longest"], ("at most", _BAR)),
+        barred("schedule", "the same in random order", ratios["random"], ("over", _BAR)),
+        plain("schedule", "lower bound, seconds", bounds),
+    ]
+
+
+def lower_bound(reading: Reading, engine: SimulatedSettings) -> float:
+    """Seconds: all work shared out evenly, or the longest chain of calls, whichever is more."""
+    seconds = functools.partial(work, engine)
+    total = sum(seconds(one.call) for one in reading.made)
+    sequences = engine.sequences * len(reading.workers)
+    return max(total / sequences, longest_chain(reading.made, seconds))
+
+
+def work(engine: SimulatedSettings, call: Call) -> float:
+    """Seconds of one sequence that a call takes at the least."""
+    prefill = (call.prompt_tokens - call.cached_tokens) / engine.prefill_tokens_per_second
+    return prefill + call.reply_tokens / engine.decode_tokens_per_second
+
+
+def shuffled(keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
+    """In random order, the same each time."""
+    return random.Random(_SEED).sample(keys, len(keys))
+
+
+def write_corpus(folder: Path, num_documents: int, sequences: int) -> None:
+    """documents.jsonl of skewed lengths, work for `sequences` sequences; no questions."""
+    folder.mkdir(parents=True)
+    with (folder / "documents.jsonl").open("w") as file:
+        for number, pages in enumerate(lengths(num_documents, sequences)):
+            row = {"document_id": f"d{number:03}", "text": _text(number, pages)}
+            file.write(json.dumps(row) + "\n")
+
+
+def lengths(num_documents: int, sequences: int) -> list[int]:
+    """Pages of each document, lognormal. A page is two calls, one of them in the chain; so that
+    the longest chain is half of work / sequences, there are `sequences` x (longest + 1) pages."""
+    draw = random.Random(_SEED)
+    shares = [draw.lognormvariate(0, _SIGMA) for _ in range(num_documents - 1)]
+    wanted = sequences * (_LONGEST + 1) - _LONGEST
+    low, high = 0.0, float(wanted)
+    for _ in range(60):
+        scale = (low + high) / 2
+        low, high = (scale, high) if sum(_pages(scale, shares)) < wanted else (low, scale)
+    return [_LONGEST, *_pages(low, shares)]
+
+
+def _pages(scale: float, shares: Sequence[float]) -> list[int]:
+    return [min(_LONGEST, max(1, round(scale * share))) for share in shares]
+
+
+def _text(number: int, num_pages: int) -> str:
+    """Paragraphs that no other document has, a page of them at a time."""
+    paragraphs = range(num_pages * _PAGE_WORDS // _PARAGRAPH_WORDS)
+    rest = " ".join(f"word{i}" for i in range(_PARAGRAPH_WORDS - 1))
+    return "\n\n".join(f"{number}.{paragraph} {rest}" for paragraph in paragraphs)
