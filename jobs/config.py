@@ -15,11 +15,13 @@ from pydantic import (
 )
 
 from pipeline.config import compose
+from pipeline.embedder import EmbedderSettings
+from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.prompts import Family
 from pipeline.settings import CONF, ClusterSettings, Settings, sha
 from stages.corpora.corpus import Corpus
-from stages.engines import ENGINES, EngineSettings
+from stages.engines import AnyEngine, ReplyFormat, identity
 from stages.family import SAMPLES, FamilySettings, load_family
 from stages.methods import Method, expand
 
@@ -59,14 +61,17 @@ class RunConfig(Settings):
     warehouse: str
     corpus: CorpusSection
     memory: Memory
-    engine: EngineSettings
-    raters: tuple[Annotated[EngineSettings | NamedRater, Field(discriminator="name")], ...]
+    engine: AnyEngine
+    raters: tuple[Annotated[AnyEngine | NamedRater, Field(discriminator="name")], ...]
+    reply_format: ReplyFormat
+    embedder: EmbedderSettings
     cluster: ClusterSettings
     methods: str
     limit: PositiveInt | None
     sample: PositiveInt | None
     family: str | None
     repeats: PositiveInt
+    questions_per_unit: PositiveInt
     max_problem_rate: NonNegativeFloat = Field(le=1)
     max_fallback_rate: NonNegativeFloat = Field(le=1)
 
@@ -93,27 +98,32 @@ class RunConfig(Settings):
                 engines[sha(self.engine.identity())] = self.engine
         return list(engines.values())
 
+    def identity(self, engine: EngineSettings) -> dict[str, Any]:
+        """What names an engine in a step of this run."""
+        return identity(engine, self.family_folder, self.reply_format)
+
     def hashed(self) -> dict[str, Any]:
         """What shapes every row of the run, but for what a named run may grow by."""
         prompts = Family(self.family_folder)
-        settings = self.family_settings().model_dump(exclude={"examples"})
+        settings = self.family_settings().model_dump(exclude={"examples", "forms"})
         names = sorted(file.stem for file in (CONF / "prompts" / "generic").glob("[a-z]*.jinja"))
         loading = ("name", "format", "clean", "paragraphs")
         return {
             "corpus": {key: getattr(self.corpus, key) for key in loading},
             "memory": self.memory.model_dump(),
-            "engine": self.engine.identity(),
+            "engine": self.identity(self.engine),
             "seed": self.engine.seed,  # random_pages draws with it whatever the temperature
             "family": {"name": prompts.name, "settings": sha(settings, 8)},
             "prompts": prompts.shas(tuple(names)),
             "repeats": self.repeats,
+            **self.embedder.hashed(),
         }
 
     def run_name(self) -> str:
         """`run`, or experiment or corpus and 8 hex of what the run is made from."""
         chosen = [self.corpus.path, self.corpus.seed, self.limit, self.sample]
         methods = [method.name for method in self.expanded()]
-        raters = [engine.identity() for engine in self.rater_engines()]
+        raters = [self.identity(engine) for engine in self.rater_engines()]
         content = [self.hashed(), [str(part) for part in chosen], methods, raters]
         # Only what may stand in a run's name: the corpus `My Books (2024)` makes my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
@@ -150,9 +160,14 @@ def _check(config: RunConfig) -> None:
         if getattr(config.memory, key) is not None:
             other = {"model": "uniform", "uniform": "model"}[config.memory.pagination]
             raise UsageError(f"memory.{key} does nothing here; add memory={other} or remove it")
-    if config.repeats > 1 and ENGINES[config.engine.name].is_deterministic:
+    if config.repeats > 1 and config.engine.is_deterministic:
         name = config.engine.name
         raise UsageError(f"repeats={config.repeats}: engine={name} is deterministic; set repeats=1")
+    if config.reply_format == "constrained" and not _takes_constraints(config):
+        raise UsageError(
+            f"reply_format=constrained: engine={config.engine.name} replies in its own form; "
+            "use vllm or openai, or reply_format=free"
+        )
     if not config.family_folder.is_dir():
         known = ", ".join(sorted(f.name for f in (CONF / "prompts").iterdir()))
         key, family = "family", config.family
@@ -164,10 +179,17 @@ def _check(config: RunConfig) -> None:
         prompts.render(fields)
 
 
+def _takes_constraints(config: RunConfig) -> bool:
+    raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
+    return any(engine.takes_constraints for engine in (config.engine, *raters))
+
+
 def _first(error: ValidationError) -> str:
     """The first thing wrong, named as it is written on the command line."""
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"]]
     if parts[0] == "raters":  # raters.0.extractive.seed is rater.seed to who wrote it
         parts = ["rater", *parts[3:]]
+    elif parts[0] == "engine":  # engine.extractive.seed likewise
+        parts = ["engine", *parts[2:]]
     return f"{'.'.join(parts)}={first['input']}: {first['msg']}"

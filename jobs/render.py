@@ -1,4 +1,6 @@
-"""A report as Markdown: the table, its intervals, and its foot."""
+"""A report as Markdown: the tables, the intervals, and the foot."""
+
+from typing import Any
 
 from jobs.report import Mean, Report, Row
 from jobs.tables import markdown
@@ -35,6 +37,7 @@ def render(report: Report, intervals: bool = True) -> str:
         markdown(scores),
         markdown(cost),
         _COST.format(report.memory["calls"], report.memory["tokens"]),
+        *([markdown([_stage(row) for row in report.stages])] if report.stages else []),
         *([_SPREAD, markdown(spread)] if intervals else []),
         _foot(report),
     ]
@@ -66,6 +69,17 @@ def _cost(row: Row, report: Report) -> dict[str, object]:
         "unscored": row.counts.get("unscored"),
         "calls": row.counts.get("calls"),
         "tokens": row.counts.get("tokens"),
+    }
+
+
+def _stage(row: dict[str, Any]) -> dict[str, object]:
+    return {
+        "stage": row["stage"],
+        "calls": row["calls"],
+        "prompt tokens": row["prompt_tokens"],
+        "cached": row["cached_tokens"],
+        "cached %": row["cached_share"],
+        "reply tokens": row["reply_tokens"],
     }
 
 
@@ -105,6 +119,7 @@ def _foot(report: Report) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in foot["versions"].items())
     return (
         f"corpus {foot['corpus']} · engine {foot['engine']} · prompts {foot['family']} "
-        f"({foot['words']} words) · rater {foot['rater'] or 'none that is a model'} · "
+        f"({foot['words']} words) · replies {foot['replies']} · "
+        f"rater {foot['rater'] or 'none that is a model'} · "
         f"commit {', '.join(foot['commits'])} · {versions}"
     )

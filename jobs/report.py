@@ -45,6 +45,7 @@ class Report:
     measures: tuple[str, ...]
     rows: tuple[Row, ...]
     memory: dict[str, Any]
+    stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]
 
 
@@ -65,6 +66,7 @@ def make_report(options: ReadOptions) -> Report:
             measures=_measures(connection, facts["metrics"]),
             rows=_rows(connection, facts["methods"], rater),
             memory=_memory(connection),
+            stages=tuple(query(connection, _STAGES)),
             foot=_foot(folder, facts, rater),
         )
 
@@ -216,6 +218,14 @@ def _memory(connection: Any) -> dict[str, Any]:
     )
 
 
+# Cached: prompt tokens that the engine had from an earlier prompt that begins the same.
+_STAGES = """
+select stage, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
+  sum(cached_tokens)::bigint as cached_tokens,
+  100 * sum(cached_tokens) / nullif(sum(prompt_tokens), 0) as cached_share,
+  sum(reply_tokens)::bigint as reply_tokens
+from calls group by stage
+order by list_position(['paginate', 'gist', 'look_up', 'answer', 'rate'], stage)"""
 _MEMORY_CALLS = """
 select count(*) as calls, coalesce(sum(prompt_tokens + reply_tokens), 0)::bigint as tokens
 from calls where stage in ('paginate', 'gist')"""
@@ -233,6 +243,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "words": facts["words"],
+        "replies": facts["reply_format"],
         "rater": rater,
         "commits": list(dict.fromkeys(launch["commit"] or "-" for launch in launches)),
         "versions": {

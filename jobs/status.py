@@ -9,10 +9,10 @@ from pipeline.store.runs import RunFolder
 
 _STEPS = """
 select r.stage, r.method, r.repeat, r.step_id, r.inputs, r.ok, r.problem, r.skipped, r.not_done,
-  r.calls, r.prompt_tokens, r.reply_tokens, r.seconds
+  r.calls, r.prompt_tokens, r.cached_tokens, r.reply_tokens, r.seconds
 from runs r left join steps s using (step_id)
-order by list_position(['documents', 'questions', 'paginate', 'gist', 'look_up', 'answer', 'rate',
-  'score'], r.stage), r.method nulls first, r.repeat"""
+order by list_position(['documents', 'questions', 'paginate', 'gist', 'index', 'look_up', 'answer',
+  'rate', 'score'], r.stage), r.method nulls first, r.repeat"""
 _PROBLEMS = """
 select s.stage, i.problem, count(*) as inputs from inputs i join steps s using (step_id)
 where i.problem is not null group by all order by all"""

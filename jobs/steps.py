@@ -1,21 +1,24 @@
 """The steps of a run, each after the steps it reads."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from jobs.config import RunConfig
+from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.prompts import Family
 from pipeline.stage import Stage
 from pipeline.steps import Step
-from stages.engines import EngineSettings
 from stages.family import FamilySettings
 from stages.gist import GistPages
+from stages.index import INDEXES
 from stages.methods import Method
 from stages.paginate import PaginateByModel, PaginateUniform
 from stages.rate import RateAnswers
+from stages.retrieve import Dense
 from stages.scores import ScoreAnswers
 
 # Raise when loaders or sentence cutting change what a file becomes.
@@ -30,6 +33,7 @@ class _Builder:
         self.prompts = Family(config.family_folder)
         self.family: FamilySettings = config.family_settings()
         self.documents = self._load("documents")
+        self.indexes: dict[str, Step] = {}  # by what they are over; those that methods need
 
     def _load(self, table: str) -> Step:
         corpus = self.config.corpus
@@ -49,6 +53,17 @@ class _Builder:
         tokens = self.config.memory.gist_reply_tokens or self.family.reply_tokens.gist
         gists = self.step(GistPages(max_reply_tokens=tokens), {"pages": pages})
         return self.documents, questions, pages, gists
+
+    def index(self, method: Method, over: str, memory: Mapping[str, Step]) -> Step:
+        """The index that `method` needs. Raises UsageError where its embedder is of no use."""
+        if over not in self.indexes:
+            embedder = self.config.embedder
+            embedder.refuse_unusable(method.name)
+            stage = INDEXES[over](
+                model=embedder.identity(), chunk_words=embedder.chunk_words, embedder=embedder
+            )
+            self.indexes[over] = self.step(stage, memory)
+        return self.indexes[over]
 
     def _paginate(self) -> Stage:
         memory, family = self.config.memory, self.family.pagination
@@ -85,7 +100,7 @@ class _Builder:
             table=stage.writes.table,
             settings=stage.model_dump(mode="json"),
             prompts=self.prompts.shas(stage.prompts),
-            engine=(engine or self.config.engine).identity() if asks else None,
+            engine=self.config.identity(engine or self.config.engine) if asks else None,
             method=method,
             repeat=repeat,
             upstream=(self.documents, *(reads[table] for table in stage.reads)),
@@ -101,6 +116,7 @@ class _Builder:
             "answer_reply_tokens": tokens.answer,
             "seed": self.config.engine.seed,
             "repeat": repeat,
+            "embedder": self.config.embedder,
         }
 
     def answer_values(self) -> dict[str, Any]:
@@ -123,10 +139,13 @@ def run_steps(config: RunConfig) -> list[tuple[Step, EngineSettings | None]]:
     memory = {"pages": pages, "gists": gists}
     found: list[tuple[Step, EngineSettings | None]] = [(documents, None), (questions, None)]
     found += [(pages, config.engine), (gists, config.engine)]
-    for method in config.expanded():
-        for repeat in range(config.repeats):
-            found += _method_steps(build, method, repeat, memory)
-    return found
+    made = [
+        _method_steps(build, method, repeat, memory)
+        for method in config.expanded()
+        for repeat in range(config.repeats)
+    ]
+    found += [(index, config.engine) for index in build.indexes.values()]
+    return [*found, *itertools.chain.from_iterable(made)]
 
 
 def _method_steps(
@@ -135,6 +154,8 @@ def _method_steps(
     """look_up, answer, score, and a rate step per rater, of one method and repeat."""
     look, answer = method.stages(build.look_up_values(repeat), build.answer_values())
     engine = build.config.engine
+    if isinstance(look, Dense):
+        memory = {**memory, "embeddings": build.index(method, look.over, memory)}
     look_step = build.step(look, memory, method.name, repeat)
     answer_step = build.step(answer, {**memory, "lookups": look_step}, method.name, repeat)
     answers = {"answers": answer_step}

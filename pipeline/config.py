@@ -20,9 +20,12 @@ from pipeline.settings import CONF
 # Keys whose values are taken as they are written: paths, names and lists of methods hold
 # characters that Hydra's grammar would read as its own.
 _PLAIN = {
-    "corpus.path", "corpus.name", "engine.model", "engine.script", "rater.model", "rater.script",
-    "cluster.address", "warehouse", "run", "methods", "family",
+    "corpus.path", "corpus.name", "engine.model", "engine.script", "engine.base_url",
+    "rater.model", "rater.script", "rater.base_url", "engine.chat_template", "rater.chat_template",
+    "embedder.model", "cluster.address", "warehouse", "run", "methods", "family",
 }  # fmt: skip
+# Sections that hold what another library takes: any key may be added there.
+_OPEN = re.compile(r"(engine|rater)\.(args|chat_template_kwargs)(\.|$)")
 _GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
@@ -52,7 +55,7 @@ def _quoted(word: str) -> str:
     if value == "null" and key in _GROUPS:
         raise UsageError(f"{key}=null: there is none; {key} is one of {_options(key)}")
     if key not in _PLAIN or value == "null":
-        return word
+        return f"++{word}" if _OPEN.match(key) else word
     # OmegaConf reads backslashes before ${, then Hydra those before quotes and at the end.
     inner = re.sub(r"(\\*)\$\{", r"\1\1\${", value)
     inner = re.sub(r"(\\*)('|\Z)", _escaped, inner)

@@ -3,8 +3,9 @@
 corpora/      a file in its native format -> documents, questions
 paginate.py   document -> pages                       (ReadAgent section 3.1)
 gist.py       pages -> gists                          (section 3.1)
+index.py      pages or gists -> embeddings            (section 4.2; where a method needs them)
 look_up.py    question + gists -> the pages to read again (section 3.2)
-retrieve.py   the same without a model: BM25, random, oracle
+retrieve.py   the same without a model: BM25, dense, random, oracle
 answer.py     question + gists and pages -> answer
 rate.py       answer x reference -> strict and permissive verdict (section 4.1)
 scores.py     answer -> metrics, evidence recall

@@ -13,6 +13,7 @@ from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.records import Answer, Lookup, Question, Record
 from pipeline.stage import DocumentRows, Stage
+from stages import constraints
 from stages.context import Context, memory, raw_pages, raw_text
 from stages.fields import AnswerQuestion
 from stages.parsing import parse_option
@@ -64,7 +65,8 @@ class AnswerFromContext(Stage):
             answer_words=self.answer_words,
         )
         subject = Subject(question_id=question.question_id)
-        reply = await ask(fields, self.max_reply_tokens, subject)
+        legal = constraints.option(ask.form(fields.prompt), len(question.options))
+        reply = await ask(fields, self.max_reply_tokens, subject, legal)
         if reply.problem not in (None, "truncated"):
             return replace(empty, problem=reply.problem)
         text = reply.text.strip()

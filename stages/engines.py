@@ -1,87 +1,64 @@
-"""The engines there are, and what names each of them in a step."""
+"""The engines there are, and a reader made of one and a prompt family."""
 
-import asyncio
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field
 
 from pipeline.ask import Reader
-from pipeline.engine import Engine
-from pipeline.errors import UsageError
+from pipeline.engine import EngineSettings
+from pipeline.openai_engine import OpenAISettings
 from pipeline.prompts import Family
-from pipeline.scripted_engine import ScriptedEngine, script_sha
-from pipeline.settings import Settings, sha
-from stages.extractive import ExtractiveEngine
+from pipeline.scripted_engine import ScriptedSettings
+from pipeline.settings import sha
+from pipeline.simulated_engine import SimulatedSettings
+from pipeline.slots import Slots
+from pipeline.vllm_engine import VllmSettings
+from stages.extractive import ExtractiveSettings
+from stages.family import load_family
+
+AnyEngine = Annotated[
+    ExtractiveSettings | ScriptedSettings | SimulatedSettings | OpenAISettings | VllmSettings,
+    Field(discriminator="name"),
+]
+ReplyFormat = Literal["free", "constrained"]
 
 # Requests admitted per sequence of the engine: a few wait at its door, so that it never does.
 _SLOTS_PER_SEQUENCE = 1.25
 
 
-class EngineSettings(Settings):
-    """The `engine` section, and a `rater` section that names an engine of its own."""
-
-    name: Literal["extractive", "scripted"]
-    script: str | None
-    context_tokens: PositiveInt
-    temperature: NonNegativeFloat
-    seed: int
-    sequences: PositiveInt
-    deadline_seconds: PositiveFloat
-
-    def identity(self) -> dict[str, Any]:
-        """What changes replies, and so is hashed; limits and deadlines are not."""
-        sampling: dict[str, Any] = {"temperature": self.temperature}
-        if self.temperature > 0:
-            sampling["seed"] = self.seed
-        kind = ENGINES[self.name]
-        own = {"engine": self.name, "context_tokens": self.context_tokens}
-        return {**own, **kind.identity(self), **sampling}
+def num_slots(settings: EngineSettings) -> int:
+    """The requests that one engine is given at once."""
+    return math.ceil(settings.sequences * _SLOTS_PER_SEQUENCE)
 
 
-@dataclass(frozen=True)
-class Kind:
-    """One kind of engine: how it is made, and what is known of it before it is."""
-
-    make: Callable[[EngineSettings], Engine]
-    identity: Callable[[EngineSettings], Mapping[str, Any]]
-    is_model: bool
-    is_deterministic: bool
+def identity(settings: EngineSettings, family: Path, reply_format: ReplyFormat) -> dict[str, Any]:
+    """What names an engine in a step: all that changes its replies, as JSON."""
+    forms = _forms(settings, family, reply_format)
+    return {**settings.identity(), **({"forms": forms} if forms else {})}
 
 
-def _script(settings: EngineSettings) -> str:
-    if settings.script is None:
-        raise UsageError("engine.script is not set; name a YAML file of replies")
-    return settings.script
-
-
-ENGINES: dict[str, Kind] = {
-    "extractive": Kind(
-        make=lambda settings: ExtractiveEngine(settings.context_tokens),
-        identity=lambda settings: {"version": ExtractiveEngine.version},
-        is_model=False,
-        is_deterministic=True,
-    ),
-    "scripted": Kind(
-        make=lambda settings: ScriptedEngine(_script(settings), settings.context_tokens),
-        identity=lambda settings: {"script": script_sha(_script(settings))},
-        is_model=True,
-        is_deterministic=False,
-    ),
-}
-
-
-def make_reader(settings: EngineSettings, family: Path) -> Reader:
-    """The engine, started, with what shapes its replies."""
+async def start_reader(settings: EngineSettings, family: Path, reply_format: ReplyFormat) -> Reader:
+    """The engine, started, with what shapes its replies. Raises StartError where it cannot."""
     return Reader(
-        engine=ENGINES[settings.name].make(settings),
-        identity=sha(settings.identity(), 16),
+        engine=await settings.start(),
+        identity=sha(identity(settings, family, reply_format), 16),
+        is_model=settings.is_model,
         family=Family(family),
         temperature=settings.temperature,
         seed=settings.seed if settings.temperature > 0 else 0,
         deadline_seconds=settings.deadline_seconds,
-        slots=asyncio.Semaphore(math.ceil(settings.sequences * _SLOTS_PER_SEQUENCE)),
+        slots=Slots(num_slots(settings)),
+        forms=_forms(settings, family, reply_format),
     )
+
+
+def _forms(
+    settings: EngineSettings, family: Path, reply_format: ReplyFormat
+) -> Mapping[str, str] | None:
+    """What constrained replies look like; null where they are free."""
+    if reply_format == "free" or not settings.takes_constraints:
+        return None
+    return load_family(family).forms.model_dump()

@@ -8,11 +8,13 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, Literal
 
-from pipeline.engine import FinishReason, Reply, Request
+from pydantic import PositiveInt
+
+from pipeline.engine import EngineSettings, FinishReason, Reply, Request
 from pipeline.prompts import Fields, Message
 from stages.excerpts import best_sentences, gist, sentences
 from stages.fields import (
@@ -33,12 +35,27 @@ _AGREES, _AGREES_PARTLY = 0.5, 0.2  # F1 of terms
 _OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+class ExtractiveSettings(EngineSettings):
+    """Nothing of its own."""
+
+    name: Literal["extractive"]
+    context_tokens: PositiveInt
+
+    is_model: ClassVar[bool] = False
+    is_deterministic: ClassVar[bool] = True
+
+    def own_identity(self) -> Mapping[str, Any]:
+        return {"version": ExtractiveEngine.version}
+
+    async def start(self) -> "ExtractiveEngine":
+        return ExtractiveEngine(self.context_tokens)
+
+
 class ExtractiveEngine:
     """Deterministic, at once ready, on the CPU. `context_tokens` counts `count_tokens`' tokens."""
 
     name = "extractive"
     version = 1  # raise when its replies change
-    is_model = False
 
     def __init__(self, context_tokens: int = 1_000_000) -> None:
         self.context_tokens = context_tokens
@@ -53,13 +70,13 @@ class ExtractiveEngine:
         return Reply(
             text=text,
             finish_reason=finish_reason,
-            prompt_tokens=self.count_tokens(request.messages),
+            prompt_tokens=await self.count_tokens(request.messages),
             cached_tokens=0,
             reply_tokens=_num_tokens(text),
             seconds=time.perf_counter() - started,
         )
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
         """Runs of letters and digits, and signs of punctuation one by one; no chat template."""
         return sum(_num_tokens(message["content"]) for message in messages)
 

@@ -25,6 +25,7 @@ from pydantic import (
 from pipeline.errors import UsageError
 from pipeline.prompts import Family, Fields
 from stages import parsing
+from stages.constraints import misread
 from stages.fields import (
     AnswerQuestion,
     BreakPoint,
@@ -79,6 +80,27 @@ class ReplyTokens(_Settings):
     rate: PositiveInt
 
 
+class Forms(_Settings):
+    """What constrained replies look like; `{}` stands for the label, page numbers or letter.
+
+    Verdicts stand alone in every family: the raters' prompts ask for a word or two.
+    """
+
+    break_point: str
+    look_up_p: str
+    look_up_s: str  # where it is not STOP
+    answer: str  # to multiple choice
+    rate_strict: Literal["{}"] = "{}"
+    rate_permissive: Literal["{}"] = "{}"
+
+    @field_validator("*")
+    @classmethod
+    def _has_one_place(cls, form: str) -> str:
+        if form.count("{}") != 1:
+            raise ValueError("write {} once, where the label, page numbers or letter go")
+        return form
+
+
 class Example(_Settings):
     """A reply and what the parser of its prompt must read in it."""
 
@@ -100,6 +122,7 @@ class FamilySettings(_Settings):
     first_page: Literal[0, 1]
     pagination: PaginationWords
     reply_tokens: ReplyTokens
+    forms: Forms
     answer_words: PositiveInt
     constant_answer: str
     metrics: tuple[str, ...]
@@ -136,8 +159,9 @@ def check_family(folder: Path) -> list[str]:
     """One line per failure of the family in `folder`; empty when all is well.
 
     Every prompt renders, every value occurs in it, the parsers read the family's examples as it
-    says, and a look-up prompt is as long as the answer prompt that follows it. Raises UsageError
-    where the folder is no family or its settings are wrong.
+    says and its forms as what they are filled with, and a look-up prompt is as long as the answer
+    prompt that follows it. Raises UsageError where the folder is no family or its settings are
+    wrong.
     """
     settings = load_family(folder)
     family = Family(folder)
@@ -149,6 +173,8 @@ def check_family(folder: Path) -> list[str]:
             if read != example.reads:
                 place = f"{folder / 'family.yaml'}: examples.{prompt}[{index}]"
                 failures.append(f"{place}: read {_shown(read)}, expected {_shown(example.reads)}")
+    forms = settings.forms.model_dump()
+    failures += [f"{folder / 'family.yaml'}: forms.{line}" for line in misread(forms)]
     return list(dict.fromkeys(failures))
 
 

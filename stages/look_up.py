@@ -12,10 +12,11 @@ from typing import ClassVar, Literal
 from pydantic import PositiveInt
 
 from pipeline.ask import Ask, Subject
-from pipeline.engine import Reply
+from pipeline.engine import Constraint, Reply
 from pipeline.errors import Problem
 from pipeline.records import Dropped, Lookup, Question, Record
 from pipeline.stage import DocumentRows, Stage, refuse_gaps
+from stages import constraints
 from stages.context import memory
 from stages.fields import ParallelLookUp, Passage, SequentialLookUp
 from stages.parsing import parse_page_list, parse_page_or_stop, parse_pages
@@ -74,6 +75,10 @@ class _FromGists(LookUp):
     def passages(self, rows: DocumentRows, used: Sequence[int]) -> tuple[Passage, ...]:
         return memory(rows, used, self.first_page).passages
 
+    def numbers(self, rows: DocumentRows) -> range:
+        """The document's page numbers, as prompts show them."""
+        return range(self.first_page, self.first_page + len(rows.pages))
+
     def refusal(self, rows: DocumentRows, page_index: int, used: Sequence[int]) -> str | None:
         """Why a page asked for cannot be read, if so: its place in the document, then the rest."""
         if not 0 <= page_index < len(rows.pages):
@@ -91,9 +96,10 @@ class ReadAgentP(_FromGists):
         """One turn. Problems: unparseable, truncated (nothing used, the gists remain);
         context_overflow, timeout, engine_failed (used is null)."""
         fields = self._fields(rows, question, ())
-        reply = await ask(
-            fields, self.max_reply_tokens, Subject(question_id=question.question_id, turn=0)
-        )
+        subject = Subject(question_id=question.question_id, turn=0)
+        form = ask.form(fields.prompt)
+        legal = constraints.page_list(form, self.numbers(rows), self.max_pages)
+        reply = await ask(fields, self.max_reply_tokens, subject, legal)
         if reply.problem not in (None, "truncated"):
             return [replace(turn_row(question), used=None, problem=reply.problem)]
         read = parse_page_list if reply.problem else parse_pages  # cut: only a closed list counts
@@ -101,10 +107,10 @@ class ReadAgentP(_FromGists):
         if requested is None:
             return [replace(turn_row(question), problem=reply.problem or "unparseable")]
         indexes = [number - self.first_page for number in requested]
-        used, dropped = self._select(rows, question, indexes, ask)
+        used, dropped = await self._select(rows, question, indexes, ask)
         return [replace(turn_row(question), requested=tuple(indexes), used=used, dropped=dropped)]
 
-    def _select(
+    async def _select(
         self, rows: DocumentRows, question: Question, requested: Sequence[int], ask: Ask
     ) -> tuple[tuple[int, ...], tuple[Dropped, ...]]:
         """Take pages in the order asked for; stop at the first that the context has no room for."""
@@ -116,7 +122,7 @@ class ReadAgentP(_FromGists):
             if reason is None and len(used) == self.max_pages:
                 reason = "over_maximum"
             if reason is None:
-                has_room = has_room and self._fits(rows, question, [*used, index], ask)
+                has_room = has_room and await self._fits(rows, question, [*used, index], ask)
                 reason = None if has_room else "no_room"
             if reason is None:
                 used.append(index)
@@ -124,10 +130,12 @@ class ReadAgentP(_FromGists):
                 dropped.append(Dropped(index, reason))
         return tuple(used), tuple(dropped)
 
-    def _fits(self, rows: DocumentRows, question: Question, used: Sequence[int], ask: Ask) -> bool:
+    async def _fits(
+        self, rows: DocumentRows, question: Question, used: Sequence[int], ask: Ask
+    ) -> bool:
         # The look-up prompt is never shorter than the answer prompt (a test of every family), so
         # it stands for it here: a changed answer prompt then redoes no look-up.
-        return ask.fits(self._fields(rows, question, used), self.room_tokens())
+        return await ask.fits(self._fields(rows, question, used), self.room_tokens())
 
     def _fields(
         self, rows: DocumentRows, question: Question, used: Sequence[int]
@@ -172,7 +180,8 @@ class ReadAgentS(_FromGists):
         for attempt in (1, 2):
             fields = self._fields(rows, question, used, [drop.page_index for drop in dropped])
             subject = Subject(question_id=question.question_id, turn=turn, attempt=attempt)
-            reply = await ask(fields, self.max_reply_tokens, subject)
+            legal = self._legal(rows, fields, ask)
+            reply = await ask(fields, self.max_reply_tokens, subject, legal)
             if reply.problem == "context_overflow" and dropped:
                 break  # no room to name the page refused: what was read so far has to do
             if reply.problem not in (None, "truncated"):
@@ -184,7 +193,8 @@ class ReadAgentS(_FromGists):
                 continue
             index = choice - self.first_page
             requested.append(index)
-            reason = self.refusal(rows, index, used) or self._room(rows, question, used, index, ask)
+            reason = self.refusal(rows, index, used)
+            reason = reason or await self._room(rows, question, used, index, ask)
             if reason is None:
                 return replace(
                     row, requested=tuple(requested), used=(index,), dropped=tuple(dropped)
@@ -195,11 +205,16 @@ class ReadAgentS(_FromGists):
         problem = _unread(reply, requested)
         return replace(row, requested=tuple(requested), dropped=tuple(dropped), problem=problem)
 
-    def _room(
+    def _legal(self, rows: DocumentRows, fields: SequentialLookUp, ask: Ask) -> Constraint | None:
+        taken = {*fields.pages_read, *fields.refused}
+        left = [number for number in self.numbers(rows) if number not in taken]
+        return constraints.page_or_stop(ask.form(fields.prompt), left)
+
+    async def _room(
         self, rows: DocumentRows, question: Question, used: Sequence[int], index: int, ask: Ask
     ) -> str | None:
         fields = self._fields(rows, question, [*used, index], ())
-        return None if ask.fits(fields, self.room_tokens()) else "no_room"
+        return None if await ask.fits(fields, self.room_tokens()) else "no_room"
 
     def _fields(
         self,

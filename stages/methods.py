@@ -25,13 +25,14 @@ from stages.answer import (
     AnswerFromText,
 )
 from stages.look_up import LookUp, NoLookUp, ReadAgentP, ReadAgentS
-from stages.retrieve import BM25, OraclePages, RandomPages
+from stages.retrieve import BM25, Dense, OraclePages, RandomPages
 
 LOOK_UPS: dict[str, type[LookUp]] = {
     "none": NoLookUp,
     "parallel": ReadAgentP,
     "sequential": ReadAgentS,
     "bm25": BM25,
+    "dense": Dense,
     "random": RandomPages,
     "oracle": OraclePages,
 }

@@ -16,6 +16,7 @@ from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.records import Page, Record
 from pipeline.stage import DocumentRows, Stage
+from stages import constraints
 from stages.fields import BreakPoint, Labelled
 from stages.paragraphs import Paragraphs, paragraph_spans, sentence_spans
 from stages.parsing import parse_break_point
@@ -188,7 +189,9 @@ class PaginateByModel(_Paginate):
         A cut explanation does no harm. A reply that never came is a fallback with its problem.
         """
         fields = self._fields(rows.document.text, window)
-        reply = await ask(fields, self.max_reply_tokens, Subject(page_index=page_index))
+        subject = Subject(page_index=page_index)
+        legal = constraints.break_point(ask.form(fields.prompt), window.labels)
+        reply = await ask(fields, self.max_reply_tokens, subject, legal)
         named = parse_break_point(reply.text)
         end = named if named in window.labels else window.labels[-1]
         chosen_by = "model" if named in window.labels else "fallback"

@@ -16,6 +16,7 @@ from pipeline.engine import Reply
 from pipeline.errors import Problem
 from pipeline.records import Answer, Question, Rating, Record
 from pipeline.stage import DocumentRows, Phase, Stage, refuse_gaps
+from stages import constraints
 from stages.fields import PermissiveRating, StrictRating
 from stages.parsing import parse_permissive, parse_strict
 
@@ -66,10 +67,12 @@ class RateAnswers(Stage):
         ask: Ask,
     ) -> Rating:
         subject = Subject(question_id=question.question_id, reference_index=index)
+        tokens = self.max_reply_tokens
         texts = (question.question, answer.answer or "", reference)
+        exact, lenient = StrictRating(*texts), PermissiveRating(*texts)
         strict, permissive = await asyncio.gather(
-            ask(StrictRating(*texts), self.max_reply_tokens, subject),
-            ask(PermissiveRating(*texts), self.max_reply_tokens, subject),
+            ask(exact, tokens, subject, constraints.strict(ask.form(exact.prompt))),
+            ask(lenient, tokens, subject, constraints.permissive(ask.form(lenient.prompt))),
         )
         verdicts = parse_strict(strict.text), parse_permissive(permissive.text)
         problem = _problem(strict, verdicts[0]) or _problem(permissive, verdicts[1])

@@ -1,4 +1,4 @@
-"""Which pages to read for a question, without asking a model: BM25, random, oracle."""
+"""Which pages to read for a question, without asking a model: BM25, dense, random, oracle."""
 
 import random
 from abc import abstractmethod
@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
-from pydantic import PositiveInt
+import numpy as np
+from pydantic import Field, PositiveInt
 
 from pipeline.ask import Ask
-from pipeline.records import Lookup, Page, Question, Span
+from pipeline.embedder import EmbedderSettings, Vectors
+from pipeline.records import Embedding, Lookup, Page, Question, Span
 from pipeline.stage import DocumentRows
 from stages.look_up import LookUp, turn_row
 from stages.metrics import covered_chars
@@ -38,6 +40,40 @@ class BM25(_Retrieve):
 
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         return rank([page.text or "" for page in pages], question.question)
+
+
+class Dense(LookUp):
+    """The pages whose embeddings are nearest to the question's (section 4.2, "neural retrieval"):
+    the index of the pages or of their gists says which, raw pages are read either way."""
+
+    strategy: Literal["dense"] = "dense"
+    reads: ClassVar[tuple[str, ...]] = ("embeddings",)
+    over: Literal["pages", "gists"]
+    top_k: PositiveInt
+    embedder: EmbedderSettings = Field(exclude=True)  # the index's, which names the model
+
+    async def run(self, rows: DocumentRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
+        asked = await self.embedder.embed([q.question for q in rows.questions], "query")
+        ranked = [tuple(pages[: self.top_k]) for pages in nearest(rows.embeddings, asked)]
+        return [
+            replace(turn_row(question), requested=best, used=best)
+            for question, best in zip(rows.questions, ranked, strict=True)
+        ]
+
+
+def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[int]]:
+    """For each question vector the page indexes, best first, by their best chunk's dot product.
+
+    Ties go to the lower page; a page without any embedding comes last.
+    """
+    there = [row for row in rows if row.embedding is not None]
+    best = np.full((1 + max((row.page_index for row in rows), default=-1), len(questions)), -np.inf)
+    if there:
+        chunks = np.array([row.embedding for row in there], dtype=np.float32)
+        # Rounded: the same text differs in the seventh digit between batches, and still ties.
+        np.maximum.at(best, [row.page_index for row in there], np.round(chunks @ questions.T, 5))
+    return [list(map(int, order)) for order in np.argsort(-best.T, axis=1, kind="stable")]
 
 
 class RandomPages(_Retrieve):

@@ -10,11 +10,12 @@ import yaml
 from jobs.config import RunConfig, read_config
 from jobs.load import load_corpus
 from jobs.steps import run_steps
+from pipeline.ask import Reader
 from pipeline.records import Answer, Gist, Lookup, Page, Rating, Record, Score
 from pipeline.steps import Step, Unit, plan_document
 from pipeline.store import Shards
 from pipeline.worker import Summary, Worker
-from stages.engines import make_reader
+from stages.engines import start_reader
 from tests.small_corpus import document, question, write
 
 RULES: list[dict[str, Any]] = [
@@ -44,17 +45,24 @@ class Bench:
         )  # fmt: skip
         self.steps = [step for step, _ in run_steps(self.config)]
         self.shards = Shards(Path(self.config.warehouse))
-        self.reader = make_reader(self.config.engine, self.config.family_folder)
+        self.reader = asyncio.run(
+            start_reader(self.config.engine, self.config.family_folder, "free")
+        )
 
     def units(self) -> dict[str, list[Unit]]:
         """What is done and to do, by document."""
         documents, questions = self.steps[:2]
         keys = load_corpus(self.config, self.shards, documents, questions, _ignore)
         committed = self.shards.committed(self.steps)
-        return {key.document_id: plan_document(self.steps, key, committed) for key in keys}
+        return {key.document_id: plan_document(self.steps, key, committed, 50) for key in keys}
 
-    def worker(self) -> Worker:
-        return Worker(self.shards.warehouse, "night", self.steps, self.reader)
+    def worker(self, reader: Reader | None = None) -> Worker:
+        async def start() -> Reader:
+            return reader or self.reader
+
+        return Worker(
+            self.shards.warehouse / "runs" / "night", "launch", "worker", self.steps, start, 60.0
+        )
 
     def work(self, *document_ids: str) -> list[Summary]:
         """One worker, all documents at once."""

@@ -94,6 +94,7 @@ FAMILY = {
     "pagination": {"min_words": 10, "max_words": 30, "tail_words": 12, "preceding_words": 0,
                    "uniform_words": 30},
     "reply_tokens": {"break_point": 10, "gist": 20, "look_up": 10, "answer": 20, "rate": 10},
+    "forms": {"break_point": "<{}>", "look_up_p": "[{}]", "look_up_s": "Page {}", "answer": "{}"},
     "answer_words": 5,
     "constant_answer": "Nothing is known.",
     "metrics": ["rouge1_stem", "squad_em"],

@@ -1,7 +1,7 @@
 """Stages run for real, without Ray or a store: rows to read, and engines to read them."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
@@ -15,6 +15,7 @@ from pipeline.engine import FinishReason, Reply, Request
 from pipeline.prompts import Family, Fields, Message
 from pipeline.records import Call, Document, Gist, Lookup, Page, Question
 from pipeline.scripted_engine import ScriptedEngine
+from pipeline.slots import Slots
 from pipeline.stage import DocumentRows, Stage
 from stages.fields import Passage
 from tests.command import ROOT
@@ -34,14 +35,13 @@ class Listener:
     context_tokens: int = PLENTY
     finish_reason: FinishReason = "stop"
     name: str = "listener"
-    is_model: bool = True
     requests: list[Request] = field(default_factory=list)
 
     async def generate(self, request: Request) -> Reply:
         self.requests.append(request)
         return Reply(text=self.reply(request), finish_reason=self.finish_reason)
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
         return sum(len(message["content"].split()) for message in messages)
 
     def prompts(self) -> list[str]:
@@ -102,16 +102,20 @@ def run(
     engine: Listener | ScriptedEngine,
     prompts: str = "generic",
     deadline_seconds: float = 60.0,
+    is_model: bool = True,
+    forms: Mapping[str, str] | None = None,
 ) -> tuple[list[Any], tuple[Call, ...]]:
     """The rows the stage makes, checked by itself, and its calls."""
     reader = Reader(
         engine=engine,
         identity="test",
+        is_model=is_model,
         family=family(prompts),
         temperature=0.0,
         seed=0,
         deadline_seconds=deadline_seconds,
-        slots=asyncio.Semaphore(4),
+        slots=Slots(4),
+        forms=forms,
     )
     ask = Ask(reader, stage.name, rows.document.document_id, ())
     made = list(asyncio.run(stage.run(rows, ask)))

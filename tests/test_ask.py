@@ -14,6 +14,7 @@ from pipeline.errors import EngineError
 from pipeline.prompts import Family, Message
 from pipeline.records import Call
 from pipeline.settings import CONF
+from pipeline.slots import Slots
 from stages.fields import ShortenPage
 
 T = TypeVar("T")
@@ -27,7 +28,6 @@ class Echo:
     """Replies with the last word asked about, after `seconds[word]`; keeps what it was asked."""
 
     name: str = "echo"
-    is_model: bool = True
     context_tokens: int = 10_000
     seconds: Mapping[str, float] = field(default_factory=dict)
     finish_reason: FinishReason = "stop"
@@ -47,7 +47,7 @@ class Echo:
             self.at_once -= 1
         return Reply(text=word, finish_reason=self.finish_reason, prompt_tokens=7, reply_tokens=1)
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
         return sum(len(message["content"]) for message in messages)
 
 
@@ -62,11 +62,12 @@ def reader(
     return Reader(
         engine=engine,
         identity=f"echo at {temperature}",
+        is_model=True,
         family=FAMILY,
         temperature=temperature,
         seed=seed,
         deadline_seconds=deadline,
-        slots=asyncio.Semaphore(slots),
+        slots=Slots(slots),
     )
 
 
@@ -108,7 +109,7 @@ def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
     engine = Echo(context_tokens=PROMPT_CHARS + REPLY_TOKENS + spare)
     asking = ask(reader(engine))
     reply = one(asking)
-    assert asking.fits(PAGE, REPLY_TOKENS) is asked
+    assert run(lambda: asking.fits(PAGE, REPLY_TOKENS)) is asked
     assert asking.num_asked == len(engine.requests) == len(asking.calls()) == int(asked)
     expected = ("river.", "stop", None) if asked else ("", "abort", "context_overflow")
     assert (reply.text, reply.finish_reason, reply.problem) == expected

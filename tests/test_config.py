@@ -82,8 +82,8 @@ def test_methods_with_brackets_are_taken_as_written(written: str, names: list[st
 
 
 def test_values_of_other_keys_have_their_types() -> None:
-    config = read_config(["limit=3", "engine.temperature=0.5", "cluster.workers=2", "run=null"])
-    assert (config.limit, config.engine.temperature, config.cluster.workers) == (3, 0.5, 2)
+    config = read_config(["limit=3", "engine.temperature=0.5", "engine.max_workers=2", "run=null"])
+    assert (config.limit, config.engine.temperature, config.engine.max_workers) == (3, 0.5, 2)
     assert config.run is None
     assert read_config(["engine.deadline_seconds=5"]).engine.deadline_seconds == 5.0
 
@@ -106,7 +106,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["corpus=nosuch"], "corpus=nosuch", "one of demo, qmsum, quality, tables, text"),
         (["engine=gpt"], "engine=gpt", "extractive"),
         (["experiment=nosuch"], "experiment=nosuch", "demo, qmsum, quality"),
-        (["rater=null"], "rater=null", "none, reader"),
+        (["rater=null"], "rater=null", "none, openai, reader"),
         (["experiment=null"], "experiment=null", "demo"),
         (["corpus=qmsum"], "corpus.path", "add corpus.path=..."),
         (["engine=scripted"], "engine.script", "add engine.script=..."),
@@ -127,7 +127,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["engine.temperature=hot"], "engine.temperature=hot", "valid number"),
         (["engine.temperature=nan"], "engine.temperature=nan", "greater than or equal to 0"),
         (["rater=extractive", "rater.seed=x"], "rater.seed=x", "valid integer"),
-        (["cluster.workers=0"], "cluster.workers=0", "greater than 0"),
+        (["engine.max_workers=0"], "engine.max_workers=0", "greater than 0"),
         (["max_problem_rate=5"], "max_problem_rate=5", "less than or equal to 1"),
         (["limit=2", "sample=2"], "limit and sample", "set one of them to null"),
         (["repeats=2"], "repeats=2", "set repeats=1"),
@@ -191,7 +191,7 @@ def test_the_same_command_is_the_same_run() -> None:
     assert name_of() == name_of()
     assert name_of("experiment=demo", "limit=2") == name_of("limit=2", "experiment=demo")
     assert name_of("methods=bm25") == name_of("methods=bm25(top_k=3)")
-    for word in ("warehouse=elsewhere", "cluster.workers=1", "engine.deadline_seconds=5.0",
+    for word in ("warehouse=elsewhere", "engine.max_workers=1", "engine.deadline_seconds=5.0",
                  "engine.sequences=9", "max_problem_rate=0.5"):  # fmt: skip
         assert name_of(word) == name_of(), word
 

@@ -82,7 +82,7 @@ def test_the_reader_named_twice_rates_once() -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["limit=3", "sample=2", "corpus.path=elsewhere", "warehouse=elsewhere", "cluster.workers=1",
+    ["limit=3", "sample=2", "corpus.path=elsewhere", "warehouse=elsewhere", "engine.max_workers=1",
      "engine.deadline_seconds=5.0", "engine.sequences=2", "max_problem_rate=0.5",
      "corpus.seed=3"],
 )  # fmt: skip

@@ -15,9 +15,12 @@ MAY_IMPORT = {
 }
 HOMES = {
     "ray": ("pipeline/cluster.py",),
-    "vllm": ("pipeline/vllm_engine.py",),
+    "vllm": ("pipeline/vllm_engine/",),
+    "openai": ("pipeline/openai_server.py",),
     "duckdb": ("pipeline/store/views.py",),
     "pyarrow": ("pipeline/store/", "pipeline/records.py", "pipeline/cluster.py"),
+    "sentence_transformers": ("pipeline/embedder.py",),
+    "torch": (),
     "hydra": ("pipeline/config.py",),
     "omegaconf": ("pipeline/config.py",),
 }

@@ -17,12 +17,14 @@ from stages.answer import (
 )
 from stages.look_up import LookUp, NoLookUp, ReadAgentP, ReadAgentS
 from stages.methods import available, expand
-from stages.retrieve import BM25, OraclePages, RandomPages
+from stages.retrieve import BM25, Dense, OraclePages, RandomPages
 from tests.command import ROOT
+from tests.embedding import counts
 
 FOLDER = ROOT / "conf" / "method"
 LOOK_UP_VALUES: dict[str, Any] = {
     "first_page": 1, "max_reply_tokens": 30, "answer_reply_tokens": 40, "seed": 7, "repeat": 2,
+    "embedder": counts("bell"),
 }  # fmt: skip
 ANSWER_VALUES: dict[str, Any] = {
     "first_page": 1, "answer_words": 20, "max_reply_tokens": 40, "text": "He did it.",
@@ -158,6 +160,8 @@ def test_arguments_reach_their_stage() -> None:
         ("readagent_s", ReadAgentS, AnswerFromMemory),
         ("bm25", BM25, AnswerFromPages),
         ("oracle_pages", OraclePages, AnswerFromPages),
+        ("dense", Dense, AnswerFromPages),
+        ("gist_dense", Dense, AnswerFromMemory),
         ("full_text", NoLookUp, AnswerFromText),
         ("closed_book", NoLookUp, AnswerClosedBook),
         ("constant", NoLookUp, AnswerConstant),

@@ -38,7 +38,7 @@ class Store:
 
     def plan(self, key: DocumentKey) -> list[Unit]:
         units = {step_id: frozenset(names) for step_id, names in self.units.items()}
-        return plan_document(STEPS, key, Committed(units=units, inputs=self.inputs))
+        return plan_document(STEPS, key, Committed(units=units, inputs=self.inputs), 50)
 
     def pending(self, key: DocumentKey) -> dict[str, Unit]:
         """The unit that each stage still has to do; never more than one a document."""
@@ -189,7 +189,7 @@ def test_a_unit_is_named_by_what_it_reads() -> None:
         ["methods=readagent_p(max_pages=2)", "memory=uniform", "memory.gist_reply_tokens=9"]
     )
     steps = [step for step, _ in run_steps(other)]
-    planned = plan_document(steps, now, Committed(units={}, inputs={}))
+    planned = plan_document(steps, now, Committed(units={}, inputs={}), 50)
     mine = {stage(unit): unit.unit for unit in Store().plan(now)}
     names = {step.id: step.name for step in steps}
     theirs = {names[unit.step_id]: unit.unit for unit in planned}

@@ -192,6 +192,39 @@ def test_check_reports_a_broken_example(broken: Path) -> None:
     assert check_family(broken) == [f"{path}: examples.break_point[3]: read 8, expected 57"]
 
 
+@pytest.mark.parametrize(
+    ("form", "broken_form", "complaint"),
+    [
+        ('break_point: "Break point: <{}>"', 'break_point: "I pause after {}"',
+         "break_point: 'I pause after 0' is read as None, not 0"),
+        ('break_point: "Break point: <{}>"', 'break_point: "Break point: <{}>, not label: 7"',
+         "break_point: 'Break point: <0>, not label: 7' is read as 7, not 0"),
+        ('look_up_p: "I want to look up Page [{}]"', 'look_up_p: "Pages {}"',
+         "look_up_p: 'Pages ' is read as None, not ()"),
+        ('look_up_p: "I want to look up Page [{}]"', 'look_up_p: "See [1]: Page [{}]"',
+         "look_up_p: 'See [1]: Page []' is read as (1,), not ()"),
+        ('look_up_p: "I want to look up Page [{}]"', 'look_up_p: "[{}0]"',
+         "look_up_p: '[0]' is read as (0,), not ()"),
+        ('look_up_s: "Page {}"', 'look_up_s: "Number {}"',
+         "look_up_s: 'Number 0' is read as None, not 0"),
+        ('look_up_s: "Page {}"', 'look_up_s: "No STOP yet, but Page {}"',
+         "look_up_s: 'No STOP yet, but Page 0' is read as stop, not 0"),
+        ('answer: "Answer: ({})"', 'answer: "I choose {}"',
+         "answer: 'I choose A' is read as None, not 0"),
+        # All but A and I, which are words, can be read in it.
+        ('answer: "Answer: ({})"', 'answer: "{} That one"',
+         "answer: 'A That one' is read as None, not 0"),
+    ],
+)  # fmt: skip
+def test_check_reports_a_form_that_is_not_read(
+    broken: Path, form: str, broken_form: str, complaint: str
+) -> None:
+    path = broken / "family.yaml"
+    assert path.read_text().count(form) == 1
+    path.write_text(path.read_text().replace(form, broken_form))
+    assert check_family(broken) == [f"{path}: forms.{complaint}"]
+
+
 def test_check_reports_a_short_look_up_prompt(broken: Path) -> None:
     source = (broken / "look_up_p.jinja").read_text()
     head = source[: source.index("Leave the question")]
@@ -214,6 +247,9 @@ def test_check_reports_a_short_look_up_prompt(broken: Path) -> None:
         ("squad_em]", "squad]", "metrics: Value error, squad is none of rouge1_stem"),
         ("  rate_strict:", "  rate:", "examples: Value error, rate is none of break_point"),
         ('"YES", reads: "yes"', '"YES", reads: yes', "examples.rate_strict.0.reads: "),
+        ("({})", "(X)", "forms.answer: Value error, write {} once"),
+        ("<{}>", "<{}> {}", "forms.break_point: Value error, write {} once"),
+        ('  look_up_s: "Page {}"\n', "", "forms.look_up_s: Field required"),
         ("first_page:", "first_page: [", "no YAML: "),
         ("first_page: 0", "page: 0\nfirst_page: 0", "page: Extra inputs"),
     ],

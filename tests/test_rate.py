@@ -132,9 +132,7 @@ def test_an_answer_with_a_problem_is_upstream(problem: Any) -> None:
 
 
 def test_a_rater_that_is_no_model_says_so() -> None:
-    engine = always("Yes")
-    engine.is_model = False
-    made, _ = run(STAGE, rows([ASKED], [answer()]), engine)
+    made, _ = run(STAGE, rows([ASKED], [answer()]), always("Yes"), is_model=False)
     assert [(r.rater, r.rater_is_model) for r in made] == [("listener-test", False)] * 2
 
 

@@ -1,6 +1,7 @@
 """The pinned schemas, and that every row comes back as it went in."""
 
 import dataclasses
+import struct
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pipeline.records import (
     Call,
     Document,
     Dropped,
+    Embedding,
     Gist,
     Lookup,
     Page,
@@ -37,6 +39,7 @@ STAMPED = {
     "documents": OF_DOCUMENTS,
     "pages": OF_DOCUMENTS,
     "gists": OF_DOCUMENTS,
+    "embeddings": OF_DOCUMENTS,
     "questions": OF_QUESTIONS,
     **dict.fromkeys(("lookups", "answers", "ratings", "scores", "calls"), OF_METHODS),
 }
@@ -50,6 +53,8 @@ COLUMNS = {
     "pages": "document_id string; page_index int64; start_char int64; end_char int64; "
     f"text string; num_words int64; chosen_by string; {END}",
     "gists": f"document_id string; page_index int64; gist string; num_words int64; {END}",
+    "embeddings": "document_id string; page_index int64; chunk_index int64; start_char int64; "
+    f"end_char int64; embedding list<item: float>; {END}",
     "lookups": "document_id string; question_id string; turn int64; "
     "requested list<item: int64>; used list<item: int64>; "
     f"dropped {DROPPED}; skipped bool; {END}",
@@ -64,7 +69,8 @@ COLUMNS = {
     "calls": "document_id string; call_index int64; stage string; question_id string; "
     "page_index int64; turn int64; reference_index int64; prompt string; request_sha string; "
     "engine string; attempt int64; prompt_tokens int64; cached_tokens int64; "
-    "reply_tokens int64; finish_reason string; seconds double; reply string; problem string",
+    "reply_tokens int64; finish_reason string; seconds double; reply string; thinking string; "
+    "problem string",
 }
 
 # A row of every table with everything filled in, and one with all that may be left out left out.
@@ -86,6 +92,10 @@ FULL: dict[str, Record] = {
     ),
     "gists": Gist(
         document_id="d", page_index=1, gist="2", num_words=1, problem="truncated", detail="x"
+    ),
+    "embeddings": Embedding(
+        document_id="d", page_index=1, chunk_index=2, start_char=7, end_char=9,
+        embedding=(0.5, -0.75, 2**-20), problem="upstream", detail="x",
     ),
     "lookups": Lookup(
         document_id="d", question_id="1e5", turn=2, requested=(5, 2, 9, 5, 1), used=(5, 2),
@@ -110,7 +120,7 @@ FULL: dict[str, Record] = {
         document_id="d", call_index=3, stage="rate", question_id="q", page_index=0, turn=0,
         reference_index=0, prompt="rate_strict", request_sha="00ff", engine="e", attempt=2,
         prompt_tokens=9, cached_tokens=8, reply_tokens=7, finish_reason="length", seconds=0.25,
-        reply="YES\n", problem="truncated",
+        reply="YES\n", thinking="It names her.", problem="truncated",
     ),
 }  # fmt: skip
 BARE: dict[str, Record] = {
@@ -121,6 +131,9 @@ BARE: dict[str, Record] = {
         chosen_by=None,
     ),
     "gists": Gist(document_id="d", page_index=0, gist=None, num_words=0),
+    "embeddings": Embedding(
+        document_id="d", page_index=0, chunk_index=0, start_char=0, end_char=0, embedding=None
+    ),
     "lookups": Lookup(document_id="d", question_id="q", turn=0, used=None),
     "answers": Answer(document_id="d", question_id="q", reader="", answer=None),
     "ratings": Rating(
@@ -151,7 +164,7 @@ def test_schemas_are_pinned(table: str) -> None:
     assert "; ".join(f"{f.name} {f.type}" for f in schema(table)) == expected
 
 
-def test_there_are_nine_tables_of_rows() -> None:
+def test_there_are_ten_tables_of_rows() -> None:
     assert list(TABLES) == list(COLUMNS)
     assert set(TABLES) == set(STAMPED)
 
@@ -184,6 +197,21 @@ def test_null_and_empty_lists_differ(tmp_path: Any) -> None:
         Lookup(document_id="d", question_id="q", turn=0, used=used) for used in (None, ())
     ]
     assert there_and_back("lookups", rows, tmp_path) == tuple(rows)
+
+
+def test_embeddings_are_kept_in_single_precision(tmp_path: Any) -> None:
+    place: dict[str, Any] = {
+        "document_id": "d",
+        "page_index": 0,
+        "chunk_index": 0,
+        "start_char": 0,
+        "end_char": 1,
+    }
+    row = Embedding(**place, embedding=(0.1,))
+    (read,) = there_and_back("embeddings", [row], tmp_path)
+    (number,) = struct.unpack("<f", struct.pack("<f", 0.1))
+    assert number != 0.1
+    assert read == Embedding(**place, embedding=(number,))
 
 
 def test_rows_and_stamps_go_together() -> None:

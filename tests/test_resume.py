@@ -51,7 +51,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [
         "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM,
         "methods=gist_only,readagent_p(max_pages=2),bm25(top_k=1)", "engine=scripted",
-        f"engine.script={script}", "engine.sequences=3", "cluster.workers=2", "run=night",
+        f"engine.script={script}", "engine.sequences=3", "engine.max_workers=2", "run=night",
     ]  # fmt: skip
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from pipeline.config import compose
 from pipeline.engine import Reply, Request
 from pipeline.errors import EngineError, UsageError
-from pipeline.scripted_engine import ScriptedEngine, script_sha
+from pipeline.scripted_engine import ScriptedEngine, ScriptedSettings
 from stages.fields import ShortenPage
 
 
@@ -17,6 +18,11 @@ def engine(folder: Path, *replies: dict[str, Any]) -> ScriptedEngine:
     path = folder / "script.yaml"
     path.write_text(yaml.safe_dump({"replies": list(replies)}), encoding="utf-8")
     return ScriptedEngine(str(path), context_tokens=100)
+
+
+def settings(script: Path) -> ScriptedSettings:
+    composed = compose(["engine=scripted", f"engine.script={script}"])["engine"]
+    return ScriptedSettings.model_validate(composed)
 
 
 def request(*contents: str, prompt: str = "gist", attempt: int = 1) -> Request:
@@ -73,7 +79,7 @@ def test_words_are_its_tokens(tmp_path: Path) -> None:
     (reply,) = replies(scripted, request("one two\nthree", "four"))
     assert (reply.prompt_tokens, reply.reply_tokens, reply.cached_tokens) == (4, 4, 0)
     assert reply.finish_reason == "length"
-    assert scripted.count_tokens([{"role": "user", "content": ""}]) == 0
+    assert asyncio.run(scripted.count_tokens([{"role": "user", "content": ""}])) == 0
 
 
 def test_what_no_rule_fits_is_given_up(tmp_path: Path) -> None:
@@ -121,7 +127,7 @@ def test_a_script_of_no_use_is_a_usage_error_of_one_line(
 ) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(text)
-    for read in (lambda: ScriptedEngine(str(path), 10), lambda: script_sha(str(path))):
+    for read in (lambda: ScriptedEngine(str(path), 10), settings(path).identity):
         with pytest.raises(UsageError, match=says) as caught:
             read()
         assert str(path) in str(caught.value)
@@ -136,6 +142,6 @@ def test_a_script_that_is_not_there(tmp_path: Path) -> None:
 def test_a_script_is_known_by_its_content(tmp_path: Path) -> None:
     for name, text in (("a", "replies: []\n"), ("b", "replies: []\n"), ("c", "replies: [{}]\n")):
         (tmp_path / f"{name}.yaml").write_text(text)
-    a, b, c = (script_sha(str(tmp_path / f"{name}.yaml")) for name in "abc")
+    a, b, c = (settings(tmp_path / f"{name}.yaml").identity()["script"] for name in "abc")
     assert a == b != c
     assert len(a) == 8

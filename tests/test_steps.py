@@ -8,9 +8,9 @@ import pytest
 
 from jobs.config import read_config
 from jobs.steps import run_steps
+from pipeline.engine import EngineSettings
 from pipeline.settings import CONF
 from pipeline.steps import Step
-from stages.engines import EngineSettings
 
 METHODS = "readagent_p(max_pages=2),bm25(top_k=1),constant"
 # Everything that follows from asking an engine; `constant` and `bm25` ask for no look-up.
@@ -83,8 +83,8 @@ def test_the_same_command_names_the_same_steps() -> None:
     "word",
     [
         "limit=1", "sample=2", "corpus.path=elsewhere", "corpus.seed=5", "run=night",
-        "warehouse=elsewhere", "cluster.workers=1", "cluster.cpus_per_worker=0.5",
-        "cluster.documents_per_worker=3", "engine.sequences=99", "engine.deadline_seconds=3.0",
+        "warehouse=elsewhere", "engine.max_workers=1", "engine.cpus_per_worker=0.5",
+        "questions_per_unit=3", "engine.sequences=99", "engine.deadline_seconds=3.0",
         "engine.seed=7", "max_problem_rate=0.9", "max_fallback_rate=0.9",
     ],
 )  # fmt: skip

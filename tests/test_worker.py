@@ -13,7 +13,7 @@ from pipeline.engine import Reply, Request
 from pipeline.errors import AccountingError, EngineError
 from pipeline.records import Call, Gist, Lookup
 from pipeline.stage import DocumentRows
-from pipeline.worker import Summary, Worker
+from pipeline.worker import Summary
 from stages.gist import GistPages
 from stages.look_up import ReadAgentP
 from tests.bench import RULES, Bench
@@ -100,7 +100,7 @@ class Rival:
     def __init__(self, bench: Bench, then: Callable[[], None]) -> None:
         self._rival, self._units, self._then = bench.worker(), bench.units()["d1"], then
         self._first = True
-        self.name, self.is_model = "mine", True
+        self.name = "mine"
         self.context_tokens = bench.reader.engine.context_tokens
         self.count_tokens = bench.reader.engine.count_tokens
 
@@ -115,7 +115,7 @@ class Rival:
 def work_against(bench: Bench, then: Callable[[], None]) -> Summary:
     """d1, worked on by us and, faster, by a rival; `then` happens when it has finished."""
     mine = replace(bench.reader, engine=Rival(bench, then))
-    worker = Worker(bench.shards.warehouse, "night", bench.steps, mine)
+    worker = bench.worker(mine)
     return asyncio.run(worker.work("d1", bench.units()["d1"]))
 
 
