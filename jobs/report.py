@@ -247,7 +247,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "rater": rater,
         "commits": list(dict.fromkeys(launch["commit"] or "-" for launch in launches)),
         "versions": {
-            name: ", ".join(dict.fromkeys(launch["versions"][name] for launch in launches))
+            name: ", ".join(dict.fromkeys(launch["versions"].get(name, "-") for launch in launches))
             for name in made["versions"]
         },
     }
