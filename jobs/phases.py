@@ -76,7 +76,8 @@ class Phase:
         else:
             memory: list[Item] = [(d, [u for u in p if not u.inputs]) for d, p in whole]
             memory = [(d, planned) for d, planned in memory if not all(u.is_done for u in planned)]
-            found = {f"{self.name}: memory": memory, f"{self.name}: questions": chunked}
+            chunks = f"{self.name}: questions" if memory else self.name
+            found = {f"{self.name}: memory": memory, chunks: chunked}
         yield from ((name, items) for name, items in found.items() if items)
 
     def _items(self, keys: Sequence[DocumentKey], units: Plan) -> Iterator[Item]:

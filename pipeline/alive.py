@@ -46,7 +46,7 @@ class Heartbeat:
         try:
             yield
         finally:
-            del self._since[document_id]
+            self._since.pop(document_id, None)  # another chunk of its questions may have done so
 
     def _go_on(self) -> None:
         if self._task is None:

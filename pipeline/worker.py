@@ -151,7 +151,8 @@ class _Walk:
 
     async def _rows_of(self, step: Step) -> Rows:
         units = [unit for unit in self.units if unit.step_id == step.id]
-        return tuple(chain.from_iterable([await self._unit(step, unit) for unit in units]))
+        found = await asyncio.gather(*(self._unit(step, unit) for unit in units))
+        return tuple(chain.from_iterable(found))
 
     async def _unit(self, step: Step, unit: Unit) -> Rows:
         if unit.is_done or step.stage is None:

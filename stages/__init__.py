@@ -12,8 +12,8 @@ scores.py     answer -> metrics, evidence recall
 
 fields.py says what each prompt is filled with, context.py what the reader sees, parsing.py reads
 the replies, constraints.py says what a constrained one may be, family.py what a family of prompts
-settles, methods.py turns `bm25(top_k=3)` into stages, metrics.py has the metrics, paragraphs.py says
-where paragraphs and sentences end.
+settles, methods.py turns `bm25(top_k=3)` into stages, metrics.py has the metrics, paragraphs.py
+says where paragraphs and sentences end.
 engines.py names the engines; extractive.py (on excerpts.py, ranking.py) needs no model.
 Every stage sees a model only through `ask`; imports go to `pipeline` only.
 """
