@@ -1,9 +1,14 @@
-"""Runs that several test files look at, made once."""
+"""Runs that several test files look at, made once; and slow files first."""
 
 import pytest
 
 from tests.command import gistmill
 from tests.hand_run import HandRun
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Side by side, what takes longest should not be begun last."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ import pytest
 from tests.command import succeed
 from tests.small_corpus import UNIFORM, document, question, write
 
+pytestmark = pytest.mark.slow
+
 METHODS = "gist_only,readagent_p(max_pages=2),bm25(top_k=1)"
 CORPUS = [document(1), document(2)]
 QUESTIONS = [question(1, of=1, references=2), question(2, of=1), question(3, of=2)]

@@ -13,7 +13,7 @@ import pytest
 from tests.command import QMSUM, gistmill, sql, succeed
 from tests.embedding import minilm, model_folder
 
-pytestmark = [pytest.mark.dense, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.dense, pytest.mark.timeout(1800), pytest.mark.slow]
 DEMO = ("run", "corpus=demo", "memory=uniform", "rater=none", "run=demo")
 
 

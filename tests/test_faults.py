@@ -15,6 +15,8 @@ import yaml
 from tests.command import ROOT, gistmill, sql, succeed
 from tests.small_corpus import UNIFORM, document, question, write
 
+pytestmark = pytest.mark.slow
+
 REPLY = {"reply": "short"}
 
 

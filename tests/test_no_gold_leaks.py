@@ -10,6 +10,8 @@ import pytest
 
 from tests.command import QMSUM, ROOT, sql, succeed
 
+pytestmark = pytest.mark.slow
+
 METHODS = (
     "gist_only,readagent_p(max_pages=2),readagent_s(max_pages=2),bm25(top_k=2),full_text,"
     "truncated(keep=last,num_words=500),closed_book,constant,random_pages(top_k=2),"

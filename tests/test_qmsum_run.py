@@ -8,6 +8,8 @@ import pytest
 
 from tests.command import QMSUM, sql, succeed
 
+pytestmark = pytest.mark.slow
+
 
 def report(warehouse: Path, *words: str) -> dict[str, Any]:
     """The means of a run over QMSum val with uniform pages, by method and measure."""

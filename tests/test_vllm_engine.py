@@ -20,7 +20,7 @@ from stages.fields import ShortenPage
 from tests.tiny_model import make_tiny_model
 from tests.vllm_engines import FAMILY, Talk, ask, messages, request, settings
 
-pytestmark = pytest.mark.vllm
+pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
 CONTEXT_TOKENS = 2048
 THINKING_TOKENS = 30

@@ -17,7 +17,7 @@ from tests.small_corpus import UNIFORM
 from tests.tiny_model import make_tiny_model
 from tests.vllm_engines import CPU
 
-pytestmark = pytest.mark.vllm
+pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
 NUM_DOCUMENTS = 8
 METHODS = "methods=gist_only,bm25(top_k=1)"
