@@ -1,28 +1,64 @@
 """The real `gistmill` command, and the data that tests read."""
 
+import io
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
+
+from jobs.cli import main
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
 QMSUM = DATA / "qmsum" / "val.jsonl"
 
 
-def gistmill(*words: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
+def gistmill(*words: str | Path) -> "CompletedProcess[str]":
+    """Run the command here: starting Python and Ray anew would take longer than most runs."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 1
+    with _argv(*map(str, words)), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+    return CompletedProcess(sys.argv, code, out.getvalue(), err.getvalue())
+
+
+def own_process(*words: str | Path, timeout: float = 300) -> "CompletedProcess[str]":
+    """Run the command as a user does: for what is killed, or left to the environment."""
     command = [sys.executable, "-m", "jobs", *map(str, words)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
 
 
 def succeed(*words: str | Path, code: int = 0) -> str:
-    """Its standard output; the exit code must be `code`."""
-    done = gistmill(*words)
+    """The command's standard output; the exit code must be `code`."""
+    return succeeded(gistmill(*words), code)
+
+
+def succeeded(done: "CompletedProcess[str]", code: int = 0) -> str:
+    """The standard output of a command that must have ended in exit code `code`."""
     assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def refused(*words: str | Path) -> str:
+    """The one line that a mistake leads to; the exit code must be 2."""
+    return one_line(gistmill(*words))
+
+
+def one_line(done: "CompletedProcess[str]") -> str:
+    """The complaint of a command that must have ended in exit code 2 and nothing else."""
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("gistmill: ")
+    return line.removeprefix("gistmill: ")
 
 
 def sql(warehouse: Path, query: str, *words: str) -> list[dict[str, Any]]:
@@ -36,3 +72,13 @@ def sql(warehouse: Path, query: str, *words: str) -> list[dict[str, Any]]:
 def without_identity(text: str) -> str:
     """Raters' names as their scripts are called: the 4 hex of their settings are left out."""
     return re.sub(r"(scripted:\w+)-[0-9a-f]{4}", r"\1", text)
+
+
+@contextmanager
+def _argv(*words: str) -> Iterator[None]:
+    before = sys.argv
+    sys.argv = ["gistmill", *words]
+    try:
+        yield
+    finally:
+        sys.argv = before

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.command import gistmill
+from tests.command import own_process
 from tests.hand_run import HandRun
 
 
@@ -16,6 +16,6 @@ def hand(tmp_path_factory: pytest.TempPathFactory) -> HandRun:
     """The run of hand_run.py, finished. It has more problems than are allowed."""
     run = HandRun(tmp_path_factory.mktemp("hand"))
     run.write()
-    done = gistmill(*run.words)
+    done = own_process(*run.words)
     run.code, run.out, run.err = done.returncode, done.stdout, done.stderr
     return run

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.command import gistmill, succeed
-from tests.in_process import in_process
 
 METHODS = ("gist_only", "bm25(top_k=1)", "full_text", "constant")
 TEXT = "The ferry leaves at noon.\n\nIts captain is called Rosa.\n\nShe likes the winter best."
@@ -113,7 +112,7 @@ class BadRun:
         )  # fmt: skip
 
     def sql(self, query: str) -> list[tuple[Any, ...]]:
-        done = in_process("sql", query, f"warehouse={self.warehouse}", "--json")
+        done = gistmill("sql", query, f"warehouse={self.warehouse}", "--json")
         assert done.returncode == 0, done.stderr
         return [tuple(row.values()) for row in json.loads(done.stdout)]
 
@@ -189,7 +188,7 @@ def test_inputs_reconcile_in_sql(bad: BadRun) -> None:
 def test_a_rater_that_is_no_model_fills_no_lr_column(bad: BadRun) -> None:
     """The reader rates its own answers here, and it is the extractive engine."""
     assert bad.sql("select count(*) > 0 from ratings where strict is not null") == [(True,)]
-    report = in_process("report", f"warehouse={bad.warehouse}").stdout
+    report = gistmill("report", f"warehouse={bad.warehouse}").stdout
     table = [line.strip("|").split("|") for line in report.splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line] for line in table]
     lr = cells[0].index("LR-1")

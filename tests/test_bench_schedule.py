@@ -10,7 +10,7 @@ from jobs.bench.reading import Reading, longest_first
 from jobs.bench.recorder import Recorded
 from jobs.bench.schedule import lengths, lower_bound, shuffled, work, write_corpus
 from pipeline.steps import DocumentKey
-from tests.in_process import refused
+from tests.command import refused
 from tests.test_bench_chains import GISTS, PAGES, made
 from tests.test_simulated_engine import settings
 

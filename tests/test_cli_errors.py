@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.store.runs import RunFolder
-from tests.command import gistmill
-from tests.in_process import in_process, one_line, refused
+from tests.command import gistmill, one_line, own_process, refused
 
 
 class Place:
@@ -175,12 +174,12 @@ def test_a_warehouse_with_another_run(place: Place) -> None:
 )
 def test_in_a_process_of_its_own(place: Place, words: list[str], says: str) -> None:
     named = [*words, f"warehouse={place.warehouse}"] if len(words) > 1 else words
-    assert says in one_line(gistmill(*named))
+    assert says in one_line(own_process(*named))
     assert not place.warehouse.exists()
 
 
 def test_help_is_no_mistake() -> None:
-    asked, bare = in_process("run", "--help"), in_process()
+    asked, bare = gistmill("run", "--help"), gistmill()
     assert (asked.returncode, asked.stderr) == (0, "")
     assert (bare.returncode, bare.stderr) == (2, "")
     assert "gistmill run" in asked.stdout and "trace" in bare.stdout
@@ -190,7 +189,7 @@ def test_a_corpus_of_any_name_has_a_run(place: Place) -> None:
     """A run is named after its corpus, whose name may hold what a run's may not."""
     words = place.words("corpus.name=My Books (2024)", "methods=constant", "limit=1")
     place.write("corpus/documents.jsonl", '{"document_id": "a", "text": ""}')  # nothing to read
-    done = in_process(*words)
+    done = gistmill(*words)
     assert done.returncode == 3, done.stderr  # bad_input
     assert "0 documents, 0 words; no pages" in done.stdout
     [run] = (place.warehouse / "runs").iterdir()

@@ -20,8 +20,8 @@ from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
 from stages.index import IndexGists, IndexPages
 from stages.retrieve import Dense, nearest
+from tests.command import refused
 from tests.embedding import counts, model_folder
-from tests.in_process import refused
 from tests.reading import book, looked_up, never, question, run
 
 Vector = tuple[float, ...]

@@ -37,7 +37,6 @@ def means(warehouse: Path) -> dict[str, dict[str, float]]:
         "run", "corpus=qmsum", f"corpus.path={QMSUM}", "memory=uniform", "memory.words=430",
         "methods=dense(over=pages,top_k=1|3|6),random_pages(top_k=3),oracle_pages(top_k=3)",
         "rater=none", f"embedder.model={minilm()}", f"warehouse={warehouse}", "run=qmsum", "--json",
-        timeout=1500,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["report"]["rows"]

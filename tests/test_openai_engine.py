@@ -17,7 +17,7 @@ from pipeline.openai_engine import OpenAIEngine, OpenAISettings
 from pipeline.settings import CONF
 from stages.engines import identity
 from stages.fields import ShortenPage
-from tests.command import gistmill
+from tests.command import own_process
 from tests.loopback_server import Answer, Asked, LoopbackServer
 
 KEY = "sk-loopback-0123456789abcdef"
@@ -368,7 +368,7 @@ def test_a_secret_among_the_settings_is_refused_and_not_shown(secret: str) -> No
 
 def test_the_command_does_not_show_it_either() -> None:
     words = ("run", "engine=openai", "engine.model=m", "engine.base_url=http://me:pw-secret@h/v1")
-    done = gistmill(*words)
+    done = own_process(*words)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("gistmill: engine.base_url (or rater.base_url) has an @")
@@ -377,7 +377,7 @@ def test_the_command_does_not_show_it_either() -> None:
 
 @pytest.mark.parametrize("address", ["localhost:8000/v1", "ftp://h/v1", "http://"])
 def test_an_address_that_is_none(address: str) -> None:
-    done = gistmill("run", "engine=openai", "engine.model=m", f"engine.base_url={address}")
+    done = own_process("run", "engine=openai", "engine.model=m", f"engine.base_url={address}")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert f"engine.base_url={address}: " in line

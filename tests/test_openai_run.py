@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.command import gistmill, sql, succeed
+from tests.command import own_process, sql, succeeded
 from tests.loopback_server import Answer, LoopbackServer
 from tests.small_corpus import UNIFORM, document, question, write
 
@@ -52,7 +52,7 @@ def files_with(text: str, folder: Path) -> list[Path]:
 
 def test_a_run_through_a_server_that_wants_a_key(tmp_path: Path) -> None:
     with LoopbackServer(key=KEY, answer=lambda body: Answer(text="said in four words")) as server:
-        done = gistmill(*words(tmp_path, server))
+        done = own_process(*words(tmp_path, server))
     assert done.returncode == 0, done.stderr
     rows = calls(tmp_path)
     assert len(rows) == len(server.asked) == NUM_GISTS + NUM_ANSWERS
@@ -72,7 +72,7 @@ def test_a_run_through_a_server_that_wants_a_key(tmp_path: Path) -> None:
 
 def test_a_key_that_is_refused_ends_the_run_in_one_line(tmp_path: Path) -> None:
     with LoopbackServer(key="another") as server:
-        done = gistmill(*words(tmp_path, server))
+        done = own_process(*words(tmp_path, server))
     assert done.returncode == 1
     assert last_words(done) == (
         f"engine.base_url={server.url}: the key in OPENAI_API_KEY is refused; correct it"
@@ -92,7 +92,7 @@ def test_a_server_that_vanishes_ends_the_run_and_the_same_command_goes_on(tmp_pa
     limited = ("engine.retries=1", "engine.sequences=1")
     with LoopbackServer(answer=vanishing) as server:
         command = words(tmp_path, server, *limited)
-        done = gistmill(*command)
+        done = own_process(*command)
     assert done.returncode == 1, done.stderr
     told = last_words(done)
     assert told.startswith(f"engine.base_url={server.url}: no server answers (")
@@ -100,7 +100,7 @@ def test_a_server_that_vanishes_ends_the_run_and_the_same_command_goes_on(tmp_pa
     gists = sorted((tmp_path / "warehouse" / "tables" / "gists").rglob("*.parquet"))
     assert gists
     with LoopbackServer(port=server.port) as again:
-        succeed(*command)
+        succeeded(own_process(*command))
     assert len(calls(tmp_path)) == NUM_GISTS + NUM_ANSWERS
     assert len(again.asked) <= NUM_GISTS + NUM_ANSWERS - 3 * len(gists)
     assert {row["problem"] for row in calls(tmp_path)} == {None}
@@ -111,7 +111,7 @@ def test_what_the_server_keeps_to_itself_is_a_timeout_row(tmp_path: Path) -> Non
         return Answer(seconds=60 if "number 2" in body["messages"][0]["content"] else 0)
 
     with LoopbackServer(answer=slow_at_two) as server:
-        done = gistmill(*words(tmp_path, server, "engine.deadline_seconds=1.0"))
+        done = own_process(*words(tmp_path, server, "engine.deadline_seconds=1.0"))
     assert done.returncode == 3, done.stderr  # a third is more than 5 in 100
     problems = [row for row in calls(tmp_path) if row["problem"]]
     assert [(row["question_id"], row["problem"]) for row in problems] == [("q2", "timeout")] * 2

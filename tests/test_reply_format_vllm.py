@@ -54,7 +54,6 @@ def test_no_constrained_reply_of_a_random_model_is_unread(
         "run", *corpus, f"family={brief(tmp_path, family)}", "limit=1", "run=random", METHODS,
         "reply_format=constrained", "engine=vllm", f"engine.model={tmp_path / 'tiny'}", *CPU,
         "engine.max_workers=1", f"warehouse={tmp_path}", "max_problem_rate=1.0",
-        timeout=550,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert sql(tmp_path, WHOLE) == [{"prompt": prompt, "cut": 0} for prompt in CONSTRAINED]

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from pipeline.store import connect
-from tests.command import ROOT, succeed
+from tests.command import ROOT, own_process, succeed, succeeded
 from tests.small_corpus import UNIFORM, document, question, write
 
 KILLS = 12
@@ -111,7 +111,7 @@ def test_killed_runs_end_as_an_uninterrupted_one(
     def kill_and_resume(trial: int) -> tuple[int, bool]:
         warehouse = tmp_path / str(trial)
         standing = kill_at(words, warehouse, targets[trial], wait=trial % 2 == 0)
-        succeed(*words, f"warehouse={warehouse}")
+        succeeded(own_process(*words, f"warehouse={warehouse}"))
         return standing, rows(warehouse) == expected and shards(warehouse) == total
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -4,16 +4,15 @@ import json
 from collections import Counter
 from typing import Any
 
-from tests.command import succeed, without_identity
+from tests.command import gistmill, refused, succeed, without_identity
 from tests.hand_numbers import ORDER, WORKED, numbers
 from tests.hand_run import TEXTS, HandRun
-from tests.in_process import in_process, refused
 
 P = "readagent_p(max_pages=2)"
 
 
 def rows(hand: HandRun, query: str) -> list[dict[str, Any]]:
-    done = in_process("sql", query, f"warehouse={hand.warehouse}", "--json")
+    done = gistmill("sql", query, f"warehouse={hand.warehouse}", "--json")
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
@@ -233,11 +232,11 @@ def test_trace_shows_the_whole_way(hand: HandRun) -> None:
 
 def test_trace_of_a_choice_and_of_failures(hand: HandRun) -> None:
     warehouse = f"warehouse={hand.warehouse}"
-    text = in_process("trace", "t1", warehouse).stdout
+    text = gistmill("trace", "t1", warehouse).stdout
     assert "(C) Gulls and waves <- right" in text
     assert "answer: Answer: (F)\n  problem: out_of_range" in text
-    assert in_process("trace", "l2", warehouse, "method=full").stdout.count("context_overflow") == 1
-    found = json.loads(in_process("trace", "b1", warehouse, "method=constant", "--json").stdout)
+    assert gistmill("trace", "l2", warehouse, "method=full").stdout.count("context_overflow") == 1
+    found = json.loads(gistmill("trace", "b1", warehouse, "method=constant", "--json").stdout)
     [method] = found["methods"]
     assert method["answer"]["problem"] == "upstream"
     assert "documents.jsonl:4" in method["answer"]["detail"]

@@ -8,7 +8,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from tests.command import gistmill, succeed, without_identity
+from tests.command import gistmill, refused, succeed, without_identity
 from tests.hand_numbers import (
     DOCUMENT_WORDS,
     ORDER,
@@ -21,7 +21,6 @@ from tests.hand_numbers import (
     total,
 )
 from tests.hand_run import HandRun
-from tests.in_process import in_process, refused
 
 ALL = range(len(ORDER))
 READ_PAGES = {"gist_only", "readagent_p(max_pages=2)", "bm25(top_k=1)"}
@@ -33,7 +32,7 @@ HEADINGS = (
 
 
 def report(hand: HandRun, *words: str) -> dict[str, Any]:
-    done = in_process("report", f"warehouse={hand.warehouse}", *words, "--json")
+    done = gistmill("report", f"warehouse={hand.warehouse}", *words, "--json")
     assert done.returncode == 0, done.stderr
     content: dict[str, Any] = json.loads(done.stdout)
     return content

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.command import gistmill, succeed, without_identity
+from tests.command import gistmill, refused, succeed, without_identity
 from tests.hand_numbers import ORDER, WORKED, mean, measures
 from tests.hand_run import HandRun
-from tests.in_process import in_process, refused
 
 CALLS = "select stage, method, calls from runs where stage <> 'rate' order by all"
 ALL = range(len(ORDER))
@@ -30,7 +29,7 @@ class Rated:
         self.outcome = json.loads(out)
 
     def sql(self, query: str) -> Any:
-        done = in_process("sql", query, f"warehouse={self.warehouse}", "--json")
+        done = gistmill("sql", query, f"warehouse={self.warehouse}", "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -76,7 +75,7 @@ def test_rate_ends_with_its_own_report(rated: Rated) -> None:
 
 @pytest.mark.parametrize("rater", ["scripted:generous", "scripted:teacher"])
 def test_a_report_of_either_rater(rated: Rated, rater: str) -> None:
-    done = in_process("report", f"warehouse={rated.warehouse}", f"rater={rater}", "--json")
+    done = gistmill("report", f"warehouse={rated.warehouse}", f"rater={rater}", "--json")
     check_lr(json.loads(done.stdout), rater)
 
 

@@ -11,7 +11,7 @@ from pipeline.config import compose
 from pipeline.engine import Constraint, Reply, Request
 from pipeline.simulated_engine import Blocks, SimulatedEngine, SimulatedSettings, chain
 from stages.fields import ShortenPage
-from tests.in_process import refused
+from tests.command import refused
 
 SLEEPY = 1e9  # tokens a second: no time at all
 

@@ -3,10 +3,14 @@
 import asyncio
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Any
 
 from pipeline.engine import Engine, EngineSettings, Request
@@ -64,10 +68,18 @@ def on_engine(
     except EOFError:
         raise EngineError(f"engine={settings.name}: the bare engine's process died") from None
     finally:
-        process.join()
+        _end(process)
     if isinstance(told, EngineError | UsageError):
         raise told
     return told
+
+
+def _end(process: SpawnProcess) -> None:
+    """End the process and those it started: vLLM's do not end by themselves."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid or 0, signal.SIGKILL)
+    process.kill()  # it may be so new that it is not yet at the head of its group
+    process.join()
 
 
 def _in_process(
@@ -76,12 +88,21 @@ def _in_process(
     work: Callable[..., Awaitable[Any]],
     arguments: tuple[Any, ...],
 ) -> None:
+    os.setpgrp()
+    _silence()
+
     async def start_and_work() -> None:
         try:
             told = await work(await settings.start(), *arguments)
         except (EngineError, UsageError) as error:
             told = error
         sender.send(told)
-        os._exit(0)  # vLLM's tasks do not end by themselves; its processes end with this one
 
     asyncio.run(start_and_work())
+
+
+def _silence() -> None:
+    """What vLLM logs is not the benchmark's output; why it cannot start is raised."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
