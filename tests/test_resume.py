@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ import pytest
 import yaml
 
 from pipeline.store import connect
-from tests.command import ROOT, own_process, succeed, succeeded
+from tests.command import ROOT, succeed
 from tests.small_corpus import UNIFORM, document, question, write
 
 KILLS = 12
-AT_ONCE = 3  # they mostly wait for the scripted engine
 TABLES = (
     "documents", "questions", "pages", "gists", "lookups", "answers", "ratings", "scores", "calls",
 )  # fmt: skip
@@ -108,14 +106,15 @@ def test_killed_runs_end_as_an_uninterrupted_one(
     draw = random.Random(20)
     targets = [draw.randint(1, total * 3 // 4) for _ in range(KILLS)]
 
-    def kill_and_resume(trial: int) -> tuple[int, bool]:
-        warehouse = tmp_path / str(trial)
-        standing = kill_at(words, warehouse, targets[trial], wait=trial % 2 == 0)
-        succeeded(own_process(*words, f"warehouse={warehouse}"))
-        return standing, rows(warehouse) == expected and shards(warehouse) == total
+    def killed(trial: int) -> int:
+        return kill_at(words, tmp_path / str(trial), targets[trial], wait=trial % 2 == 0)
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        ends = list(pool.map(kill_and_resume, range(KILLS)))
+    def resumed(trial: int) -> bool:
+        warehouse = tmp_path / str(trial)
+        succeed(*words, f"warehouse={warehouse}")
+        return rows(warehouse) == expected and shards(warehouse) == total
+
+    ends = [(killed(trial), resumed(trial)) for trial in range(KILLS)]
     assert all(same for _, same in ends), ends
     assert sum(0 < standing < total for standing, _ in ends) >= 10, ends
 
