@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from upath import UPath
+
 from jobs.config import GROUPS
 from jobs.options import ReadOptions
 from jobs.tables import print_json, print_line, print_table
@@ -49,7 +51,7 @@ def _arguments(arguments: Any) -> str:
     return ", ".join(pairs)
 
 
-def _warehouse(warehouse: Path) -> dict[str, list[dict[str, Any]]]:
+def _warehouse(warehouse: UPath) -> dict[str, list[dict[str, Any]]]:
     with connect(warehouse) as connection:
         runs = query(
             connection,

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
+
+from upath import UPath
 
 from pipeline.errors import UsageError
+from pipeline.place import place
 
 
 @dataclass(frozen=True)
 class ReadOptions:
     """What reading verbs take. `by` and `where` are SQL over the questions."""
 
-    warehouse: Path = Path("warehouse")
+    warehouse: UPath
     run: str | None = None
     by: str | None = None
     where: str | None = None
@@ -31,5 +33,5 @@ def read_options(words: Sequence[str], allowed: Sequence[str]) -> ReadOptions:
         found[key] = value
     known = {field.name for field in fields(ReadOptions)}
     assert set(allowed) <= known
-    warehouse = Path(found.pop("warehouse", "warehouse"))
+    warehouse = place(found.pop("warehouse", "warehouse"))
     return ReadOptions(warehouse=warehouse, **found)

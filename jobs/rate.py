@@ -1,13 +1,13 @@
 """Raters: `gistmill rate` adds one to a finished run; a command's report shows its own."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from jobs.config import RunConfig, validated
 from jobs.grow import stored_config
 from jobs.steps import run_steps
 from pipeline.config import compose
 from pipeline.errors import UsageError
+from pipeline.place import place
 from pipeline.store import connect, run_name
 from pipeline.store.runs import RunFolder
 
@@ -26,7 +26,7 @@ def with_rater(words: Sequence[str]) -> RunConfig:
     if not any(word.startswith("rater") for word in words):
         raise UsageError("rate needs a rater: add rater=NAME (gistmill ls shows them)")
     composed = compose(words)
-    warehouse = Path(composed["warehouse"])
+    warehouse = place(composed["warehouse"])
     folder = RunFolder(warehouse, run_name(warehouse, composed["run"]))
     before = stored_config(folder).model_dump(mode="json")
     own = {"warehouse": str(warehouse), "cluster": composed["cluster"]}

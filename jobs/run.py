@@ -8,7 +8,8 @@ import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from upath import UPath
 
 from jobs.config import RunConfig
 from jobs.grow import grown, refuse_fewer, stored
@@ -20,6 +21,7 @@ from jobs.stall import StallWatch
 from jobs.steps import run_steps
 from pipeline.cluster import run_items
 from pipeline.errors import UsageError
+from pipeline.place import is_remote, place, reaching, write
 from pipeline.steps import DocumentKey, Unit, plan_document
 from pipeline.store import Shards, accounts, connect, fallback_rate
 from pipeline.store.runs import RunFolder
@@ -46,7 +48,7 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     Raises UsageError before any work where config or corpus are of no use, AccountingError where
     the rows do not add up, EngineError where an engine died.
     """
-    folder = RunFolder(Path(config.warehouse), config.run_name())
+    folder = RunFolder(place(config.warehouse), config.run_name())
     _refuse_unwritable(folder.warehouse)
     config = grown(config, folder)
     placed = run_steps(config)
@@ -70,13 +72,15 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     return _outcome(config, folder, done)
 
 
-def _refuse_unwritable(warehouse: Path) -> None:
+def _refuse_unwritable(warehouse: UPath) -> None:
     """Raise UsageError where the warehouse can be neither written to nor made."""
-    if ":/" in str(warehouse):
-        raise UsageError(f"warehouse={warehouse}: only folders of this machine so far; name one")
-    place = next(path for path in (warehouse, *warehouse.parents) if path.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
-        raise UsageError(f"warehouse={warehouse}: {place} is no folder to write to; name another")
+    if is_remote(warehouse):
+        with reaching(warehouse, "warehouse"):
+            write(warehouse / "runs" / ".writable", b"")
+        return
+    there = next(path for path in (warehouse, *warehouse.parents) if path.exists())
+    if not there.is_dir() or not os.access(str(there), os.W_OK):
+        raise UsageError(f"warehouse={warehouse}: {there} is no folder to write to; name another")
 
 
 def _work(
@@ -108,7 +112,7 @@ def _make_worker(config: RunConfig, phase: Phase, launch: str, name: str) -> Wor
     if phase.engine:
         how = (phase.engine, config.family_folder, config.reply_format)
         start = functools.partial(start_reader, *how)
-    run = RunFolder(Path(config.warehouse), config.run_name()).path
+    run = RunFolder(place(config.warehouse), config.run_name()).path
     return Worker(
         run, launch, name, list(phase.with_upstream().values()), start, phase.start_timeout
     )

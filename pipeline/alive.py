@@ -6,8 +6,8 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from pipeline.place import AnyPath, place
 from pipeline.store.shards import write_json
 
 SECONDS_BETWEEN_BEATS = 10.0
@@ -19,10 +19,10 @@ class Heartbeat:
     `done` says how many calls and units are finished; `is_starting`: its engine is not up yet.
     """
 
-    def __init__(self, folder: Path, done: Callable[[], int]) -> None:
+    def __init__(self, folder: AnyPath, done: Callable[[], int]) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}"
         self._done = done
-        self._file = folder / f"{self.name}.json"
+        self._file = place(folder) / f"{self.name}.json"
         self._since: dict[str, float] = {}
         self._is_starting = False
         self._task: asyncio.Task[None] | None = None

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from pipeline.engine import Constraint, Engine, Reply, Request
 from pipeline.errors import Problem
 from pipeline.prompts import Family, Fields, Message
 from pipeline.records import Call
 from pipeline.settings import sha
+from pipeline.shared import SharedReplies
 from pipeline.slots import Slots
 
 
@@ -28,6 +30,7 @@ class Reader:
     deadline_seconds: float
     slots: Slots  # requests at the engine at once, all documents together
     forms: Mapping[str, str] | None = None
+    shared: SharedReplies | None = None  # what documents of the step have in common
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +102,11 @@ class Ask:
         max_reply_tokens: int,
         subject: Subject,
         constraint: Constraint | None = None,
+        is_shared: bool = False,
     ) -> Reply:
         """The reply to the prompt named by `fields`, its problem filled in.
+
+        `is_shared`: other documents may send the same request; the step asks it once.
 
         Problems: context_overflow (not asked, no Call), truncated (text kept), timeout,
         engine_failed. Raises EngineError where the engine is dead.
@@ -109,14 +115,25 @@ class Ask:
         if not await self._fits(request.messages, max_reply_tokens):
             return Reply(text="", finish_reason="abort", problem="context_overflow")
         request_sha = self.sha_of(request)
-        call = self._recorded.get(about(request_sha, subject))
-        if call is None:
-            self.num_asked += 1
-            reply = await self._generate(request)
+        recorded = self._recorded.get(about(request_sha, subject))
+        if recorded is not None:
+            self._calls.append(recorded)
+            return _replayed(recorded)
+        made = partial(self._made, request, request_sha, subject)
+        shared = self._reader.shared
+        if is_shared and shared is not None:
+            call = await shared.call(request_sha, made)
+            is_ours = call.document_id == self._document_id
+            call = replace(call, **asdict(subject), is_shared=not is_ours)
+            call = replace(call, document_id=self._document_id)
         else:
-            reply = _replayed(call)
-        self._calls.append(self._call(reply, request, request_sha, subject))
-        return reply
+            call = await made()
+        self._calls.append(call)
+        return _replayed(call)
+
+    async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
+        self.num_asked += 1
+        return self._call(await self._generate(request), request, request_sha, subject)
 
     def calls(self) -> tuple[Call, ...]:
         """The unit's calls in the order of what they are about, whatever order they ended in."""

@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+
+from upath import UPath
 
 from pipeline.errors import EngineError, StartError
+from pipeline.place import AnyPath, place
 from pipeline.settings import sha
 from pipeline.store.shards import write_json
 
@@ -38,8 +40,8 @@ class Deaths:
 class Attempts:
     """The records of one launch of a run."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: AnyPath) -> None:
+        self._folder = place(folder)
 
     def deaths(self, item: str) -> Deaths:
         """What former attempts at an item came to."""
@@ -82,7 +84,7 @@ class Attempts:
 class Attempt:
     """One attempt at an item."""
 
-    file: Path
+    file: UPath
     item: str
     alone: bool
     is_dead: bool = False

@@ -7,11 +7,11 @@ stands and made where it does not. Documents do not wait for each other.
 import asyncio
 import time
 import traceback
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
-from pathlib import Path
 from typing import Any
 
 from aiorwlock import RWLock
@@ -20,7 +20,9 @@ from pipeline.alive import Heartbeat
 from pipeline.ask import Ask, Reader
 from pipeline.attempts import Attempt, Attempts, Deaths
 from pipeline.errors import AccountingError, EngineError, StartError
+from pipeline.place import AnyPath, place
 from pipeline.records import TABLES, Call, Record
+from pipeline.shared import SharedReplies
 from pipeline.stage import DocumentRows, Stage
 from pipeline.steps import Step, Unit
 from pipeline.store import Shards
@@ -55,13 +57,14 @@ class Worker:
 
     def __init__(
         self,
-        run: Path,
+        run: AnyPath,
         launch: str,
         name: str,
         steps: Sequence[Step],
         start: Start | None,
         start_timeout: float,
     ) -> None:
+        run = place(run)
         self._name = name
         self._shards = Shards(run.parent.parent)
         self._alive = Heartbeat(run / "alive", self._done)
@@ -70,6 +73,7 @@ class Worker:
         self._start, self._start_timeout = start, start_timeout
         self._reader: asyncio.Task[Reader] | None = None
         self._num_units = 0
+        self._shared: dict[str, SharedReplies] = {}
         self._ranks = count()
         self._room = RWLock()  # a document that must be alone in hand is its writer
 
@@ -96,11 +100,17 @@ class Worker:
                     rank=next(self._ranks),
                     attempt=attempt,
                     deaths=deaths,
+                    shared=self._shared_replies,
                 )
                 await walk.finish()
         self._num_units += walk.summary.units
         walk.summary.seconds = time.perf_counter() - began
         return walk.summary
+
+    def _shared_replies(self, step_id: str) -> SharedReplies:
+        if step_id not in self._shared:
+            self._shared[step_id] = SharedReplies(self._shards.warehouse / "shared" / step_id)
+        return self._shared[step_id]
 
     def _done(self) -> int:
         """Calls and units finished."""
@@ -136,6 +146,7 @@ class _Walk:
     rank: int
     attempt: Attempt
     deaths: Deaths
+    shared: Callable[[str], SharedReplies]  # of a step
     tasks: dict[str, asyncio.Task[Rows]] = field(default_factory=dict)
     one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -156,7 +167,7 @@ class _Walk:
 
     async def _unit(self, step: Step, unit: Unit) -> Rows:
         if unit.is_done or step.stage is None:
-            return self._load(step, unit)
+            return await to_thread(self._load, step, unit)
         rows = await self._inputs(step, unit)
         async with self.one_by_one if self.attempt.alone else nullcontext():
             with self.attempt.only(f"{step.id}/{unit.unit}"):
@@ -194,25 +205,26 @@ class _Walk:
     async def _commit(self, step: Step, stage: Stage, unit: Unit, rows: DocumentRows) -> Rows:
         """Calls first, then the rows. Whoever finds or loses the calls makes its rows from them;
         whoever loses the rows discards its own: what stands is what everybody goes on with."""
-        recorded = self.shards.recorded(step.id, unit.unit) if stage.prompts else ()
+        own, commit = (step.id, unit.unit), self.shards.commit
+        recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
         if self.deaths.give_up(f"{step.id}/{unit.unit}"):
             calls: tuple[Call, ...] = ()
             made: Rows = tuple(stage.failed(rows, "unit_failed", _KILLS))
         else:
             made, calls = await self._make(step, stage, rows, recorded or ())
-        if recorded is None and not self.shards.commit("calls", step, unit, calls):
-            made, calls = await self._make(
-                step, stage, rows, self.shards.recorded(step.id, unit.unit) or ()
-            )
-        if self.shards.commit(step.table, step, unit, made):
+        if recorded is None and not await to_thread(commit, "calls", step, unit, calls):
+            stand = await to_thread(self.shards.recorded, *own) or ()
+            made, calls = await self._make(step, stage, rows, stand)
+        if await to_thread(commit, step.table, step, unit, made):
             return made
-        return self._load(step, unit)
+        return await to_thread(self._load, step, unit)
 
     async def _make(
         self, step: Step, stage: Stage, rows: DocumentRows, recorded: Sequence[Call]
     ) -> tuple[Rows, tuple[Call, ...]]:
         document_id = rows.document.document_id
-        ask = Ask(self.reader, step.name, document_id, recorded, step.repeat, self.rank)
+        reader = self.reader and replace(self.reader, shared=self.shared(step.id))
+        ask = Ask(reader, step.name, document_id, recorded, step.repeat, self.rank)
         made = await _run(stage, rows, ask)
         calls = ask.calls()
         asked = self.summary.calls.get(step.id, 0) + ask.num_asked

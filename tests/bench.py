@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from upath import UPath
 
 from jobs.config import RunConfig, read_config
 from jobs.load import load_corpus
@@ -87,7 +88,7 @@ class Bench:
         found = [self.shards.load(RECORDS[table], step.id, unit.unit) for unit in units]
         return tuple(row for rows in found for row in rows)
 
-    def shard(self, table: str, of: str = "", document_id: str = "d1") -> Path:
+    def shard(self, table: str, of: str = "", document_id: str = "d1") -> UPath:
         """The one shard of a document in a table; of its calls where `of` names another table."""
         step = self.step(of or table)
         (unit,) = [u for u in self.units()[document_id] if u.step_id == step.id]

@@ -70,7 +70,7 @@ COLUMNS = {
     "page_index int64; turn int64; reference_index int64; prompt string; request_sha string; "
     "engine string; attempt int64; prompt_tokens int64; cached_tokens int64; "
     "reply_tokens int64; finish_reason string; seconds double; reply string; thinking string; "
-    "problem string",
+    "is_shared bool; problem string",
 }
 
 # A row of every table with everything filled in, and one with all that may be left out left out.
@@ -120,7 +120,7 @@ FULL: dict[str, Record] = {
         document_id="d", call_index=3, stage="rate", question_id="q", page_index=0, turn=0,
         reference_index=0, prompt="rate_strict", request_sha="00ff", engine="e", attempt=2,
         prompt_tokens=9, cached_tokens=8, reply_tokens=7, finish_reason="length", seconds=0.25,
-        reply="YES\n", thinking="It names her.", problem="truncated",
+        reply="YES\n", thinking="It names her.", is_shared=True, problem="truncated",
     ),
 }  # fmt: skip
 BARE: dict[str, Record] = {

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from upath import UPath
 
 from pipeline.errors import AccountingError, UsageError
 from pipeline.records import Answer, Gist
@@ -54,7 +55,7 @@ def test_the_first_commit_wins(warehouse: Warehouse) -> None:
     before = path.read_bytes()
     assert not warehouse.shards.commit("gists", GISTS, UNIT, [gist(0, "Theirs.")])
     assert path.read_bytes() == before
-    assert files(warehouse.folder) == [path.relative_to(warehouse.folder).as_posix()]
+    assert files(warehouse.folder) == [Path(str(path)).relative_to(warehouse.folder).as_posix()]
 
 
 def test_a_unit_without_rows_leaves_an_empty_shard(warehouse: Warehouse) -> None:
@@ -86,10 +87,10 @@ def test_temporary_names_are_never_taken_for_shards(
     """What a killed process leaves behind: all that stands just before the link."""
     seen: list[str] = []
 
-    def look(part: Path, final: Path) -> None:
+    def look(part: str, final: str) -> None:
         seen.append(Path(part).name)
         assert Path(part).stat().st_size > 0
-        assert list(final.parent.glob("*.parquet")) == []
+        assert list(Path(final).parent.glob("*.parquet")) == []
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -139,7 +140,7 @@ def test_a_truncated_file_is_noticed(warehouse: Warehouse, share: float) -> None
     refuses(warehouse, path)
 
 
-def refuses(warehouse: Warehouse, path: Path) -> None:
+def refuses(warehouse: Warehouse, path: UPath) -> None:
     """Both ways in say which file it is, in one line, and what to do about it."""
     for check in (warehouse.shards.verify, warehouse.shards.committed):
         with pytest.raises(AccountingError) as caught:

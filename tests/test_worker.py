@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from upath import UPath
 
 from pipeline.engine import Reply, Request
 from pipeline.errors import AccountingError, EngineError
@@ -58,7 +59,7 @@ def test_what_is_done_is_left_alone(bench: Bench) -> None:
     assert contents(bench.shards.warehouse / "tables") == before
 
 
-def contents(folder: Path) -> dict[str, tuple[int, int]]:
+def contents(folder: UPath) -> dict[str, tuple[int, int]]:
     """Every file there, with its size and time."""
     stats = {str(path): path.stat() for path in folder.rglob("*") if path.is_file()}
     return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from upath import UPath
+
 from pipeline.records import Answer, Document, Gist, Page, Question, Record, Score
 from pipeline.steps import Step, Unit, unit_name
 from pipeline.store import Shards
@@ -88,7 +90,7 @@ class Warehouse:
         self.folder = folder
         self.shards = Shards(folder)
 
-    def commit(self, of: Step, unit: Unit, rows: Sequence[Record], table: str = "") -> Path:
+    def commit(self, of: Step, unit: Unit, rows: Sequence[Record], table: str = "") -> UPath:
         """The shard of `rows`, which is the first of its unit."""
         table = table or of.table
         assert self.shards.commit(table, of, unit, rows)

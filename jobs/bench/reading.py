@@ -18,6 +18,7 @@ from jobs.steps import run_steps
 from pipeline.ask import Reader
 from pipeline.cluster import run_items
 from pipeline.engine import EngineSettings
+from pipeline.place import place
 from pipeline.steps import DocumentKey, Step, plan_document
 from pipeline.store import Shards
 from pipeline.store.runs import RunFolder
@@ -69,7 +70,7 @@ def read(config: RunConfig, warehouse: Path, order: Order = longest_first) -> Re
 
 def _work(config: RunConfig, phase: Phase, keys: Sequence[DocumentKey], units: Plan) -> float:
     """The time when the last document was through."""
-    folder = RunFolder(Path(config.warehouse), "bench")
+    folder = RunFolder(place(config.warehouse), "bench")
     pool = phase.pool(config.cluster)
     make = functools.partial(_make_worker, config, phase, uuid.uuid4().hex)
     ended = time.time()
@@ -84,7 +85,7 @@ def _work(config: RunConfig, phase: Phase, keys: Sequence[DocumentKey], units: P
 def _make_worker(config: RunConfig, phase: Phase, launch: str, name: str) -> Worker:
     assert phase.engine
     start = functools.partial(_start, config, phase.engine)
-    run = RunFolder(Path(config.warehouse), "bench").path
+    run = RunFolder(place(config.warehouse), "bench").path
     return Worker(
         run, launch, name, list(phase.with_upstream().values()), start, phase.start_timeout
     )

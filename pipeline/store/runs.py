@@ -4,19 +4,17 @@ They are written before work; progress is only ever the shards.
 """
 
 import json
-import shutil
 import time
-import uuid
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from pipeline.place import AnyPath, place, write
 from pipeline.steps import Step, Unit
-from pipeline.store.shards import write_json, write_text
+from pipeline.store.shards import parquet, write_json
 from pipeline.store.views import UNITS
 
 _SECONDS_ALIVE = 30.0
@@ -25,9 +23,9 @@ _SECONDS_ALIVE = 30.0
 class RunFolder:
     """<warehouse>/runs/<name>/ and the steps/ it shares with every other run."""
 
-    def __init__(self, warehouse: Path, name: str) -> None:
-        self.warehouse = warehouse
-        self.path = warehouse / "runs" / name
+    def __init__(self, warehouse: AnyPath, name: str) -> None:
+        self.warehouse = place(warehouse)
+        self.path = self.warehouse / "runs" / name
 
     def config(self) -> dict[str, Any] | None:
         """The config the run was last started with, if it stands."""
@@ -41,14 +39,14 @@ class RunFolder:
 
         A command that finds everything done made nothing, and is not named.
         """
-        write_text(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False))
+        write(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False).encode())
         before = self.launches()
         if has_work or not before:
             launches = {"launches": [*before, provenance]}
             write_json(self.path / "provenance.json", launches)
 
     def write_report(self, markdown: str) -> None:
-        write_text(self.path / "report.md", markdown + "\n")
+        write(self.path / "report.md", f"{markdown}\n".encode())
 
     def launches(self) -> list[dict[str, Any]]:
         """What made the run's rows: one entry for each command that did some of it, in order."""
@@ -63,7 +61,9 @@ class RunFolder:
         file = self.path / "units.parquet"
         if not file.is_file():
             return set()
-        return set(pq.read_table(file, columns=[column])[column].to_pylist()) - {None}
+        with file.open("rb") as opened:
+            values = pq.read_table(opened, columns=[column])[column]
+        return set(values.unique().to_pylist()) - {None}
 
     def alive(self) -> list[dict[str, Any]]:
         """The workers that gave a sign of life within three beats."""
@@ -75,7 +75,9 @@ class RunFolder:
         """Forget the workers; whoever started them knows that they have ended."""
         for file in self.path.glob("alive/*.json"):
             file.unlink(missing_ok=True)
-        shutil.rmtree(self.path / "attempts", ignore_errors=True)
+        attempts = self.path / "attempts"
+        if attempts.exists():
+            attempts.fs.rm(attempts.path, recursive=True)
 
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write what made each step, once, and every input the run plans."""
@@ -88,7 +90,4 @@ class RunFolder:
             for u in units
             for q in (u.inputs or [None])
         ]
-        self.path.mkdir(parents=True, exist_ok=True)
-        part = self.path / f".units.{uuid.uuid4().hex}.part"
-        pq.write_table(pa.Table.from_pylist(rows, schema=UNITS), part)
-        part.replace(self.path / "units.parquet")
+        write(self.path / "units.parquet", parquet(pa.Table.from_pylist(rows, schema=UNITS)))

@@ -1,20 +1,20 @@
-"""Shards: one Parquet file per unit and table, committed once, by a link to its final name.
+"""Shards: one Parquet file per unit and table, committed once: the first commit wins.
 
 <warehouse>/tables/<table>/<step_id>/<unit>.1.parquet. A shard's footer says how many rows were
 written, so that a row lost or doubled afterwards is noticed (`verify`).
 """
 
+import io
 import json
-import os
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from upath import UPath
 
 from pipeline.errors import AccountingError, UsageError
+from pipeline.place import AnyPath, commit, each, place, write
 from pipeline.records import Call, Record, from_arrow, to_arrow
 from pipeline.steps import Committed, Step, Unit, unit_name
 
@@ -26,10 +26,10 @@ _ROWS_WRITTEN = b"gistmill.num_rows"
 class Shards:
     """Reads and commits the shards of one warehouse."""
 
-    def __init__(self, warehouse: Path) -> None:
-        self.warehouse = warehouse
+    def __init__(self, warehouse: AnyPath) -> None:
+        self.warehouse = place(warehouse)
 
-    def path(self, table: str, step_id: str, unit: str) -> Path:
+    def path(self, table: str, step_id: str, unit: str) -> UPath:
         return self.warehouse / "tables" / table / step_id / f"{unit}.{ATTEMPT}.parquet"
 
     def units(self, table: str, step_id: str) -> frozenset[str]:
@@ -42,11 +42,11 @@ class Shards:
         stamps = [_stamps(step, unit, row) for row in rows]
         arrow = to_arrow(table, rows, stamps)
         arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
-        return _link(arrow, self.path(table, step.id, unit.unit))
+        return commit(self.path(table, step.id, unit.unit), parquet(arrow))
 
     def load(self, record: type[R], step_id: str, unit: str) -> tuple[R, ...]:
         """The rows of a committed shard, in the order they were written."""
-        return from_arrow(record, pq.read_table(self.path(record.table, step_id, unit)))
+        return from_arrow(record, _read(self.path(record.table, step_id, unit)))
 
     def recorded(self, step_id: str, unit: str) -> tuple[Call, ...] | None:
         """The unit's calls, if its calls shard stands."""
@@ -65,10 +65,11 @@ class Shards:
 
     def _inputs(self, step: Step, units: frozenset[str]) -> dict[str, str]:
         """The unit that holds each question input; of two that overlap, the lowest name."""
+        names = sorted(units, reverse=True)
+        paths = [self.path(step.table, step.id, unit) for unit in names]
         found: dict[str, str] = {}
-        for unit in sorted(units, reverse=True):
-            path = self.path(step.table, step.id, unit)
-            inputs = set(_read(path, ["input_sha"])["input_sha"].to_pylist())
+        for unit, path, rows in zip(names, paths, each(_input_shas, paths), strict=True):
+            inputs = set(rows)
             if unit_name(inputs) != unit:
                 raise AccountingError(_mend(path, "the rows of some question are gone"))
             found.update(dict.fromkeys(inputs, unit))
@@ -79,10 +80,8 @@ class Shards:
         or stands without the calls that its rows were made from."""
         for step in steps:
             units, with_calls = self.units(step.table, step.id), self.units("calls", step.id)
-            for unit in units:
-                _verify(self.path(step.table, step.id, unit))
-            for unit in with_calls:
-                _verify(self.path("calls", step.id, unit))
+            each(_verify, [self.path(step.table, step.id, unit) for unit in units])
+            each(_verify, [self.path("calls", step.id, unit) for unit in with_calls])
             if step.prompts:
                 for unit in sorted(units - with_calls)[:1]:
                     path = self.path(step.table, step.id, unit)
@@ -101,33 +100,22 @@ def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:
     }
 
 
-def _link(arrow: Any, final: Path) -> bool:
-    """Write beside the final name, sync, then link: readers see the whole file or none."""
-    final.parent.mkdir(parents=True, exist_ok=True)
-    part = final.with_name(f".{final.name}.{uuid.uuid4().hex}.part")
-    try:
-        with part.open("wb") as file:
-            pq.write_table(arrow, file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(part, final)
-    except FileExistsError:
-        return False
-    finally:
-        part.unlink(missing_ok=True)
-    return True
+def _input_shas(path: UPath) -> list[str]:
+    shas: list[str] = _read(path, ["input_sha"])["input_sha"].to_pylist()
+    return shas
 
 
-def _read(path: Path, columns: list[str] | None = None) -> Any:
+def _read(path: UPath, columns: list[str] | None = None) -> Any:
     try:
-        return pq.read_table(path, columns=columns)
+        return pq.read_table(io.BytesIO(path.read_bytes()), columns=columns)
     except (pa.ArrowInvalid, OSError) as error:
         raise AccountingError(_mend(path, f"cannot be read ({error})")) from None
 
 
-def _verify(path: Path) -> None:
+def _verify(path: UPath) -> None:
     try:
-        footer = pq.read_metadata(path)
+        with path.open("rb") as file:
+            footer = pq.read_metadata(file)
     except (pa.ArrowInvalid, OSError) as error:
         raise AccountingError(_mend(path, f"cannot be read ({error})")) from None
     written = (footer.metadata or {}).get(_ROWS_WRITTEN, b"none").decode()
@@ -135,30 +123,30 @@ def _verify(path: Path) -> None:
         raise AccountingError(_mend(path, f"{footer.num_rows} rows, {written} were written"))
 
 
-def _mend(path: Path, what: str) -> str:
+def _mend(path: UPath, what: str) -> str:
     """The rows and the calls they were made from are made anew together."""
     both = f"{path.parent.name}/{path.name}"
     return f"{path}: {what}; delete tables/*/{both} and run again to make it anew"
 
 
-def read_parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+def read_parquet_rows(path: AnyPath) -> Iterator[dict[str, Any]]:
     """The rows of a user's Parquet file. Raises UsageError where it is none."""
     try:
-        for batch in pq.ParquetFile(path).iter_batches(batch_size=256):
-            yield from batch.to_pylist()
+        with place(path).open("rb") as file:
+            for batch in pq.ParquetFile(file).iter_batches(batch_size=256):
+                yield from batch.to_pylist()
     except (pa.ArrowInvalid, OSError) as error:
         line = str(error).splitlines()[0]
         raise UsageError(f"{path}: no readable Parquet file ({line}); write it anew") from None
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def parquet(arrow: Any) -> bytes:
+    """An Arrow table as the content of a Parquet file."""
+    buffer = io.BytesIO()
+    pq.write_table(arrow, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:
     """Write a small JSON file so that readers see the old or the new one, whole."""
-    write_text(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
-
-
-def write_text(path: Path, content: str) -> None:
-    """Write a small text file so that readers see the old or the new one, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    part.write_text(content, encoding="utf-8")
-    part.replace(path)
+    write(place(path), (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())

@@ -4,15 +4,21 @@
 A table without files is an empty view with its columns typed.
 """
 
+import io
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import duckdb
+import fsspec
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow.fs import FSSpecHandler, PyFileSystem
+from upath import UPath
 
 from pipeline.errors import UsageError
+from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.records import TABLES, schema
 
 UNITS = pa.schema(
@@ -34,13 +40,13 @@ _STEPS = pa.schema(
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 
 
-def connect(warehouse: str | Path, run: str | None = None) -> duckdb.DuckDBPyConnection:
+def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnection:
     """An in-memory connection with the views of one run, by default the latest.
 
     The files are chosen now; what is committed later is seen by the next connection. Raises
     UsageError where the warehouse or the run is not there.
     """
-    folder = Path(warehouse)
+    folder = place(warehouse)
     name = run_name(folder, run)
     connection = duckdb.connect()
     connection.execute("set enable_progress_bar = false")
@@ -78,8 +84,9 @@ def _told_apart(names: list[str]) -> list[str]:
     ]
 
 
-def run_name(folder: Path, run: str | None) -> str:
+def run_name(warehouse: AnyPath, run: str | None) -> str:
     """`run` if it stands in the warehouse; the one that worked last where it is null."""
+    folder = place(warehouse)
     runs = sorted(
         (f.parent for f in folder.glob("runs/*/units.parquet")),
         key=lambda path: (path / "units.parquet").stat().st_mtime,
@@ -96,7 +103,7 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _files(files: Iterable[Path]) -> str:
+def _files(files: Iterable[UPath]) -> str:
     return "[" + ", ".join(_text(str(file)) for file in files) + "]"
 
 
@@ -105,15 +112,27 @@ def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any
     connection.execute(f"create view {name} as select * from {name}_rows")
 
 
-def _raw_view(connection: Any, table: str, files: list[Path]) -> None:
+def _raw_view(connection: Any, table: str, files: list[UPath]) -> None:
     if not files:
         _register(connection, f"raw_{table}", schema(table), [])
+        return
+    if is_remote(files[0]):
+        connection.register(f"raw_{table}_files", _dataset(files, schema(table)))
+        connection.execute(f"create view raw_{table} as from raw_{table}_files")
         return
     source = f"read_parquet({_files(files)}, union_by_name = true)"
     connection.execute(f"create view raw_{table} as select * from {source}")
 
 
-def _step_rows(folder: Path) -> list[dict[str, Any]]:
+def _dataset(files: list[UPath], columns: Any) -> Any:
+    """Remote files as DuckDB can scan them without an extension: many at once, and each fetched
+    once, when a query first reads it."""
+    cached = fsspec.filesystem("simplecache", fs=files[0].fs)
+    found = PyFileSystem(FSSpecHandler(cached))
+    return ds.dataset([file.path for file in files], columns, format="parquet", filesystem=found)
+
+
+def _step_rows(folder: UPath) -> list[dict[str, Any]]:
     rows = []
     for file in sorted(folder.glob("steps/*.json")):
         step = json.loads(file.read_text())
@@ -122,7 +141,7 @@ def _step_rows(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _shard_rows(files: dict[str, list[Path]]) -> list[dict[str, Any]]:
+def _shard_rows(files: dict[str, list[UPath]]) -> list[dict[str, Any]]:
     return [
         {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
         for table, paths in files.items()
@@ -130,12 +149,21 @@ def _shard_rows(files: dict[str, list[Path]]) -> list[dict[str, Any]]:
     ]
 
 
-def _units_views(connection: Any, folder: Path, run: str) -> None:
+def _units_views(connection: Any, folder: UPath, run: str) -> None:
     files = sorted(folder.glob("runs/*/units.parquet"))
-    source = f"read_parquet({_files(files)}, union_by_name = true, filename = true)"
-    name = "parse_path(filename)[-2] as run"
-    connection.execute(f"create view all_units as select * exclude filename, {name} from {source}")
+    if is_remote(folder):
+        parts = each(_units_of_run, files)
+        connection.register("all_units", pa.concat_tables(parts))
+    else:
+        source = f"read_parquet({_files(files)}, union_by_name = true, filename = true)"
+        columns = "* exclude filename, parse_path(filename)[-2] as run"
+        connection.execute(f"create view all_units as select {columns} from {source}")
     connection.execute(f"create view units as from all_units where run = {_text(run)}")
+
+
+def _units_of_run(file: UPath) -> Any:
+    rows = pq.read_table(io.BytesIO(file.read_bytes()), schema=UNITS)
+    return rows.append_column("run", pa.array([file.parent.name] * rows.num_rows, pa.string()))
 
 
 def _run_views(connection: Any, table: str, per_question: bool) -> None:
