@@ -10,7 +10,6 @@ from pydantic import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
-    StrictInt,
     ValidationError,
 )
 
@@ -20,19 +19,12 @@ from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.prompts import Family
 from pipeline.settings import CONF, ClusterSettings, Settings, sha
-from stages.corpora.corpus import Corpus
+from stages.corpora import AnyCorpus
 from stages.engines import AnyEngine, ReplyFormat, identity
 from stages.family import SAMPLES, FamilySettings, load_family
 from stages.methods import Method, expand
 
 GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
-
-
-class CorpusSection(Corpus):
-    """The corpus, the prompts that suit it, and the seed that `sample` draws with."""
-
-    family: str
-    seed: StrictInt
 
 
 class Memory(Settings):
@@ -59,7 +51,7 @@ class RunConfig(Settings):
     name: str | None
     run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$")
     warehouse: str
-    corpus: CorpusSection
+    corpus: AnyCorpus
     memory: Memory
     engine: AnyEngine
     raters: tuple[Annotated[AnyEngine | NamedRater, Field(discriminator="name")], ...]
@@ -107,9 +99,8 @@ class RunConfig(Settings):
         prompts = Family(self.family_folder)
         settings = self.family_settings().model_dump(exclude={"examples", "forms"})
         names = sorted(file.stem for file in (CONF / "prompts" / "generic").glob("[a-z]*.jinja"))
-        loading = ("name", "format", "clean", "paragraphs")
         return {
-            "corpus": {key: getattr(self.corpus, key) for key in loading},
+            "corpus": dict(self.corpus.hashed()),
             "memory": self.memory.model_dump(),
             "engine": self.identity(self.engine),
             "seed": self.engine.seed,  # random_pages draws with it whatever the temperature
@@ -121,7 +112,7 @@ class RunConfig(Settings):
 
     def run_name(self) -> str:
         """`run`, or experiment or corpus and 8 hex of what the run is made from."""
-        chosen = [self.corpus.path, self.corpus.seed, self.limit, self.sample]
+        chosen = [self.corpus.path, self.corpus.split, self.corpus.seed, self.limit, self.sample]
         methods = [method.name for method in self.expanded()]
         raters = [self.identity(engine) for engine in self.rater_engines()]
         content = [self.hashed(), [str(part) for part in chosen], methods, raters]
@@ -190,6 +181,10 @@ def _first(error: ValidationError) -> str:
     parts = [str(part) for part in first["loc"]]
     if parts[0] == "raters":  # raters.0.extractive.seed is rater.seed to who wrote it
         parts = ["rater", *parts[3:]]
-    elif parts[0] == "engine":  # engine.extractive.seed likewise
-        parts = ["engine", *parts[2:]]
+    elif parts[0] in ("engine", "corpus"):  # engine.extractive.seed likewise
+        parts = [parts[0], *parts[2:]]
+    if first["type"] == "union_tag_invalid":  # the input is the whole section
+        told = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}
+        key = ".".join([*parts, told["discriminator"]])
+        return f"{key}={told['tag']}: there is none; it is one of {told['expected_tags']}"
     return f"{'.'.join(parts)}={first['input']}: {first['msg']}"

@@ -2,7 +2,6 @@
 
 import heapq
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 from jobs.config import RunConfig
 from pipeline.settings import sha
@@ -25,6 +24,7 @@ def load_corpus(
     committed = shards.committed([documents, questions])
     keys = []
     bad: list[str] = []
+    num_skipped = 0
     for loaded in chosen(config):
         key = DocumentKey.of(loaded.document, loaded.questions)
         for unit in plan_document(
@@ -38,8 +38,11 @@ def load_corpus(
                 rows = [q for q in loaded.questions if q.question_id in unit.inputs]
                 shards.commit("questions", questions, unit, rows)
         keys.append(key)
+        num_skipped += loaded.document.skipped
         details = [loaded.document.detail, *(q.detail for q in loaded.questions)]
         bad += dict.fromkeys(detail for detail in details if detail)
+    if num_skipped:
+        warn(f"{num_skipped} documents have no text to read (no story) and are skipped")
     for line in bad[:_MOST_WARNINGS]:
         warn(f"bad_input: {line}")
     if len(bad) > _MOST_WARNINGS:
@@ -48,10 +51,20 @@ def load_corpus(
 
 
 def chosen(config: RunConfig) -> Iterator[Loaded]:
-    """The documents that `limit` or `sample` leave, in corpus order."""
+    """The documents that `limit` or `sample` leave, in corpus order. Both count documents that
+    have a text; one without a story stands with those before which it comes."""
     if config.sample is None:
-        yield from islice(load(config.corpus), config.limit)
+        yield from _first(load(config.corpus), config.limit)
         return
-    ids = (loaded.document.document_id for loaded in load(config.corpus))
+    ids = (i.document.document_id for i in load(config.corpus) if not i.document.skipped)
     draw = set(heapq.nsmallest(config.sample, ids, key=lambda i: sha([config.corpus.seed, i])))
     yield from (loaded for loaded in load(config.corpus) if loaded.document.document_id in draw)
+
+
+def _first(corpus: Iterator[Loaded], limit: int | None) -> Iterator[Loaded]:
+    num_read = 0
+    for loaded in corpus:
+        num_read += not loaded.document.skipped
+        yield loaded
+        if num_read == limit:
+            return

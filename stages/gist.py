@@ -9,6 +9,7 @@ from pipeline.errors import AccountingError, Problem
 from pipeline.records import Gist, Page, Record
 from pipeline.stage import DocumentRows, Stage
 from stages.fields import ShortenPage
+from stages.words import header_of, num_words, without_header
 
 
 class GistPages(Stage):
@@ -20,6 +21,7 @@ class GistPages(Stage):
     writes: ClassVar[type[Record]] = Gist
     prompts: ClassVar[tuple[str, ...]] = ("gist",)
     max_reply_tokens: int
+    page_breaks: bool  # the document is sessions, each with a header on its first page
 
     async def run(self, rows: DocumentRows, ask: Ask) -> list[Gist]:
         """Pages -> one Gist each, in order.
@@ -27,18 +29,32 @@ class GistPages(Stage):
         Problems: truncated (the text is kept), unparseable (an empty reply), and without a text
         context_overflow, empty_input, timeout, engine_failed.
         """
-        return list(await asyncio.gather(*(self._gist(page, ask) for page in rows.pages)))
+        headers = self._headers(rows.pages)
+        gists = zip(rows.pages, headers, strict=True)
+        return list(await asyncio.gather(*(self._gist(page, head, ask) for page, head in gists)))
 
-    async def _gist(self, page: Page, ask: Ask) -> Gist:
-        text = (page.text or "").strip()
+    def _headers(self, pages: Sequence[Page]) -> list[str | None]:
+        """Of each page its session's header, which the first page of a session begins with."""
+        found: list[str | None] = []
+        for page in pages:
+            own = header_of(page.text or "") if self.page_breaks else None
+            found.append(own or (found[-1] if found else None))
+        return found
+
+    async def _gist(self, page: Page, header: str | None, ask: Ask) -> Gist:
+        """The header is put before the gist, not shown: a session is shortened the same whenever
+        it was held, and in whichever histories it stands."""
+        text = page.text or ""
+        text = (without_header(text) if header else text).strip()
         if not text:
             return _row(page, None, "empty_input")
         subject = Subject(page_index=page.page_index)
-        reply = await ask(ShortenPage(page=text), self.max_reply_tokens, subject)
+        shorten = ShortenPage(page=text)
+        reply = await ask(shorten, self.max_reply_tokens, subject, is_shared=header is not None)
         if reply.problem not in (None, "truncated"):
             return _row(page, None, reply.problem)
         gist = reply.text.strip()
-        return _row(page, gist, reply.problem if gist else "unparseable")
+        return _row(page, gist, reply.problem if gist else "unparseable", header=header)
 
     def failed(self, rows: DocumentRows, problem: Problem, detail: str | None) -> list[Gist]:
         return [_row(page, None, problem, detail) for page in rows.pages]
@@ -50,12 +66,18 @@ class GistPages(Stage):
             raise AccountingError(f"{rows.document.document_id}: gists do not match pages")
 
 
-def _row(page: Page, gist: str | None, problem: Problem | None, detail: str | None = None) -> Gist:
+def _row(
+    page: Page,
+    gist: str | None,
+    problem: Problem | None,
+    detail: str | None = None,
+    header: str | None = None,
+) -> Gist:
     return Gist(
         document_id=page.document_id,
         page_index=page.page_index,
-        gist=gist,
-        num_words=len((gist or "").split()),
+        gist=f"{header} {gist}" if header and gist else gist,
+        num_words=num_words(gist or ""),
         problem=problem,
         detail=detail,
     )

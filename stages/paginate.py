@@ -1,13 +1,15 @@
 """Cut a document into pages where it is natural to pause. Knows nothing of questions.
 
 ReadAgent section 3.1 and appendix G; the tail rule and the label rule follow the authors' notebook.
-Words are whitespace-separated.
+Words are those of stages/words.py. With `page_breaks` no page goes past a form feed (the end of a
+session), and what stands before it has no say in what follows.
 """
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -20,6 +22,7 @@ from stages import constraints
 from stages.fields import BreakPoint, Labelled
 from stages.paragraphs import Paragraphs, paragraph_spans, sentence_spans
 from stages.parsing import parse_break_point
+from stages.words import PAGE_BREAK, num_words, without_header, word_spans
 
 # A paragraph too long for a window is cut into pieces of this share of it, so that a text
 # without paragraphs still leaves the model a choice of labels.
@@ -35,29 +38,58 @@ class Piece:
     num_words: int
 
 
-def pieces(text: str, paragraphs: Paragraphs, max_words: int) -> list[Piece]:
-    """What pages are made of, tiling `text`: no piece but a lone sentence exceeds `max_words`."""
+def pieces(text: str, start: int, end: int, paragraphs: Paragraphs, max_words: int) -> list[Piece]:
+    """What pages are made of, tiling that part of `text`: no piece but a lone word exceeds
+    `max_words`."""
     found: list[Piece] = []
-    for start, end in paragraph_spans(text, paragraphs):
-        num_words = len(text[start:end].split())
-        if num_words <= max_words:
-            found.append(Piece(start, end, num_words))
+    first = start
+    for _, last in paragraph_spans(text[start:end], paragraphs):
+        words = num_words(text[first : start + last])
+        if not words and start + last < end:
+            continue  # a header by itself is no page: it stands with the next paragraph
+        if words <= max_words:
+            found.append(Piece(first, start + last, words))
         else:
-            found += _sentence_runs(text, start, end, max(1, max_words // _PIECES_PER_WINDOW))
+            found += _sentence_runs(text, first, start + last, max_words)
+        first = start + last
     return found
 
 
-def _sentence_runs(text: str, start: int, end: int, most: int) -> list[Piece]:
+def _sentence_runs(text: str, start: int, end: int, max_words: int) -> list[Piece]:
+    """A paragraph's sentences in runs; a sentence over `max_words` is cut between words."""
+    most = max(1, max_words // _PIECES_PER_WINDOW)
     runs: list[Piece] = []
-    for first, last in sentence_spans(text[start:end]):
-        num_words = len(text[start + first : start + last].split())
-        # White space before the first sentence joins it: a page without a word has no gist.
-        if runs and (not runs[-1].num_words or runs[-1].num_words + num_words <= most):
-            run = runs[-1]
-            runs[-1] = Piece(run.start_char, start + last, run.num_words + num_words)
-        else:
-            runs.append(Piece(start + first, start + last, num_words))
+    for first, last in _sentences(text[start:end]):
+        for a, b in _cut(text[start + first : start + last], max_words, most):
+            words = num_words(text[start + first + a : start + first + b])
+            # White space before the first sentence joins it: a page without a word has no gist.
+            if runs and (not runs[-1].num_words or runs[-1].num_words + words <= most):
+                run = runs[-1]
+                runs[-1] = Piece(run.start_char, start + first + b, run.num_words + words)
+            else:
+                runs.append(Piece(start + first + a, start + first + b, words))
     return runs
+
+
+def _sentences(paragraph: str) -> list[tuple[int, int]]:
+    """Spans that tile the paragraph; a header's full stops end none."""
+    head = len(paragraph) - len(without_header(paragraph))
+    return list(pairwise([0, *(end for _, end in sentence_spans(paragraph) if end > head)]))
+
+
+def _cut(sentence: str, max_words: int, most: int) -> list[tuple[int, int]]:
+    """Spans that tile the sentence, of `most` words each if it has more than `max_words`."""
+    if num_words(sentence) <= max_words:
+        return [(0, len(sentence))]
+    head = len(sentence) - len(without_header(sentence))
+    starts = [start for start, _ in word_spans(sentence) if start >= head][::most]
+    return list(pairwise([0, *starts[1:], len(sentence)]))
+
+
+def sections(text: str) -> list[tuple[int, int]]:
+    """Spans that tile `text`, each but the first beginning with a form feed."""
+    starts = [found.start() for found in re.finditer(PAGE_BREAK, text) if found.start()]
+    return list(pairwise([0, *starts, len(text)]))
 
 
 class _Paginate(Stage):
@@ -66,6 +98,13 @@ class _Paginate(Stage):
     reads: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[type[Record]] = Page
     paragraphs: Paragraphs
+    page_breaks: bool
+
+    def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
+        """The pieces of each section that pages stay within."""
+        for start, end in sections(text) if self.page_breaks else [(0, len(text))]:
+            if found := pieces(text, start, end, self.paragraphs, max_words):
+                yield found
 
     def failed(self, rows: DocumentRows, problem: Problem, detail: str | None) -> list[Page]:
         page = Page(
@@ -102,14 +141,14 @@ class PaginateUniform(_Paginate):
     async def run(self, rows: DocumentRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order. No calls."""
         longest = max(self.words, self.max_words)
-        parts = pieces(rows.document.text, self.paragraphs, longest)
-        totals = word_totals(parts)
         made: list[Page] = []
-        first = 0
-        while first < len(parts):
-            last = nearest_end(totals, first, self.words)
-            made.append(_page(rows, len(made), parts[first:last], "rule"))
-            first = last
+        for parts in self.parts(rows.document.text, longest):
+            totals = word_totals(parts)
+            first = 0
+            while first < len(parts):
+                last = nearest_end(totals, first, self.words)
+                made.append(_page(rows, len(made), parts[first:last], "rule"))
+                first = last
         return made
 
 
@@ -167,9 +206,16 @@ class PaginateByModel(_Paginate):
         reply that names a legal label: the last label). A fallback by itself is no problem.
         Problems, the page's text kept: context_overflow, timeout, engine_failed.
         """
-        parts = pieces(rows.document.text, self.paragraphs, self.max_words)
-        totals, ends = word_totals(parts), [part.end_char for part in parts]
         made: list[Page] = []
+        for parts in self.parts(rows.document.text, self.max_words):
+            await self._section(rows, parts, made, ask)
+        return made
+
+    async def _section(
+        self, rows: DocumentRows, parts: Sequence[Piece], made: list[Page], ask: Ask
+    ) -> None:
+        """Add the pages of one section to those `made`."""
+        totals, ends = word_totals(parts), [part.end_char for part in parts]
         first = 0
         while first < len(parts):
             labels = legal_ends(totals, first, self.min_words, self.max_words)
@@ -181,7 +227,6 @@ class PaginateByModel(_Paginate):
                 page = await self._chosen(rows, Window(parts, first, labels), len(made), ask)
             made.append(page)
             first = bisect_left(ends, page.end_char) + 1
-        return made
 
     async def _chosen(self, rows: DocumentRows, window: Window, page_index: int, ask: Ask) -> Page:
         """The page that the model ends, or the last label where it names no legal one.
@@ -202,7 +247,7 @@ class PaginateByModel(_Paginate):
     def _fields(self, text: str, window: Window) -> BreakPoint:
         parts, first, labels = window.parts, window.first, window.labels
         shown = tuple(
-            Labelled(text[part.start_char : part.end_char].strip(), i if i in labels else None)
+            Labelled(_shown(text, part), i if i in labels else None)
             for i, part in enumerate(parts[first : labels[-1]], start=first + 1)
         )
         return BreakPoint(preceding=self._before(text, parts, first), paragraphs=shown)
@@ -213,8 +258,13 @@ class PaginateByModel(_Paginate):
         while start > 0 and num_words < self.preceding_words:
             start -= 1
             num_words += parts[start].num_words
-        words = text[parts[start].start_char : parts[first].start_char].split()
-        return " ".join(words[-self.preceding_words :]) if self.preceding_words else ""
+        before = text[parts[start].start_char : parts[first].start_char]
+        words = word_spans(before)[-self.preceding_words :] if self.preceding_words else []
+        return " ".join(before[words[0][0] :].split()) if words else ""
+
+
+def _shown(text: str, part: Piece) -> str:
+    return without_header(text[part.start_char : part.end_char]).strip()
 
 
 def legal_ends(totals: Sequence[int], first: int, min_words: int, max_words: int) -> list[int]:
@@ -235,6 +285,6 @@ def _page(rows: DocumentRows, page_index: int, parts: Sequence[Piece], chosen_by
         start_char=start,
         end_char=end,
         text=rows.document.text[start:end],
-        num_words=sum(part.num_words for part in parts),
+        num_words=num_words(rows.document.text[start:end]),
         chosen_by=chosen_by,
     )

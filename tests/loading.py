@@ -1,22 +1,44 @@
 """A corpus with something wrong in it: loaded, written, and its rows told apart."""
 
+import copy
 import json
 from collections import Counter
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from pipeline.config import compose
 from pipeline.records import Document, Question
-from stages.corpora import Corpus, Loaded, load
+from stages.corpora import AnyCorpus, Corpus, Loaded, load
+from tests.command import DATA
+
+__all__ = ["DATA", "asked", "bad", "corpus_of", "details", "good", "loaded", "written"]
+_SECTION: TypeAdapter[Corpus] = TypeAdapter(AnyCorpus)
 
 
-def loaded(path: Path, kind: str, clean: str = "none") -> list[Loaded]:
+@cache
+def _section(name: str) -> dict[str, Any]:
+    section: dict[str, Any] = compose([f"corpus={name}", "corpus.path=."])["corpus"]
+    return section
+
+
+def corpus_of(path: Path, name: str, **changed: Any) -> Corpus:
+    """conf/corpus/<name>.yaml with this path; of `fields` only the keys given are changed."""
+    section = {**copy.deepcopy(_section(name)), "path": str(path)}
+    section.get("fields", {}).update(changed.pop("fields", {}))
+    return _SECTION.validate_python({**section, **changed})
+
+
+def loaded(path: Path, name: str, **changed: Any) -> list[Loaded]:
     """The whole corpus; ids are checked to be unique and every detail to name a file and a mend."""
-    section = {"name": "c", "format": kind, "path": path, "clean": clean, "paragraphs": "auto"}
-    corpus = list(load(Corpus.model_validate(section)))
-    questions = [question for item in corpus for question in item.questions]
+    corpus = list(load(corpus_of(path, name, **changed)))
+    questions = asked(corpus)
     document_ids = Counter(item.document.document_id for item in corpus)
     question_ids = Counter(question.question_id for question in questions)
-    assert max([*document_ids.values(), *question_ids.values()]) == 1
+    assert max([1, *document_ids.values(), *question_ids.values()]) == 1
     for item in corpus:
         assert {q.document_id for q in item.questions} <= {item.document.document_id}
     rows: list[Document | Question] = [*(item.document for item in corpus), *questions]
@@ -25,6 +47,17 @@ def loaded(path: Path, kind: str, clean: str = "none") -> list[Loaded]:
         assert row.detail is None or (":" in row.detail and ";" in row.detail)
         str(row).encode()
     return corpus
+
+
+def asked(corpus: Iterable[Loaded]) -> list[Question]:
+    """All questions, document by document."""
+    return [question for item in corpus for question in item.questions]
+
+
+def details(corpus: Iterable[Loaded]) -> list[str]:
+    """What is wrong with each bad row: a document's, then its questions'."""
+    found = ([item.document.detail, *(q.detail for q in item.questions)] for item in corpus)
+    return [detail for listed in found for detail in listed if detail is not None]
 
 
 def written(path: Path, *rows: Any) -> Path:

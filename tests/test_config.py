@@ -1,10 +1,12 @@
 """The configuration: words are taken as written, and a mistake is one line that names its mend."""
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from upath import UPath
 
 from jobs.config import RunConfig, read_config, validated
 from jobs.options import ReadOptions, read_options
@@ -103,9 +105,9 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["nosuch=1"], "nosuch", "there are "),
         (["rater.seed=3"], "rater.seed", "rater.name"),
         (["hydra.run.dir=x"], "hydra.run.dir", "no such key"),
-        (["corpus=nosuch"], "corpus=nosuch", "one of demo, qmsum, quality, tables, text"),
+        (["corpus=nosuch"], "corpus=nosuch", "one of csv, demo, huggingface, infinitebench"),
         (["engine=gpt"], "engine=gpt", "extractive"),
-        (["experiment=nosuch"], "experiment=nosuch", "demo, qmsum, quality"),
+        (["experiment=nosuch"], "experiment=nosuch", "one of demo, "),
         (["rater=null"], "rater=null", "none, openai, reader"),
         (["experiment=null"], "experiment=null", "demo"),
         (["corpus=qmsum"], "corpus.path", "add corpus.path=..."),
@@ -123,7 +125,12 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["limit=0"], "limit=0", "greater than 0"),
         (["corpus.seed=true"], "corpus.seed=True", "valid integer"),
         (["corpus.path=null"], "corpus.path=None", "path"),
-        (["corpus.clean=hard"], "corpus.clean=hard", "'none' or 'tags'"),
+        (["corpus.clean=hard"], "corpus.clean", "no such key"),
+        (
+            ["corpus=qmsum", "corpus.path=x", "corpus.clean=hard"],
+            "corpus.clean=hard",
+            "'none' or 'tags'",
+        ),
         (["engine.temperature=hot"], "engine.temperature=hot", "valid number"),
         (["engine.temperature=nan"], "engine.temperature=nan", "greater than or equal to 0"),
         (["rater=extractive", "rater.seed=x"], "rater.seed=x", "valid integer"),
@@ -156,6 +163,13 @@ def test_a_config_takes_no_key_it_does_not_know() -> None:
         (odd[section] if section else odd)["temprature"] = 1
         with pytest.raises(UsageError, match="temprature"):
             validated(odd)
+
+
+@pytest.mark.parametrize("corpus", sorted(f.stem for f in (CONF / "corpus").glob("*.yaml")))
+def test_every_corpus_is_read_again_as_it_was_stored(corpus: str) -> None:
+    config = read_config([f"corpus={corpus}", "corpus.path=My Books", "family=generic"])
+    stored = json.loads(json.dumps(config.model_dump(mode="json")))
+    assert validated(stored) == config and stored["corpus"]["path"] == "My Books"
 
 
 def test_a_config_is_frozen() -> None:
@@ -199,7 +213,7 @@ def test_the_same_command_is_the_same_run() -> None:
 def test_another_command_is_another_run() -> None:
     words = ["limit=2", "sample=2", "methods=bm25", "corpus.path=elsewhere", "corpus.seed=1",
              "memory=uniform", "engine.context_tokens=999", "rater=none", "family=quality",
-             "corpus.name=other", "corpus.clean=tags", "engine.seed=7"]  # fmt: skip
+             "corpus.name=other", "corpus.paragraphs=lines", "engine.seed=7"]  # fmt: skip
     names = [name_of(), *(name_of(word) for word in words)]
     assert len(set(names)) == len(names)
 
@@ -223,8 +237,8 @@ def test_every_experiment_makes_steps(experiment: str) -> None:
 def test_reading_verbs_take_their_words_only() -> None:
     allowed = ("warehouse", "run", "where")
     found = read_options(["run=a", "where=kind = 'a=b'", "warehouse=My [Books]"], allowed)
-    assert found == ReadOptions(Path("My [Books]"), "a", where="kind = 'a=b'")
-    assert read_options([], allowed) == ReadOptions()
+    assert found == ReadOptions(UPath("My [Books]"), "a", where="kind = 'a=b'")
+    assert read_options([], allowed) == ReadOptions(UPath("warehouse"))
     for word, says in (("by=x", "by=x"), ("run", "run"), ("run=", "run= is empty")):
         with pytest.raises(UsageError, match=says):
             read_options([word], allowed)

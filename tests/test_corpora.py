@@ -11,26 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.corpora import Corpus, Loaded, load
+from pipeline.errors import UsageError
+from stages.corpora import Loaded
 from stages.corpora.article_text import article_text
+from tests.loading import DATA, corpus_of, loaded, written
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 QMSUM = DATA / "qmsum" / "val.jsonl"
 QUALITY = DATA / "quality" / "QuALITY.one_record.jsonl"
-PARAGRAPHS = {"qmsum": "lines", "quality": "blank_lines"}
-
-
-def loaded(path: Path, kind: str, clean: str = "none") -> list[Loaded]:
-    """The whole corpus at `path`, read as the format's own configuration says."""
-    how = PARAGRAPHS[kind]
-    section = {"name": "c", "format": kind, "path": path, "clean": clean, "paragraphs": how}
-    return list(load(Corpus.model_validate(section)))
-
-
-def written(path: Path, *rows: Any) -> Path:
-    """`path`, holding the rows as JSON lines."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def meetings() -> list[dict[str, Any]]:
@@ -65,6 +52,21 @@ def test_qmsum_val_words_paragraphs_and_gold_characters() -> None:
     assert sum(span.end_char - span.start_char for span in spans) == num_gold_chars > 1_000_000
     assert {question.question_type for question in questions} == {"general", "specific"}
     assert all(len(question.references) == 1 for question in questions)
+
+
+def test_qmsum_a_meeting_a_file_is_the_same_corpus(tmp_path: Path) -> None:
+    for number, meeting in enumerate(meetings()):
+        text = json.dumps(meeting, indent=2, ensure_ascii=number % 2 == 0)
+        (tmp_path / f"meeting_{number:02}.json").write_text(text, encoding="utf-8")
+    assert loaded(tmp_path, "qmsum") == loaded(QMSUM, "qmsum")
+    folder = tmp_path / "ALL"
+    (folder / "val").mkdir(parents=True)
+    written(folder / "val" / "covid_1.json", meetings()[0])
+    written(folder / "test.jsonl", *meetings()[2:5])
+    assert len(loaded(folder, "qmsum", split="val")) == 1
+    assert len(loaded(folder, "qmsum", split="test")) == 3
+    with pytest.raises(UsageError, match=r"no train or train\.jsonl or train\.json here"):
+        loaded(folder, "qmsum", split="train")
 
 
 def test_qmsum_tags_are_dropped_and_evidence_stays_on_its_turns() -> None:
@@ -232,8 +234,10 @@ def test_article_text_neither_glues_nor_splits_words(html: str, text: str) -> No
     assert article_text(html if "<" not in html else f"<!DOCTYPE html>{html}") == text
 
 
-def test_the_section_refuses_unknown_keys() -> None:
-    section = {"name": "c", "format": "qmsum", "path": QMSUM, "clean": "none", "paragraphs": "auto"}
-    for wrong in ({"pth": "x"}, {"format": "csv"}, {"clean": "all"}, {"paragraphs": "none"}):
-        with pytest.raises(ValidationError):
-            Corpus.model_validate({**section, **wrong})
+@pytest.mark.parametrize(
+    "wrong",
+    [{"pth": "x"}, {"format": "excel"}, {"clean": "all"}, {"paragraphs": "none"}, {"stories": "x"}],
+)
+def test_the_section_refuses_unknown_keys(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        corpus_of(QMSUM, "qmsum", **wrong)

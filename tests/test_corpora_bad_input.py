@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from pipeline.errors import UsageError
-from stages.corpora import Corpus, load
-from tests.loading import bad, good, loaded, written
+from stages.corpora import load
+from tests.loading import bad, corpus_of, good, loaded, written
 
 QUERY: dict[str, Any] = {"query": "good", "answer": "a", "relevant_text_span": [["0", "1"]]}
 MEETING: dict[str, Any] = {
@@ -30,16 +31,15 @@ LINE: dict[str, Any] = {
 
 def test_a_missing_path_is_refused_at_once(tmp_path: Path) -> None:
     for kind in ("qmsum", "quality", "text", "tables"):
-        section = {"name": "c", "format": kind, "path": tmp_path / "no", "clean": "none"}
         with pytest.raises(UsageError, match=r"no: no such file or folder; set corpus\.path="):
-            load(Corpus.model_validate({**section, "paragraphs": "auto"}))
+            load(corpus_of(tmp_path / "no", kind))
 
 
 def test_a_path_without_the_format_is_refused(tmp_path: Path) -> None:
     empty = written(tmp_path / "empty.dat")
     torn = written(tmp_path / "torn.dat", '{"a": ', "[1]")
     for kind, path, words in (
-        ("qmsum", tmp_path, r"no \*\.jsonl in this folder"),
+        ("qmsum", tmp_path, r"no \*\.jsonl or \*\.json in this folder"),
         ("qmsum", empty, "empty.dat: no line or row in it is an object"),
         ("qmsum", torn, "torn.dat:1: not JSON"),
         ("quality", empty, "empty.dat: no line or row in it is an object"),
@@ -66,7 +66,7 @@ def test_tables_refuses_empty_double_and_false_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["quality", "text", "tables"])
 def test_cleaning_of_tags_is_for_qmsum(tmp_path: Path, kind: str) -> None:
-    with pytest.raises(UsageError, match=r"corpus\.clean=tags works on qmsum only; remove it"):
+    with pytest.raises(ValidationError, match=r"clean\n.*Extra inputs are not permitted"):
         loaded(tmp_path, kind, clean="tags")
 
 

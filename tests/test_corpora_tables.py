@@ -10,21 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stages.corpora import Corpus, Loaded, load
-
-DATA = Path(__file__).parents[2] / "shared" / "data"
-
-
-def loaded(path: Path, kind: str) -> list[Loaded]:
-    """The whole corpus at `path`."""
-    section = {"name": "c", "format": kind, "path": path, "clean": "none", "paragraphs": "auto"}
-    return list(load(Corpus.model_validate(section)))
-
-
-def written(path: Path, *rows: Any) -> Path:
-    """`path`, holding the rows as JSON lines."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+from stages.corpora import load
+from tests.loading import DATA, corpus_of, loaded, written
 
 
 def test_text_folder_of_real_books() -> None:
@@ -125,15 +112,30 @@ def test_numbers_are_ids_as_their_text(tmp_path: Path) -> None:
     assert [question.question_id for question in item.questions] == ["1"]
 
 
-@pytest.mark.parametrize("kind", ["qmsum", "tables"])
+CONTENT = "word " * 100_000
+QUESTION = {"question": "Q?", "input": "Q?"}
+TURN = {"speaker": "A", "role": "user", "content": CONTENT}
+HELD: dict[str, dict[str, Any]] = {
+    "qmsum": {"meeting_transcripts": [TURN]},
+    "tables": {"text": CONTENT},
+    "quality": {"article": CONTENT, "questions": []},
+    "longmemeval": {"haystack_sessions": [[TURN]]},
+    "records": {"text": CONTENT},
+    "ultradomain": {"context": CONTENT},
+    "longbench": {"context": CONTENT},
+    "infinitebench": {"context": CONTENT},
+    "leval": {"input": CONTENT, "instructions": [], "outputs": []},
+}
+
+
+@pytest.mark.parametrize("kind", HELD)
 def test_a_corpus_is_never_held_whole(tmp_path: Path, kind: str) -> None:
-    content = "word " * 100_000
-    turns = [{"speaker": "A", "content": content}]
-    rows = ({"document_id": i, "text": content, "meeting_transcripts": turns} for i in range(40))
-    written(tmp_path / "documents.jsonl", *rows)
-    section = {"name": "c", "format": kind, "path": tmp_path, "clean": "none", "paragraphs": "auto"}
+    with (tmp_path / "documents.jsonl").open("w") as file:
+        for number in range(40):
+            row = {"document_id": number, "article_id": number, **QUESTION, **HELD[kind]}
+            file.write(json.dumps(row).replace("word word", f"word{number} word", 1) + "\n")
     tracemalloc.start()
-    assert sum(1 for _ in load(Corpus.model_validate(section))) == 40
+    assert sum(1 for _ in load(corpus_of(tmp_path, kind))) == 40
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 20_000_000  # the file has 40 MB
+    assert peak < 12_000_000  # the file has 20 MB

@@ -10,7 +10,7 @@ from pipeline.errors import AccountingError
 from stages.gist import GistPages
 from tests.reading import NASTY, Listener, always, book, content, deadline, never, run, scripted
 
-STAGE = GistPages(max_reply_tokens=64)
+STAGE = GistPages(page_breaks=False, max_reply_tokens=64)
 PAGES = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
 
 

@@ -97,7 +97,7 @@ def test_what_may_change(warehouse: Warehouse, word: str) -> None:
         ("memory.gist_reply_tokens=99", "memory.gist_reply_tokens None -> 99"),
         ("engine.context_tokens=999", "engine.context_tokens 1000000 -> 999"),
         ("engine.temperature=0.5", "engine.temperature 0.0 -> 0.5"),
-        ("corpus.clean=tags", "corpus.clean none -> tags"),
+        ("corpus.paragraphs=lines", "corpus.paragraphs auto -> lines"),
         ("corpus.name=other", "corpus.name demo -> other"),
         ("corpus.format=tables", "corpus.format text -> tables"),
         ("engine.seed=7", "seed 0 -> 7"),

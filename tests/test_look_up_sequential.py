@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from pipeline.records import Dropped, Lookup
+from pipeline.settings import CONF
+from stages.family import load_family
 from stages.fields import SequentialLookUp
-from stages.look_up import ReadAgentS
+from stages.look_up import ReadAgentS, ReadAgentSAnswering
 from tests.reading import (
     NASTY,
     always,
@@ -209,3 +211,49 @@ def test_texts_pass_verbatim() -> None:
     run(sequential(2), rows, engine, prompts="narrativeqa_movie")
     shown = engine.prompts()[1]
     assert f"<Page 0>\nCHAPTER V\n{NASTY}\n\n<Page 1>\n{NASTY}\n\nQuestion: {NASTY}" in shown
+
+
+def answering(max_pages: int) -> ReadAgentSAnswering:
+    return ReadAgentSAnswering(
+        max_pages=max_pages,
+        first_page=0,
+        max_reply_tokens=30,
+        answer_reply_tokens=40,
+        answer_words=9,
+    )
+
+
+def test_an_answer_so_far_is_shown_to_each_look_up() -> None:
+    """Answer, look-up, answer, look-up: the second answer has page 4 in front of it."""
+    engine = in_turn("Nobody did.", "Page 4", "The sexton did.", "STOP")
+    made, calls = run(answering(3), BOOK, engine)
+    assert made == [looked_up(4), looked_up(turn=1)]
+    assert [call.prompt for call in calls] == ["answer", "look_up_s"] * 2
+    prompts = [request.messages[0]["content"] for request in engine.requests]
+    assert "would be: Nobody did." in prompts[1] and "sexton" not in prompts[1]
+    assert PAGES[4].strip() in prompts[2] and PAGES[4].strip() not in prompts[0]
+    assert "would be: The sexton did." in prompts[3]
+
+
+def test_without_the_answers_it_is_the_same_look_up() -> None:
+    engine = in_turn("Page 4", "STOP")
+    made, calls = run(sequential(3), BOOK, engine)
+    assert made == [looked_up(4), looked_up(turn=1)]
+    assert [call.prompt for call in calls] == ["look_up_s"] * 2
+    assert all("would be:" not in r.messages[0]["content"] for r in engine.requests)
+
+
+def test_an_answer_that_fails_is_not_shown() -> None:
+    """The second request, an answer that is cut to nothing, leaves the look-up as it was."""
+    engine = in_turn("", "STOP")
+    made, _ = run(answering(3), BOOK, engine)
+    assert made == [looked_up()]
+    assert "would be:" not in engine.requests[1].messages[0]["content"]
+
+
+def test_the_family_says_who_answers_between_look_ups() -> None:
+    films, books = (
+        load_family(CONF / "prompts" / f"narrativeqa_{kind}") for kind in ("movie", "gutenberg")
+    )
+    assert films.answer_each_look_up
+    assert not books.answer_each_look_up

@@ -5,33 +5,55 @@ cannot be read is a row too, with problem `bad_input` and a `detail` of the form
 `file:line: what is wrong; the mend`. Raises UsageError where the whole path is of no use.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Annotated
 
-from pipeline.errors import UsageError
+from pydantic import Field
+
 from stages.corpora.corpus import Corpus
+from stages.corpora.huggingface import HuggingFaceCorpus
+from stages.corpora.infinitebench import InfiniteBenchCorpus
+from stages.corpora.leval import LEvalCorpus
 from stages.corpora.loaded import Loaded
-from stages.corpora.qmsum import load_qmsum
-from stages.corpora.quality import load_quality
-from stages.corpora.tables import load_tables
-from stages.corpora.text import load_text
+from stages.corpora.longbench import LongBenchCorpus
+from stages.corpora.longbench_v2 import LongBenchV2Corpus
+from stages.corpora.longmemeval import LongMemEvalCorpus
+from stages.corpora.narrativeqa import NarrativeQACorpus
+from stages.corpora.qmsum import QMSumCorpus
+from stages.corpora.quality import QualityCorpus
+from stages.corpora.records import RecordsCorpus
+from stages.corpora.scrolls import ScrollsCorpus
+from stages.corpora.synthetic import SyntheticCorpus
+from stages.corpora.tables import TablesCorpus
+from stages.corpora.text import TextCorpus
+from stages.corpora.ultradomain import UltraDomainCorpus
 
-__all__ = ["LOADERS", "Corpus", "Loaded", "load"]
-LOADERS: dict[str, Callable[[Corpus], Iterator[Loaded]]] = {
-    "qmsum": load_qmsum,
-    "quality": load_quality,
-    "text": load_text,
-    "tables": load_tables,
-}
+__all__ = ["AnyCorpus", "Corpus", "Loaded", "load"]
+AnyCorpus = Annotated[
+    TextCorpus
+    | TablesCorpus
+    | RecordsCorpus
+    | HuggingFaceCorpus
+    | NarrativeQACorpus
+    | UltraDomainCorpus
+    | QualityCorpus
+    | QMSumCorpus
+    | LongMemEvalCorpus
+    | ScrollsCorpus
+    | LongBenchCorpus
+    | LongBenchV2Corpus
+    | InfiniteBenchCorpus
+    | LEvalCorpus
+    | SyntheticCorpus,
+    Field(discriminator="format"),
+]
 
 
 def load(corpus: Corpus) -> Iterator[Loaded]:
     """The corpus, one document at a time; see the loader of its format.
 
-    Raises UsageError at once where the path is missing or the cleaning does not apply, and on
-    the first `next` where the path holds nothing of this format.
+    Raises UsageError at once where the path is missing or there is no such split, and on the
+    first `next` where the path holds nothing of this format.
     """
-    if not corpus.path.exists():
-        raise UsageError(f"{corpus.path}: no such file or folder; set corpus.path=...")
-    if corpus.clean == "tags" and corpus.format != "qmsum":
-        raise UsageError("corpus.clean=tags works on qmsum only; remove it")
-    return LOADERS[corpus.format](corpus)
+    corpus.check()
+    return corpus.load()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterable
 from datetime import date
+from string import ascii_uppercase
 from typing import Any
 
 from pipeline.records import Span
@@ -21,7 +22,10 @@ def kind_of(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """A value for a message, cut short."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "(nested too deeply)"
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
@@ -92,6 +96,18 @@ def index_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int
         legal = f"a number from {first} to {last}" if num_options else "possible without options"
         raise BadInputError(f"`{key}` {shown(value)} is not {legal}; mend it")
     return number - first
+
+
+def letter_of(row: dict[str, Any], key: str, num_options: int) -> int | None:
+    """The position from 0 of the option whose letter is under `key`, null where absent."""
+    value = optional_text(row, key)
+    if value is None:
+        return None
+    letters = ascii_uppercase[:num_options]
+    letter = value.strip().upper()
+    if len(letter) != 1 or letter not in letters:
+        raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; mend it")
+    return letters.index(letter)
 
 
 def json_object(row: dict[str, Any], key: str) -> dict[str, Any]:

@@ -1,19 +1,62 @@
-"""The `corpus` section of the configuration. Its values stand in conf/corpus/, none here."""
+"""The `corpus` section of the configuration; every format adds what it has of its own."""
 
-from pathlib import Path
-from typing import Literal
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BeforeValidator, PlainSerializer, StrictInt
+from upath import UPath
 
+from pipeline.errors import UsageError
+from pipeline.place import AnyPath, place, reaching
+from pipeline.settings import Settings
 from stages.paragraphs import Paragraphs
 
+if TYPE_CHECKING:
+    from stages.corpora.loaded import Loaded
 
-class Corpus(BaseModel):
-    """Where a corpus lies and how it is read. Unknown keys are refused."""
+# Where a corpus lies and which of it is read. All other keys say how, and name the steps.
+_WHERE = {"path", "split", "family", "seed"}
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+def _placed(value: Any) -> UPath:
+    if not isinstance(value, AnyPath):
+        raise ValueError("Input should be a path")
+    return place(value)
+
+
+Address = Annotated[UPath, BeforeValidator(_placed), PlainSerializer(str)]
+
+
+class Corpus(Settings):
+    """Where a corpus lies and how it is read. Its values stand in conf/corpus/."""
+
+    format: str
     name: str
-    format: Literal["qmsum", "quality", "text", "tables"]
-    path: Path  # a file or a folder, see the format's loader
-    clean: Literal["none", "tags"]  # tags: leave out {vocalsound} and the like
+    path: Address  # a file or a folder, see the format's loader
     paragraphs: Paragraphs
+    family: str  # of prompts
+    seed: StrictInt  # that `sample` draws with
+    split: str | None  # null: all there is
+
+    page_breaks: ClassVar[bool] = False  # a form feed ends a page
+    splits: ClassVar[tuple[str, ...]] = ()  # none: the format has no splits
+
+    def hashed(self) -> Mapping[str, Any]:
+        """What shapes the rows."""
+        return self.model_dump(mode="json", exclude=_WHERE)
+
+    def check(self) -> None:
+        """Raise UsageError where the path is missing or there is no such split."""
+        with reaching(self.path, "corpus.path"):
+            exists = self.path.exists()
+        if not exists:
+            raise UsageError(f"{self.path}: no such file or folder; set corpus.path=...")
+        if self.split is not None and self.split not in self.splits:
+            legal = f"one of {', '.join(self.splits)}" if self.splits else "null"
+            raise UsageError(f"corpus.split={self.split}: format {self.format} wants {legal}")
+
+    @abstractmethod
+    def load(self) -> "Iterator[Loaded]":
+        """One Loaded a document. Raises UsageError, on the first `next`, where the path holds
+        nothing of this format."""

@@ -10,8 +10,9 @@ from typing import Any
 from pipeline.records import Document, Question
 from stages.corpora.checks import BadInputError, label_of, shown
 from stages.corpora.corpus import Corpus
-from stages.corpora.rows import Row
+from stages.corpora.row import Row
 from stages.paragraphs import paragraph_spans
+from stages.words import num_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ class MadeIds:
 
     def make(self, *content: Any) -> str:
         """The id for `content` (JSON values), which must be uncleaned, as it is in the file."""
-        text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
+        try:
+            text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
+        except RecursionError:  # the row is bad, but it needs an id
+            text = "nested too deeply"
         return self.claim(hashlib.sha256(text.encode()).hexdigest()[:8])
 
     def claim(self, wanted: str) -> str:
@@ -73,14 +77,14 @@ def document_of(
     corpus: Corpus, document_id: str, text: str, title: str = "", metadata: str = "{}"
 ) -> Document:
     """The Document with its words and paragraphs counted. Raises BadInputError where none."""
-    num_words = len(text.split())
-    if not num_words:
+    words = num_words(text)
+    if not words:
         raise BadInputError("the text has no words; add it or delete the document")
     return Document(
         document_id=document_id,
         title=title,
         text=text,
-        num_words=num_words,
+        num_words=words,
         num_paragraphs=len(paragraph_spans(text, corpus.paragraphs)),
         metadata=metadata,
     )

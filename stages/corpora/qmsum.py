@@ -1,4 +1,4 @@
-"""QMSum in its native JSON lines, one meeting a line (github.com/Yale-LILY/QMSum, data/ALL/jsonl).
+"""QMSum in its native JSON, a meeting a line or a file (github.com/Yale-LILY/QMSum, data/ALL).
 
 The text has a line a turn, `speaker: content`, so that a turn is a paragraph. The format has no
 ids: they are made of the uncleaned turns and, within a meeting, of the query.
@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from upath import UPath
 
 from pipeline.records import Question, Span
 from stages.corpora.checks import (
@@ -24,7 +26,8 @@ from stages.corpora.checks import (
 )
 from stages.corpora.corpus import Corpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of, question_or_bad
-from stages.corpora.rows import Row, files_of, rows_of, rows_within
+from stages.corpora.row import Row, rows_within
+from stages.corpora.rows import any_of, files_of, rows_of, split_of
 
 _TAG = re.compile(r"\{[^{}]*\}")  # {vocalsound}, {disfmarker}, {gap}...
 _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
@@ -32,24 +35,39 @@ Turns = Sequence[tuple[int, int]] | None  # characters of each; null: unknown, n
 _KINDS = {"general_query_list": "general", "specific_query_list": "specific"}
 
 
-def load_qmsum(corpus: Corpus) -> Iterator[Loaded]:
-    """One Loaded a line of a file or of a folder's *.jsonl; general queries come first.
+class QMSumCorpus(Corpus):
+    """A jsonl file, one meeting's json file, or a folder of either (data/ALL has both layouts)."""
 
-    A meeting with a turn that cannot be read is bad_input as a whole, its queries are kept.
-    Raises UsageError where no line can be read.
-    """
-    document_ids, question_ids = MadeIds(), MadeIds()
-    for row in rows_of(files_of(corpus.path, "*.jsonl")):
-        if row.value is None:
-            document_id = document_ids.claim(row.made_id)
-            yield Loaded(bad_document(document_id, row.detail(row.wrong)), ())
-        else:
-            document_id = document_ids.make(row.value.get("meeting_transcripts"))
-            yield _meeting(corpus, row, row.value, document_id, question_ids)
+    format: Literal["qmsum"]
+    clean: Literal["none", "tags"]  # tags: leave out {vocalsound} and the like
+
+    splits: ClassVar[tuple[str, ...]] = ("train", "val", "test")
+
+    def load(self) -> Iterator[Loaded]:
+        """One Loaded a meeting; general queries come first.
+
+        A folder's *.jsonl are read, else its *.json; with `split` the file or folder of that name.
+        A meeting with a turn that cannot be read is bad_input as a whole, its queries are kept.
+        Raises UsageError where no line can be read.
+        """
+        document_ids, question_ids = MadeIds(), MadeIds()
+        for row in rows_of(self._files()):
+            if row.value is None:
+                document_id = document_ids.claim(row.made_id)
+                yield Loaded(bad_document(document_id, row.detail(row.wrong)), ())
+            else:
+                document_id = document_ids.make(row.value.get("meeting_transcripts"))
+                yield _meeting(self, row, row.value, document_id, question_ids)
+
+    def _files(self) -> list[UPath]:
+        """A folder that holds a meeting in both layouts is read once."""
+        place = split_of(self.path, self.split, "jsonl", "json")
+        both = ("*.jsonl", "*.json")
+        return files_of(place, *(both[:1] if any_of(place, both[0]) else both))
 
 
 def _meeting(
-    corpus: Corpus, row: Row, meeting: dict[str, Any], document_id: str, ids: MadeIds
+    corpus: QMSumCorpus, row: Row, meeting: dict[str, Any], document_id: str, ids: MadeIds
 ) -> Loaded:
     turns: Turns = None
     try:

@@ -6,8 +6,9 @@ Labels count from 1 in the files and are absent in the test split.
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
+
+from upath import UPath
 
 from pipeline.records import Document, Question
 from stages.corpora.article_text import article_text
@@ -22,39 +23,56 @@ from stages.corpora.checks import (
 )
 from stages.corpora.corpus import Corpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of, question_or_bad
-from stages.corpora.rows import Row, files_of, row_at, rows_of, rows_within
+from stages.corpora.row import Row, rows_within
+from stages.corpora.rows import files_of, row_at, rows_of
 
-Place = tuple[Path, int, int]  # a file, its line and the byte where that starts
-_NAMES = ("*.jsonl", "QuALITY*.train", "QuALITY*.dev", "QuALITY*.test")
+Place = tuple[UPath, int, int]  # a file, its line and the byte where that starts
 _ABOUT = ("author", "year", "source", "topic", "url")
 
 
-def load_quality(corpus: Corpus) -> Iterator[Loaded]:
-    """One Loaded an article_id, its questions in line order; reads every line twice.
+class QualityCorpus(Corpus):
+    """A file, or a folder of the published ones."""
 
-    Of a folder, the *.jsonl and QuALITY*.{train,dev,test} are read. Writers' copies of an article
-    may differ: the first that can be read is kept. Raises UsageError where no line can be read.
-    """
-    articles, document_ids, question_ids = _first_pass(corpus.path)
-    for places in articles.values():
-        rows = [row_at(*place) for place in places]
-        text = (rows[0].value or {}).get("article")
-        document_id, _ = document_ids.of_row(rows[0], "article_id", text)
-        questions = (q for row in rows for q in _questions(row, document_id, question_ids))
-        yield Loaded(_document(corpus, document_id, rows), tuple(questions))
+    format: Literal["quality"]
+
+    splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
+
+    def load(self) -> Iterator[Loaded]:
+        """One Loaded an article_id, its questions in line order; reads every line twice.
+
+        Of a folder, the *.jsonl and QuALITY*.{train,dev,test} are read, with `split` those of that
+        name. Writers' copies of an article may differ: the first that can be read is kept. Raises
+        UsageError where no line can be read.
+        """
+        articles, document_ids, question_ids = _first_pass(self.path, self.split)
+        for places in articles.values():
+            rows = [row_at(*place) for place in places]
+            text = (rows[0].value or {}).get("article")
+            document_id, _ = document_ids.of_row(rows[0], "article_id", text)
+            questions = (q for row in rows for q in _questions(row, document_id, question_ids))
+            yield Loaded(_document(self, document_id, rows), tuple(questions))
 
 
-def _first_pass(path: Path) -> tuple[dict[str | Place, list[Place]], MadeIds, MadeIds]:
+def _first_pass(
+    path: UPath, split: str | None
+) -> tuple[dict[str | Place, list[Place]], MadeIds, MadeIds]:
     """The places of each article's lines in file order, and the ids given in the files."""
     articles: dict[str | Place, list[Place]] = {}
     question_ids: set[str | None] = set()
-    for row in rows_of(files_of(path, *_NAMES)):
+    for row in rows_of(files_of(path, *_names(split))):
         place = (row.file, row.line, row.start)
         articles.setdefault(row.given_id("article_id") or place, []).append(place)
         question_ids.update(
             entry.given_id("question_unique_id") for entry in rows_within(row, "questions")
         )
     return articles, MadeIds(k for k in articles if isinstance(k, str)), MadeIds(question_ids)
+
+
+def _names(split: str | None) -> list[str]:
+    """QuALITY.v1.0.1.htmlstripped.dev has no suffix of a format, its split is the suffix."""
+    splits = [split] if split else QualityCorpus.splits
+    return [*(["*.jsonl"] if split is None else []), *(f"*.{s}" for s in splits),
+            *(f"*{s}.jsonl" for s in splits)]  # fmt: skip
 
 
 def _document(corpus: Corpus, document_id: str, rows: Sequence[Row]) -> Document:

@@ -25,7 +25,7 @@ from stages.corpora.checks import (
     whole_number,
 )
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, bad_question, question_or_bad
-from stages.corpora.rows import Row
+from stages.corpora.row import Row
 
 _COLUMNS = frozenset(
     {

@@ -5,7 +5,9 @@ columns are kept in metadata. For the questions, which may be absent, see questi
 """
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Literal
+
+from upath import UPath
 
 from pipeline.errors import UsageError
 from pipeline.records import Document
@@ -13,32 +15,38 @@ from stages.corpora.checks import BadInputError, label_of, metadata_of, text_of
 from stages.corpora.corpus import Corpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of
 from stages.corpora.questions import QuestionFile
-from stages.corpora.rows import Row, rows_of
+from stages.corpora.row import Row
+from stages.corpora.rows import rows_of
 
 _COLUMNS = frozenset({"document_id", "title", "text", "metadata"})
 
 
-def load_tables(corpus: Corpus) -> Iterator[Loaded]:
-    """One Loaded a document, in file order, then the questions that no document took.
+class TablesCorpus(Corpus):
+    """A folder; the formats of either table may differ."""
 
-    A document whose id is taken is bad_input under another id; the questions are the first's.
-    Raises UsageError where a file is missing, doubled, unreadable or without rows.
-    """
-    documents = _file(corpus.path, "documents")
-    if documents is None:
-        raise UsageError(
-            f"{corpus.path}: no documents.jsonl or documents.parquet here; set corpus.path=..."
-        )
-    asked = _file(corpus.path, "questions")
-    questions = QuestionFile(rows_of([asked]) if asked else ())
-    given = {row.given_id("document_id") for row in rows_of([documents])}
-    ids = MadeIds(given | questions.document_ids)
-    for row in rows_of([documents]):
-        yield _loaded(corpus, row, ids, questions)
-    yield from questions.take_rest(ids)
+    format: Literal["tables"]
+
+    def load(self) -> Iterator[Loaded]:
+        """One Loaded a document, in file order, then the questions that no document took.
+
+        A document whose id is taken is bad_input under another id; the questions are the first's.
+        Raises UsageError where a file is missing, doubled, unreadable or without rows.
+        """
+        documents = _file(self.path, "documents")
+        if documents is None:
+            raise UsageError(
+                f"{self.path}: no documents.jsonl or documents.parquet here; set corpus.path=..."
+            )
+        asked = _file(self.path, "questions")
+        questions = QuestionFile(rows_of([asked]) if asked else ())
+        given = {row.given_id("document_id") for row in rows_of([documents])}
+        ids = MadeIds(given | questions.document_ids)
+        for row in rows_of([documents]):
+            yield _loaded(self, row, ids, questions)
+        yield from questions.take_rest(ids)
 
 
-def _file(folder: Path, name: str) -> Path | None:
+def _file(folder: UPath, name: str) -> UPath | None:
     found = [path for end in ("jsonl", "parquet") if (path := folder / f"{name}.{end}").is_file()]
     if len(found) > 1:
         raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")

@@ -1,0 +1,185 @@
+"""Files that hold rows: JSON lines, JSON lists, CSV, Parquet; each row with its place.
+
+None is read whole. What follows a fault that cannot be stepped over is one unreadable row.
+"""
+
+import csv
+import gzip
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import ijson
+from upath import UPath
+
+from pipeline.errors import UsageError
+from pipeline.store import read_parquet_rows
+from stages.corpora.checks import kind_of, whole_text
+from stages.corpora.row import Row
+
+# UTF-16 halves, escaped or raw. Most are one of a pair and harmless; the rest cannot be stored.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+_GZIP, _BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
+csv.field_size_limit(sys.maxsize)  # a cell may be a book
+
+
+def read_rows(file: UPath) -> Iterator[Row]:
+    """The rows of one file, by its suffix; `.gz` after it is unpacked on the way.
+
+    `.parquet`; `.csv`, `.tsv`; `.json` is a list of objects, or one object, or JSON lines; anything
+    else is JSON lines. Raises UsageError where the file cannot be opened or is no Parquet.
+    """
+    suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
+    read = _CONTAINERS.get(suffixes[-1] if suffixes else "", lines)
+    place = Row(file, 1, None)
+    try:
+        for place in read(file):
+            yield place
+    except (EOFError, gzip.BadGzipFile) as error:
+        why = str(error).splitlines()[0]
+        wrong = f"the file ends early or is damaged ({why}); fetch it again"
+        yield Row(file, place.line + 1, None, wrong)
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}; set corpus.path=...") from error
+
+
+@contextmanager
+def opened(file: UPath) -> Iterator[IO[bytes]]:
+    """The file's bytes, unpacked where it is gzip by its first two, whatever its name."""
+    with file.open("rb") as raw:
+        packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        if packed:
+            with gzip.open(raw) as unpacked:
+                yield unpacked  # type: ignore[misc]  # a GzipFile reads bytes too
+        else:
+            yield raw
+
+
+def lines(file: UPath) -> Iterator[Row]:
+    """A row a line that is not blank."""
+    start = 0
+    with opened(file) as content:
+        for number, line in enumerate(content, 1):
+            if line.strip():
+                yield json_row(file, number, start, line)
+            start += len(line)
+
+
+def json_row(file: UPath, number: int, start: int, line: bytes) -> Row:
+    """The row of one line."""
+    try:
+        value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
+        if _SURROGATE.search(line):
+            value = json.loads(whole_text(json.dumps(value, ensure_ascii=False)))
+    except (ValueError, RecursionError) as error:
+        wrong = f"not JSON ({_reason(error)}); mend or delete the line"
+        return Row(file, number, None, wrong, start)
+    if not isinstance(value, dict):
+        wrong = f"{kind_of(value)}, not an object; mend or delete the line"
+        return Row(file, number, None, wrong, start)
+    return Row(file, number, value, start=start)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, column {error.colno}"
+    return str(error).splitlines()[0]
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is no JSON number")
+    return value
+
+
+def _json(file: UPath) -> Iterator[Row]:
+    """A list's objects numbered from 1, streamed; or one object; or JSON lines."""
+    with opened(file) as content:
+        first = content.read(1024).removeprefix(_BOM).lstrip()[:1]
+    if first == b"[":
+        yield from _list(file)
+    else:
+        yield from _object_or_lines(file)
+
+
+def _list(file: UPath) -> Iterator[Row]:
+    number = 0
+    with opened(file) as content:
+        if content.read(len(_BOM)) != _BOM:
+            content.seek(0)
+        try:
+            for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
+                if isinstance(value, dict):
+                    yield Row(file, number, value)
+                else:
+                    wrong = f"{kind_of(value)}, not an object; mend or delete it"
+                    yield Row(file, number, None, wrong)
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            why = str(error).split("\n")[0]
+            yield Row(file, number + 1, None, f"not JSON from here on ({why}); fetch it again")
+
+
+def _object_or_lines(file: UPath) -> Iterator[Row]:
+    """One object over several lines has a first line that is no JSON by itself."""
+    with opened(file) as content:
+        if json_row(file, 1, 0, content.readline()).value is None:
+            whole = content.read()
+        else:
+            yield from lines(file)
+            return
+    with opened(file) as content:
+        yield json_row(file, 1, 0, content.readline() + whole)
+
+
+def _csv(file: UPath) -> Iterator[Row]:
+    """A row a record, by the names in the first; `line` is where the record begins."""
+    delimiter = "\t" if ".tsv" in file.suffixes else ","
+    with opened(file) as content:
+        # What is no UTF-8 becomes lone surrogates, which are found cell by cell.
+        text = (line.decode("utf-8", "surrogateescape") for line in content)
+        records = csv.reader(_without_bom(text), delimiter=delimiter, strict=True)
+        names: list[str] = []
+        before = 0
+        while True:
+            try:
+                cells = next(records, None)
+            except csv.Error as error:
+                wrong = f"no CSV from here on ({error}); mend the quotes"
+                yield Row(file, before + 1, None, wrong)
+                return
+            if cells is None:
+                return
+            line, before = before + 1, records.line_num
+            if names and cells:
+                yield _record(file, line, names, cells)
+            names = names or [name.strip() for name in cells]
+
+
+def _without_bom(text: Iterator[str]) -> Iterator[str]:
+    for number, line in enumerate(text):
+        yield line.removeprefix("\ufeff") if number == 0 else line
+
+
+def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
+    if len(cells) != len(names):
+        wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
+        return Row(file, line, None, wrong)
+    value = dict(zip(names, cells, strict=True))
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError:
+        return Row(file, line, None, "not UTF-8; save the file as UTF-8")
+    return Row(file, line, {name: cell or None for name, cell in value.items()})
+
+
+def _parquet(file: UPath) -> Iterator[Row]:
+    return (Row(file, number, value) for number, value in enumerate(read_parquet_rows(file), 1))
+
+
+_CONTAINERS = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv, ".json": _json}

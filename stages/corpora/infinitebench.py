@@ -1,0 +1,90 @@
+"""InfiniteBench (OpenBMB/InfiniteBench): a jsonl a task with id, context, input, answer, options.
+
+`answer` is a list or one string. Of multiple choice it is the right option's text, and in some
+rows its letter beside it. Ids count from 0 in every file, so the task's name goes before them.
+"""
+
+from collections.abc import Iterator
+from string import ascii_uppercase
+from typing import Any, Literal
+
+from pipeline.records import Question
+from stages.corpora.checks import (
+    BadInputError,
+    optional_text,
+    question_of,
+    shown,
+    text_of,
+    texts_of,
+)
+from stages.corpora.corpus import Corpus
+from stages.corpora.grouped import Format, Text, load_grouped
+from stages.corpora.loaded import Loaded
+from stages.corpora.row import Row
+from stages.corpora.rows import files_of, rows_of
+from stages.corpora.scrolls import SUMMARY
+
+_KEPT = ("id", "input", "answer", "options", "task")
+
+
+class InfiniteBenchCorpus(Corpus):
+    """A task's file (longbook_qa_eng.jsonl ...), or a folder of them."""
+
+    format: Literal["infinitebench"]
+
+    def load(self) -> Iterator[Loaded]:
+        """One Loaded a context. Raises UsageError where no line can be read."""
+        return load_grouped(self, self._rows, _FORMAT)
+
+    def _rows(self) -> Iterator[Row]:
+        for row in rows_of(files_of(self.path, "*.jsonl")):
+            if row.value is not None:
+                given, task = row.given_id("id"), row.file.stem
+                row.value.update(task=task, id=f"{task}-{given}" if given else None)
+            yield row
+
+
+def _text(row: dict[str, Any]) -> Text:
+    return Text(text_of(row, "context"))
+
+
+def _asked(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [("", {key: row[key] for key in _KEPT if key in row})]
+
+
+def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
+    task, options = value["task"], texts_of(value, "options")
+    answers = _answers(value)
+    summarizes = "_sum_" in task and not (optional_text(value, "input") or "").strip()
+    right = _right(answers, options) if options else None
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=SUMMARY if summarizes else question_of(value, "input"),
+        options=options,
+        references=answers if right is None else (options[right],),
+        answer_index=right,
+        question_type=task,
+    )
+
+
+def _answers(value: dict[str, Any]) -> tuple[str, ...]:
+    one = value.get("answer")
+    return (one,) if isinstance(one, str) else texts_of(value, "answer")
+
+
+def _right(answers: tuple[str, ...], options: tuple[str, ...]) -> int | None:
+    """The option that an answer names by its text, or else by its letter; null without answers."""
+    letters = ascii_uppercase[: len(options)]
+    for answer in answers:
+        if answer in options:
+            return options.index(answer)
+    for answer in answers:
+        if len(answer) == 1 and answer in letters:
+            return letters.index(answer)
+    if answers:
+        raise BadInputError(f"`answer` {shown(answers)} is none of the options; mend it")
+    return None
+
+
+_FORMAT = Format(document_id=None, question_id="id", text=_text, asked=_asked, question=_question)

@@ -1,0 +1,65 @@
+"""LongBench (THUDM/LongBench): a jsonl a task with input, context, answers, _id, language, dataset.
+
+The tasks that summarize have no input. `length` counts words or characters and is not used.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Literal
+
+from pipeline.records import Question
+from stages.corpora.checks import (
+    json_text,
+    label_of,
+    optional_text,
+    question_of,
+    text_of,
+    texts_of,
+)
+from stages.corpora.corpus import Corpus
+from stages.corpora.grouped import Format, Text, load_grouped
+from stages.corpora.loaded import Loaded
+from stages.corpora.rows import files_of, rows_of
+from stages.corpora.scrolls import SUMMARY
+
+_KEPT = ("_id", "input", "answers", "dataset", "language", "all_classes")
+_SUMMARIZE = ("gov_report", "multi_news", "vcsum")
+
+
+class LongBenchCorpus(Corpus):
+    """A task's file, or a folder of them."""
+
+    format: Literal["longbench"]
+
+    def load(self) -> Iterator[Loaded]:
+        """One Loaded a context. Raises UsageError where no line can be read."""
+        return load_grouped(self, partial(rows_of, files_of(self.path, "*.jsonl")), _FORMAT)
+
+
+def _text(row: dict[str, Any]) -> Text:
+    return Text(text_of(row, "context"), metadata=_about(row))
+
+
+def _about(row: dict[str, Any]) -> dict[str, Any]:
+    known = {"dataset": label_of(row, "dataset"), "language": label_of(row, "language")}
+    return {key: fact for key, fact in known.items() if fact}
+
+
+def _asked(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [("", {key: row[key] for key in _KEPT if key in row})]
+
+
+def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
+    task, classes = (label_of(value, "dataset") or "").removesuffix("_e"), value.get("all_classes")
+    summarizes = task in _SUMMARIZE and not (optional_text(value, "input") or "").strip()
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=SUMMARY if summarizes else question_of(value, "input"),
+        references=texts_of(value, "answers"),
+        question_type=task or None,
+        metadata=json_text({**_about(value), **({"classes": classes} if classes else {})}),
+    )
+
+
+_FORMAT = Format(document_id=None, question_id="_id", text=_text, asked=_asked, question=_question)

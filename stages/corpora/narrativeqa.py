@@ -1,0 +1,147 @@
+"""NarrativeQA (google-deepmind/narrativeqa): documents.csv, qaps.csv, summaries.csv, the stories.
+
+A folder with the csv files; the stories are <document_id>.content in its folder `tmp` or another.
+A document whose story is not there, or was not fetched whole, is skipped, and so are its questions.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+from upath import UPath
+
+from pipeline.errors import UsageError
+from pipeline.place import place
+from pipeline.records import Document
+from stages.corpora.checks import BadInputError, json_text, label_of, optional_text
+from stages.corpora.corpus import Corpus
+from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of
+from stages.corpora.questions import QuestionFile
+from stages.corpora.row import Row
+from stages.corpora.rows import rows_of
+from stages.corpora.stories import story
+
+# The official script takes a file under 19 kB for a failed download; a story that short exists.
+_SHORT_BYTES = 19_000
+_MOJIBAKE = re.compile(r"[\xc2-\xf4][\x80-\xbf]{1,3}")  # UTF-8 that was read as Latin-1
+_ABOUT = ("kind", "set", "story_url", "wiki_url")
+
+
+class NarrativeQACorpus(Corpus):
+    """`kind` names the prompt family as well: books and film scripts are read differently."""
+
+    format: Literal["narrativeqa"]
+    kind: Literal["gutenberg", "movie", "all"]
+    stories: str | None  # their folder; null: tmp, beside documents.csv
+
+    splits: ClassVar[tuple[str, ...]] = ("train", "valid", "test")
+
+    def load(self) -> Iterator[Loaded]:
+        """One Loaded a row of documents.csv that is of the kind and split.
+
+        Raises UsageError where documents.csv or qaps.csv is missing or unreadable.
+        """
+        documents = list(rows_of([self._file("documents.csv")]))
+        known = {row.given_id("document_id") for row in documents}
+        chosen = [row for row in documents if self._is_chosen(row)]
+        ids = {row.given_id("document_id") for row in chosen}
+        asked = (_asked(row) for row in rows_of([self._file("qaps.csv")]))
+        # Of what was not chosen nothing is said; a document that nobody knows is a fault.
+        questions = QuestionFile(
+            row for row in asked if (i := row.given_id("document_id")) in ids or i not in known
+        )
+        summaries = self._summaries()
+        made = MadeIds(ids)
+        for row in chosen:
+            document = self._document(row, made, summaries)
+            num_chars = None if document.problem else len(document.text)
+            taken = questions.take(document.document_id, num_chars)
+            yield Loaded(document, () if document.skipped else taken)
+        yield from questions.take_rest(made)
+
+    def _file(self, name: str) -> UPath:
+        file = self.path / name
+        if not file.is_file():
+            raise UsageError(f"{self.path}: no {name} in this folder; set corpus.path=...")
+        return file
+
+    def _is_chosen(self, row: Row) -> bool:
+        """A row that cannot be read is, so that it is told of."""
+        value = row.value or {}
+        kinds = {"all": (value.get("kind"),)}.get(self.kind, (self.kind,))
+        sets = (self.split,) if self.split else (value.get("set"),)
+        return row.value is None or (value.get("kind") in kinds and value.get("set") in sets)
+
+    def _summaries(self) -> dict[str | None, str]:
+        file = self.path / "summaries.csv"
+        rows = rows_of([file]) if file.is_file() else iter(())
+        return {
+            row.given_id("document_id"): _mended(str((row.value or {}).get("summary") or ""))
+            for row in rows
+        }
+
+    def _document(self, row: Row, ids: MadeIds, summaries: dict[str | None, str]) -> Document:
+        document_id, wrong = ids.of_row(row, "document_id", row.value)
+        if wrong:
+            return bad_document(document_id, row.detail(wrong))
+        try:
+            return self._readable(row.value or {}, document_id, summaries)
+        except BadInputError as error:
+            return bad_document(document_id, row.detail(error))
+
+    def _readable(
+        self, value: dict[str, Any], document_id: str, summaries: dict[str | None, str]
+    ) -> Document:
+        title = label_of(value, "wiki_title") or ""
+        about: dict[str, Any] = {key: value.get(key) for key in _ABOUT}
+        content = self._content(value, document_id)
+        if content is None:
+            return Document(
+                document_id=document_id, title=title, metadata=json_text(about), skipped=True
+            )
+        start, end = (optional_text(value, key) or "" for key in ("story_start", "story_end"))
+        text, about["cut_by"] = story(content, start, end)
+        if summary := summaries.get(document_id):
+            about["summary"] = summary
+        return document_of(self, document_id, text, title, json_text(about))
+
+    def _content(self, value: dict[str, Any], document_id: str) -> bytes | None:
+        """The story's file; null where there is none, or one that is clearly not all of it."""
+        folder = place(self.stories) if self.stories else self.path / "tmp"
+        try:
+            content = (folder / f"{document_id}.content").read_bytes()
+        except (FileNotFoundError, ValueError):  # an id may hold what no file's name does
+            return None
+        except OSError as error:
+            raise BadInputError(f"the story: {error.strerror}; mend it") from error
+        size = value.get("story_file_size")
+        expected = int(size) if isinstance(size, str) and size.isdecimal() else _SHORT_BYTES
+        failed = len(content) < _SHORT_BYTES and len(content) < expected / 2
+        return None if failed else content
+
+
+def _asked(row: Row) -> Row:
+    """A row of qaps.csv as questions.py reads them, without the tokenized doubles."""
+    if row.value is None:
+        return row
+    answers = [row.value.get(key) for key in ("answer1", "answer2")]
+    question = row.value.get("question")
+    value = {
+        "document_id": row.value.get("document_id"),
+        "question": _mended(question) if isinstance(question, str) else question,
+        "references": [_mended(a) for a in answers if isinstance(a, str) and a.strip()],
+    }
+    return replace(row, value=value)
+
+
+def _mended(text: str) -> str:
+    """`text` without mojibake and white space around it."""
+    return _MOJIBAKE.sub(_read_as_utf8, text).strip()
+
+
+def _read_as_utf8(found: re.Match[str]) -> str:
+    try:
+        return found[0].encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return found[0]

@@ -1,0 +1,157 @@
+"""Rows of the user's own JSON, CSV or Parquet files; `corpus.fields` says which key holds what.
+
+A row holds a document, and a question about it if `fields.question` is set; a document that stands
+in several rows is read once. Keys that no field names are kept in metadata.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeInt
+
+from pipeline.errors import UsageError
+from pipeline.records import Question
+from pipeline.settings import Settings
+from stages.corpora.checks import (
+    BadInputError,
+    index_of,
+    label_of,
+    letter_of,
+    metadata_of,
+    optional_text,
+    question_of,
+    text_of,
+    texts_of,
+)
+from stages.corpora.corpus import Corpus
+from stages.corpora.grouped import Format, Text, load_grouped
+from stages.corpora.loaded import Loaded
+from stages.corpora.row import Row
+from stages.corpora.rows import files_of, rows_of
+
+Options = Annotated[tuple[str, ...], Field(strict=False)]  # YAML has lists
+
+
+class Fields(Settings):
+    """The keys of a row; null: it has no such thing."""
+
+    text: str
+    document_id: str | None
+    title: str | None
+    question: str | None
+    question_id: str | None
+    options: Options  # one key with a list, or a key for each option
+    answer_index: str | None  # a number, see `first_option`, or a letter
+    references: str | None  # a string or a list of them
+    question_type: str | None
+    asked_at: str | None
+
+    def of_documents(self) -> set[str]:
+        """The keys that tell of the document."""
+        return {key for key in (self.text, self.document_id, self.title) if key}
+
+    def named(self) -> set[str]:
+        """All keys that a field names."""
+        single = (value for name, value in self if name != "options" and value)
+        return {*single, *self.options}
+
+
+class RecordsCorpus(Corpus):
+    """A file, or a folder's files that match `pattern`."""
+
+    format: Literal["records"]
+    pattern: str
+    fields: Fields
+    first_option: NonNegativeInt  # what the first option is called in `answer_index`
+
+    def load(self) -> Iterator[Loaded]:
+        """One Loaded a document. Raises UsageError where no row is readable or has the text."""
+        rows = partial(rows_of, files_of(self.path, *self.pattern.split("|")))
+        _refuse_unnamed(self.fields, next(row for row in rows() if row.value is not None))
+        return load_grouped(self, rows, form_of(self.fields, self.first_option))
+
+
+def form_of(fields: Fields, first_option: int) -> Format:
+    """How rows with these fields are read."""
+    return Format(
+        document_id=fields.document_id,
+        question_id=fields.question_id,
+        text=partial(_text, fields),
+        asked=partial(_asked, fields),
+        question=partial(_question, fields, first_option),
+    )
+
+
+def _refuse_unnamed(fields: Fields, row: Row) -> None:
+    """A key that is spelt wrong would make every row bad: it is one mistake."""
+    for name in ("text", "question"):
+        key = getattr(fields, name)
+        if key is not None and key not in (row.value or {}):
+            known = ", ".join(row.value or {})
+            raise UsageError(
+                f"corpus.fields.{name}={key}: not in {row.file.name}:{row.line}, which has {known}"
+            )
+
+
+def _text(fields: Fields, row: dict[str, Any]) -> Text:
+    title = label_of(row, fields.title) if fields.title else None
+    about = {} if fields.question else {k: v for k, v in row.items() if k not in fields.named()}
+    return Text(text_of(row, fields.text), title or "", about)
+
+
+def _asked(fields: Fields, row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    if fields.question is None:
+        return []
+    return [("", {key: row[key] for key in row if key not in fields.of_documents()})]
+
+
+def _question(
+    fields: Fields, first_option: int, document_id: str, value: dict[str, Any], question_id: str
+) -> Question:
+    assert fields.question
+    options = _options(fields, value)
+    right = _right(fields, value, first_option, len(options))
+    kind, asked_at = fields.question_type, fields.asked_at
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=question_of(value, fields.question),
+        options=options,
+        references=_references(fields, value) or (() if right is None else (options[right],)),
+        answer_index=right,
+        question_type=label_of(value, kind) if kind else None,
+        asked_at=optional_text(value, asked_at) if asked_at else None,
+        metadata=metadata_of(value, fields.named()),
+    )
+
+
+def _options(fields: Fields, value: dict[str, Any]) -> tuple[str, ...]:
+    if len(fields.options) < 2:
+        return texts_of(value, fields.options[0]) if fields.options else ()
+    found = tuple(text_of(value, key) for key in fields.options if value.get(key) is not None)
+    if 0 < len(found) < len(fields.options):
+        raise BadInputError(f"{len(found)} of {len(fields.options)} options; add or delete them")
+    return found
+
+
+def _right(
+    fields: Fields, value: dict[str, Any], first_option: int, num_options: int
+) -> int | None:
+    key = fields.answer_index
+    given = value.get(key) if key else None
+    if key is None or given is None or not num_options:
+        return None
+    if isinstance(given, str) and given.strip().isdecimal():  # as CSV writes a number
+        number = int(given) if len(given) < 10 else given
+        return index_of({key: number}, key, first_option, num_options)
+    if isinstance(given, str):
+        return letter_of(value, key, num_options)
+    return index_of(value, key, first_option, num_options)
+
+
+def _references(fields: Fields, value: dict[str, Any]) -> tuple[str, ...]:
+    if fields.references is None:
+        return ()
+    one = value.get(fields.references)
+    return (one,) if isinstance(one, str) else texts_of(value, fields.references)

@@ -1,0 +1,78 @@
+"""Documents made up on the spot, of any number and length, with facts planted for the questions.
+
+For tests of scale. Document number i depends on the seed and i alone. The text is babble in
+made-up words; a fact is one sentence of it, its question names it, and its words are the gold
+evidence and the reference.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import accumulate
+from random import Random
+from typing import Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from pipeline.records import Question, Span
+from stages.corpora.corpus import Corpus
+from stages.corpora.loaded import Loaded, document_of
+
+_SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
+_NUM_WORDS, _NUM_SENTENCES = 3000, 4000
+_SENTENCES_PER_PARAGRAPH = 6
+
+
+class SyntheticCorpus(Corpus):
+    """`words` is the median of the documents' lengths; they are lognormal, `skew` their sigma."""
+
+    format: Literal["synthetic"]
+    num_documents: PositiveInt
+    words: PositiveInt
+    skew: NonNegativeFloat  # 0: all of one length; 1: the longest of 400 is 20 times the median
+    questions: NonNegativeInt  # of a document
+
+    def check(self) -> None:
+        """There is nothing that could be missing."""
+
+    def load(self) -> Iterator[Loaded]:
+        """One Loaded a document; nothing is kept between them."""
+        draw = Random(f"words {self.seed}")
+        words = ["".join(draw.choices(_SYLLABLES, k=draw.randint(1, 4))) for _ in range(_NUM_WORDS)]
+        sentences = [_sentence(draw, words) for _ in range(_NUM_SENTENCES)]
+        mean = sum(len(sentence.split()) for sentence in sentences) / _NUM_SENTENCES
+        for number in range(self.num_documents):
+            yield self._document(number, sentences, mean, words)
+
+    def _document(
+        self, number: int, sentences: list[str], mean_words: float, words: list[str]
+    ) -> Loaded:
+        draw = Random(f"document {self.seed} {number}")
+        num_words = self.words * math.exp(self.skew * draw.gauss())
+        parts = draw.choices(sentences, k=max(self.questions, round(num_words / mean_words), 1))
+        document_id = f"s{number:06}"
+        facts = sorted(draw.sample(range(len(parts)), self.questions))
+        names = [
+            f"{draw.choice(words)}{number}x{index}".capitalize() for index in range(len(facts))
+        ]
+        objects = [" ".join(draw.choices(words, k=3)) for _ in facts]
+        for at, name, thing in zip(facts, names, objects, strict=True):
+            parts[at] = f"{name} keeps {thing} under the floor."
+        gaps = ["\n\n" if n % _SENTENCES_PER_PARAGRAPH == 0 else " " for n in range(1, len(parts))]
+        starts = list(accumulate(map(len, parts), initial=0))  # and one sign for every gap before
+        wide = list(accumulate((len(gap) for gap in gaps), initial=0))
+        text = "".join(part + gap for part, gap in zip(parts, [*gaps, ""], strict=True))
+        questions = tuple(
+            Question(
+                document_id=document_id,
+                question_id=f"{document_id}q{index:04}",
+                question=f"What does {name} keep under the floor?",
+                references=(thing,),
+                evidence=(Span(starts[at] + wide[at], starts[at] + wide[at] + len(parts[at])),),
+            )
+            for index, (at, name, thing) in enumerate(zip(facts, names, objects, strict=True))
+        )
+        return Loaded(document_of(self, document_id, text), questions)
+
+
+def _sentence(draw: Random, words: list[str]) -> str:
+    return " ".join(draw.choices(words, k=draw.randint(6, 20))).capitalize() + "."

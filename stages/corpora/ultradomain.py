@@ -1,0 +1,63 @@
+"""UltraDomain (MemoRAG): a jsonl a domain, the whole book repeated in every row of its questions.
+
+Fields of the textbook domains and of fin, legal and mix: input, answers (a list of one), context,
+context_id, _id, label (the domain), meta (title, authors) where there is one. `length` counts
+tokens of some model, so it is not used.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Literal
+
+from pipeline.records import Question
+from stages.corpora.checks import json_object, json_text, label_of, question_of, text_of, texts_of
+from stages.corpora.corpus import Corpus
+from stages.corpora.grouped import Format, Text, load_grouped
+from stages.corpora.loaded import Loaded
+from stages.corpora.rows import files_of, rows_of
+
+_KEPT = ("_id", "input", "answers", "label", "dataset")
+
+
+class UltraDomainCorpus(Corpus):
+    """A domain's file, or a folder of them."""
+
+    format: Literal["ultradomain"]
+
+    def load(self) -> Iterator[Loaded]:
+        """One Loaded a book. Raises UsageError where no line can be read."""
+        return load_grouped(self, partial(rows_of, files_of(self.path, "*.jsonl")), _FORMAT)
+
+
+def _text(row: dict[str, Any]) -> Text:
+    about = json_object(row, "meta")
+    known = {"domain": _domain(row), "authors": about.get("authors")}
+    metadata = {key: fact for key, fact in known.items() if fact}
+    return Text(text_of(row, "context"), label_of(about, "title") or "", metadata)
+
+
+def _domain(row: dict[str, Any]) -> str | None:
+    return label_of(row, "label") or label_of(row, "dataset")
+
+
+def _asked(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [("", {key: row[key] for key in _KEPT if key in row})]
+
+
+def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=question_of(value, "input"),
+        references=texts_of(value, "answers"),
+        metadata=json_text({"domain": domain} if (domain := _domain(value)) else {}),
+    )
+
+
+_FORMAT = Format(
+    document_id="context_id",
+    question_id="_id",
+    text=_text,
+    asked=_asked,
+    question=_question,
+)
