@@ -13,6 +13,7 @@ import typer
 
 from jobs.check_prompts import check_prompts
 from jobs.config import RunConfig, read_config
+from jobs.corpus import distributions, draw
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
@@ -22,6 +23,7 @@ from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
 from jobs.trace import show_trace
 from pipeline.errors import AccountingError, EngineError, UsageError
+from pipeline.place import place
 from pipeline.store import connect
 from pipeline.store import query as rows_of
 from pipeline.store.runs import RunFolder
@@ -55,7 +57,7 @@ def _run(config: RunConfig, as_json: bool) -> None:
     from jobs.run import run as run_config  # here: ray takes a second to import
 
     outcome = run_config(config, warn=_warn)
-    warehouse, rater = Path(config.warehouse), shown_rater(config, outcome.run)
+    warehouse, rater = place(config.warehouse), shown_rater(config, outcome.run)
     made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))
     RunFolder(warehouse, outcome.run).write_report(render(made))
     if as_json:
@@ -73,13 +75,35 @@ def _warn(line: str) -> None:
 
 
 @app.command()
-def report(words: Words = None, json: Json = False) -> None:
+def report(
+    words: Words = None,
+    corpus: Annotated[
+        bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(help="With --corpus: draw them, FILE.png or FILE.svg.")
+    ] = None,
+    json: Json = False,
+) -> None:
     """The table of a run: warehouse=, run=, by=SQL, where='SQL', rater=."""
+    if corpus or picture:
+        _report_corpus(read_options(words or [], ("warehouse", "run")), picture, json)
+        return
     made = make_report(read_options(words or [], ("warehouse", "run", "by", "where", "rater")))
     if json:
         print_json(dataclasses.asdict(made))
     else:
         print_line(render(made))
+
+
+def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) -> None:
+    found = distributions(options.warehouse, options.run)
+    if picture:
+        draw(options.warehouse, options.run, picture)
+    if as_json:
+        print_json([dataclasses.asdict(one) for one in found])
+    else:
+        print_table([one.row() for one in found])
 
 
 @app.command()

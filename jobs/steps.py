@@ -37,13 +37,12 @@ class _Builder:
 
     def _load(self, table: str) -> Step:
         corpus = self.config.corpus
-        cleaning = {"clean": corpus.clean, "paragraphs": corpus.paragraphs, "format": corpus.format}
         return Step(
             corpus=corpus.name,
             name=table,
             version=LOADING_VERSION,
             table=table,
-            settings={"corpus": corpus.name, **cleaning},
+            settings=corpus.hashed(),
         )
 
     def memory(self) -> tuple[Step, Step, Step, Step]:
@@ -51,7 +50,10 @@ class _Builder:
         questions = self._load("questions")
         pages = self.step(self._paginate(), {})
         tokens = self.config.memory.gist_reply_tokens or self.family.reply_tokens.gist
-        gists = self.step(GistPages(max_reply_tokens=tokens), {"pages": pages})
+        gists = self.step(
+            GistPages(max_reply_tokens=tokens, page_breaks=self.config.corpus.page_breaks),
+            {"pages": pages},
+        )
         return self.documents, questions, pages, gists
 
     def index(self, method: Method, over: str, memory: Mapping[str, Step]) -> Step:
@@ -67,18 +69,22 @@ class _Builder:
 
     def _paginate(self) -> Stage:
         memory, family = self.config.memory, self.family.pagination
-        paragraphs = self.config.corpus.paragraphs
+        paragraphs, breaks = self.config.corpus.paragraphs, self.config.corpus.page_breaks
         if memory.pagination == "uniform":
             words = memory.words or family.uniform_words
             longest = memory.max_words or family.max_words
-            return PaginateUniform(paragraphs=paragraphs, words=words, max_words=longest)
+            return PaginateUniform(
+                paragraphs=paragraphs, page_breaks=breaks, words=words, max_words=longest
+            )
         chosen = {
             key: family_value if (own := getattr(memory, key)) is None else own
             for key, family_value in family.model_dump(exclude={"uniform_words"}).items()
         }
         tokens = self.family.reply_tokens.break_point
         try:
-            return PaginateByModel(paragraphs=paragraphs, max_reply_tokens=tokens, **chosen)
+            return PaginateByModel(
+                paragraphs=paragraphs, page_breaks=breaks, max_reply_tokens=tokens, **chosen
+            )
         except ValidationError as error:
             wrong = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise UsageError(f"memory: {wrong}") from None
@@ -114,6 +120,8 @@ class _Builder:
             "first_page": self.family.first_page,
             "max_reply_tokens": tokens.look_up,
             "answer_reply_tokens": tokens.answer,
+            "answer_each_look_up": self.family.answer_each_look_up,
+            "answer_words": self.family.answer_words,
             "seed": self.config.engine.seed,
             "repeat": repeat,
             "embedder": self.config.embedder,

@@ -39,7 +39,8 @@ def _like(connection: Any) -> str:
     near = query(
         connection,
         """select question_id from questions
-        order by jaro_winkler_similarity(question_id, getvariable('question')) desc limit 3""",
+        order by jaro_winkler_similarity(question_id, getvariable('question')) desc, question_id
+        limit 3""",
     )
     return "like it are " + ", ".join(row["question_id"] for row in near)
 

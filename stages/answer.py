@@ -17,6 +17,7 @@ from stages import constraints
 from stages.context import Context, memory, raw_pages, raw_text
 from stages.fields import AnswerQuestion
 from stages.parsing import parse_option
+from stages.words import num_words
 
 
 class AnswerFromContext(Stage):
@@ -63,6 +64,7 @@ class AnswerFromContext(Stage):
             question=question.question,
             options=question.options,
             answer_words=self.answer_words,
+            asked_at=question.asked_at or "",
         )
         subject = Subject(question_id=question.question_id)
         legal = constraints.option(ask.form(fields.prompt), len(question.options))
@@ -75,7 +77,7 @@ class AnswerFromContext(Stage):
             _with_context(empty, context),
             answer=text,
             answer_index=option,
-            num_answer_words=len(text.split()),
+            num_answer_words=num_words(text),
             problem=reply.problem or problem,
         )
 
@@ -187,5 +189,5 @@ class AnswerConstant(AnswerFromContext):
             reader="constant",
             answer=text,
             answer_index=0 if question.options else None,
-            num_answer_words=len(text.split()),
+            num_answer_words=num_words(text),
         )

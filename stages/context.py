@@ -1,6 +1,5 @@
 """What the reader sees: gists, raw pages or raw text, how many words, and from where."""
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
@@ -8,6 +7,7 @@ from typing import Literal
 from pipeline.records import Span
 from pipeline.stage import DocumentRows
 from stages.fields import Passage
+from stages.words import num_words, word_spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,17 @@ def raw_pages(rows: DocumentRows, used: Collection[int], first_page: int) -> Con
 
 
 def raw_text(
-    rows: DocumentRows, keep: Literal["first", "last"] | None, num_words: int | None
+    rows: DocumentRows, keep: Literal["first", "last"] | None, most_words: int | None
 ) -> Context:
-    """The document's text, or its first or last `num_words` words."""
+    """The document's text, or its first or last `most_words` words."""
     text = rows.document.text
-    words = list(re.finditer(r"\S+", text))
-    if keep is None or num_words is None or len(words) <= num_words:
-        start, end, count = 0, len(text), len(words)
-    elif keep == "first":
-        start, end, count = 0, words[num_words - 1].end(), num_words
-    else:
-        start, end, count = words[-num_words].start(), len(text), num_words
+    start, end = 0, len(text)
+    if keep is not None and most_words is not None and rows.document.num_words > most_words:
+        words = word_spans(text)
+        start = words[-most_words][0] if keep == "last" else 0
+        end = words[most_words - 1][1] if keep == "first" else end
     return Context(
         passages=(Passage("text", None, text[start:end].strip()),),
         spans=(Span(start, end),),
-        num_words=count,
+        num_words=num_words(text[start:end]),
     )

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from stages.paragraphs import sentence_spans
-from stages.ranking import centrality, num_words, relevance, terms, weights, word_spans
+from stages.ranking import centrality, relevance, terms, weights
+from stages.words import num_words, word_spans
 
 _TAG = re.compile(r"\{[^{}]*\}")
 _CLAUSE_END = re.compile(r"[,;:，；：、]\s*|\s+[-–—]+\s+")

@@ -27,7 +27,8 @@ from stages.fields import (
     ShortenPage,
     StrictRating,
 )
-from stages.ranking import rank, relevance, terms, word_spans
+from stages.ranking import rank, relevance, terms
+from stages.words import num_words, word_spans
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _BLOCK_TERMS = 100  # how much text before and after a label is compared
@@ -173,7 +174,7 @@ def _best_option(texts: Sequence[str], fields: AnswerQuestion) -> int:
 def _unread(question: str, answer_words: int) -> str:
     """An honest reply without a text, its question cut to fit."""
     lead = "Nothing read says:"
-    words = word_spans(question)[: max(1, answer_words - len(lead.split()))]
+    words = word_spans(question)[: max(1, answer_words - num_words(lead))]
     return f"{lead} {question[: words[-1][1]].strip()}" if words else "Nothing was read."
 
 

@@ -123,6 +123,7 @@ class FamilySettings(_Settings):
     pagination: PaginationWords
     reply_tokens: ReplyTokens
     forms: Forms
+    answer_each_look_up: bool  # -S is shown, before each look-up, its answer so far (film scripts)
     answer_words: PositiveInt
     constant_answer: str
     metrics: tuple[str, ...]
@@ -245,6 +246,7 @@ _PASSAGES = (
     Passage("page", 6101, "The bell rings.\n\n<b>Twelve</b> times.\n"),
     Passage("gist", 6102, "Nobody admits {# to #} it."),
 )
+_DATE = "2023/05/30 (Tue) 21:48 {{ noon }}"
 _TEXT = (Passage("text", None, "The bell rings."), Passage("text", None, "Nobody admits it."))
 SAMPLES: tuple[Fields, ...] = (
     BreakPoint("", (Labelled("The bell {{ rings }}.", None), Labelled("Noon.\n", 7101))),
@@ -257,9 +259,13 @@ SAMPLES: tuple[Fields, ...] = (
     ParallelLookUp(_PASSAGES, _QUESTION, _OPTIONS, max_pages=8101),
     SequentialLookUp(_PASSAGES, _QUESTION, (), pages_read=(), refused=()),
     SequentialLookUp(_PASSAGES, _QUESTION, _OPTIONS, pages_read=(6101, 6104), refused=(8102, 8103)),
+    SequentialLookUp(_PASSAGES, _QUESTION, (), (6101,), (), "The sexton {{ rang }} <2>."),
     AnswerQuestion(_PASSAGES, _QUESTION, (), answer_words=8104),
     AnswerQuestion(_PASSAGES, _QUESTION, _OPTIONS, answer_words=8104),
     AnswerQuestion(_TEXT, _QUESTION, (), answer_words=8104),
+    ParallelLookUp(_PASSAGES, _QUESTION, (), max_pages=8101, asked_at=_DATE),
+    SequentialLookUp(_PASSAGES, _QUESTION, (), (6101,), (8102,), asked_at=_DATE),
+    AnswerQuestion(_PASSAGES, _QUESTION, (), answer_words=8104, asked_at=_DATE),
     AnswerQuestion((), _QUESTION, (), answer_words=8104),
     AnswerQuestion((), _QUESTION, _OPTIONS, answer_words=8104),
     StrictRating("Who rang {{ it }}?", "The sexton <1>.", "Nobody; {% no %}."),

@@ -53,6 +53,7 @@ class ParallelLookUp(Fields):
     question: str
     options: tuple[str, ...]
     max_pages: int
+    asked_at: str = ""  # the date of the question, where it has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class SequentialLookUp(Fields):
     options: tuple[str, ...]
     pages_read: tuple[int, ...]  # page numbers, in the order they were asked for
     refused: tuple[int, ...]  # page numbers just asked for in vain: read already or not there
+    previous_answer: str = ""  # what was answered from the pages read so far, where families ask
+    asked_at: str = ""  # the date of the question, where it has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class AnswerQuestion(Fields):
     question: str
     options: tuple[str, ...]
     answer_words: int  # about how long a free-form answer should be
+    asked_at: str = ""  # the date of the question, where it has one
 
 
 @dataclass(frozen=True, slots=True)

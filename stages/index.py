@@ -16,7 +16,7 @@ from pipeline.embedder import EmbedderSettings
 from pipeline.errors import AccountingError, Problem
 from pipeline.records import Embedding, Record, Span
 from pipeline.stage import DocumentRows, Stage
-from stages.ranking import word_spans
+from stages.words import word_spans
 
 
 class IndexTexts(Stage):

@@ -18,7 +18,7 @@ from pipeline.records import Dropped, Lookup, Question, Record
 from pipeline.stage import DocumentRows, Stage, refuse_gaps
 from stages import constraints
 from stages.context import memory
-from stages.fields import ParallelLookUp, Passage, SequentialLookUp
+from stages.fields import AnswerQuestion, ParallelLookUp, Passage, SequentialLookUp
 from stages.parsing import parse_page_list, parse_page_or_stop, parse_pages
 
 
@@ -145,6 +145,7 @@ class ReadAgentP(_FromGists):
             question=question.question,
             options=question.options,
             max_pages=self.max_pages,
+            asked_at=question.asked_at or "",
         )
 
 
@@ -177,8 +178,10 @@ class ReadAgentS(_FromGists):
         row = turn_row(question, turn)
         requested: list[int] = []
         dropped: list[Dropped] = []
+        previous = await self.previous_answer(rows, question, turn, used, ask)
         for attempt in (1, 2):
-            fields = self._fields(rows, question, used, [drop.page_index for drop in dropped])
+            refused = [drop.page_index for drop in dropped]
+            fields = replace(self._fields(rows, question, used, refused), previous_answer=previous)
             subject = Subject(question_id=question.question_id, turn=turn, attempt=attempt)
             legal = self._legal(rows, fields, ask)
             reply = await ask(fields, self.max_reply_tokens, subject, legal)
@@ -205,6 +208,12 @@ class ReadAgentS(_FromGists):
         problem = _unread(reply, requested)
         return replace(row, requested=tuple(requested), dropped=tuple(dropped), problem=problem)
 
+    async def previous_answer(
+        self, rows: DocumentRows, question: Question, turn: int, used: Sequence[int], ask: Ask
+    ) -> str:
+        """What the look-up is shown of an answer so far."""
+        return ""
+
     def _legal(self, rows: DocumentRows, fields: SequentialLookUp, ask: Ask) -> Constraint | None:
         taken = {*fields.pages_read, *fields.refused}
         left = [number for number in self.numbers(rows) if number not in taken]
@@ -229,7 +238,37 @@ class ReadAgentS(_FromGists):
             options=question.options,
             pages_read=tuple(index + self.first_page for index in used),
             refused=tuple(index + self.first_page for index in refused),
+            asked_at=question.asked_at or "",
         )
+
+
+class ReadAgentSAnswering(ReadAgentS):
+    """With an answer before each look-up, from what has been read so far, which the look-up is
+    shown (ReadAgent's prompts for NarrativeQA's film scripts). An answer that fails is not shown.
+    """
+
+    strategy: Literal["sequential_answering"] = "sequential_answering"  # type: ignore[assignment]
+    prompts: ClassVar[tuple[str, ...]] = ("look_up_s", "answer")
+    answer_words: PositiveInt
+
+    def room_tokens(self) -> int:
+        """The next look-up shows an answer and replies."""
+        return self.answer_reply_tokens + self.max_reply_tokens
+
+    async def previous_answer(
+        self, rows: DocumentRows, question: Question, turn: int, used: Sequence[int], ask: Ask
+    ) -> str:
+        fields = AnswerQuestion(
+            passages=self.passages(rows, used),
+            question=question.question,
+            options=question.options,
+            answer_words=self.answer_words,
+            asked_at=question.asked_at or "",
+        )
+        subject = Subject(question_id=question.question_id, turn=turn)
+        legal = constraints.option(ask.form(fields.prompt), len(question.options))
+        reply = await ask(fields, self.answer_reply_tokens, subject, legal)
+        return reply.text.strip() if reply.problem in (None, "truncated") else ""
 
 
 def _unread(reply: Reply, requested: Sequence[int]) -> Problem | None:

@@ -24,13 +24,14 @@ from stages.answer import (
     AnswerFromPages,
     AnswerFromText,
 )
-from stages.look_up import LookUp, NoLookUp, ReadAgentP, ReadAgentS
+from stages.look_up import LookUp, NoLookUp, ReadAgentP, ReadAgentS, ReadAgentSAnswering
 from stages.retrieve import BM25, Dense, OraclePages, RandomPages
 
 LOOK_UPS: dict[str, type[LookUp]] = {
     "none": NoLookUp,
     "parallel": ReadAgentP,
     "sequential": ReadAgentS,
+    "sequential_answering": ReadAgentSAnswering,
     "bm25": BM25,
     "dense": Dense,
     "random": RandomPages,
@@ -61,13 +62,17 @@ class Method:
         Raises UsageError naming the argument that is of the wrong kind.
         """
         try:
-            look_up = _stage(LOOK_UPS, "strategy", self.look_up, look_up_values)
+            look_up = _stage(LOOK_UPS, "strategy", self._look_up(look_up_values), look_up_values)
             answer = _stage(ANSWERS, "kind", self.answer, answer_values)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise UsageError(f"methods: {self.name}: {where}: {first['msg']}") from None
         return look_up, answer
+
+    def _look_up(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        answers = self.look_up["strategy"] == "sequential" and values["answer_each_look_up"]
+        return {**self.look_up, **({"strategy": "sequential_answering"} if answers else {})}
 
 
 def _stage(

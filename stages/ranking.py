@@ -15,15 +15,14 @@ import Stemmer
 from rank_bm25 import BM25Plus
 from stop_words import get_stop_words
 
+from stages.words import CHARACTERS
+
 Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 # rank-bm25's own defaults, written out because the published baselines are made with them.
 _K1, _B, _DELTA = 1.5, 0.75, 1.0
-# Scripts without spaces between words: every character counts as a word.
-_CHARACTERS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 # ASCII words, as in the design; letters beyond Latin make words too, or such texts had no terms.
-_TERM = re.compile(rf"[a-z0-9]+|[{_CHARACTERS}]|[^\W_\u0000-\u024f{_CHARACTERS}]+")
-_WORD = re.compile(rf"[{_CHARACTERS}][^\w\s]*|[^\s{_CHARACTERS}]+")
+_TERM = re.compile(rf"[a-z0-9]+|[{CHARACTERS}]|[^\W_\u0000-\u024f{CHARACTERS}]+")
 # The list writes "don't"; terms are split at such signs, and so are the stop words.
 _STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _TERM.findall(word))
 _STEMMER = Stemmer.Stemmer("porter")
@@ -33,16 +32,6 @@ _LONG_TERM = 12  # few stems are longer, but web addresses and hashes are
 def terms(text: str) -> list[str]:
     """Porter stems of the lower-case words of `text` in order, without English stop words."""
     return list(_terms(text))
-
-
-def num_words(text: str) -> int:
-    """Whitespace-separated words; Chinese and Japanese characters count as a word each."""
-    return len(_WORD.findall(text))
-
-
-def word_spans(text: str) -> list[tuple[int, int]]:
-    """Half-open spans of the words that `num_words` counts."""
-    return [match.span() for match in _WORD.finditer(text)]
 
 
 def rank(texts: Sequence[str], query: str) -> list[int]:

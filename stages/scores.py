@@ -4,6 +4,7 @@ Everything is 0-100. An answer with a problem scores 0 and its rows say `upstrea
 over all rows is the headline and a mean over rows without a problem the answered-only one.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -57,6 +58,8 @@ class ScoreAnswers(Stage):
                 right = answer.problem is None and answer.answer_index == question.answer_index
                 yield "accuracy", 100.0 * right
             return
+        if _only_judged(question):
+            return
         for metric in self.metrics if question.references else ():
             text = answer.answer if answer.problem is None else None
             yield metric, METRICS[metric](text, question.references) if text else 0.0
@@ -73,6 +76,11 @@ class ScoreAnswers(Stage):
         scored = dict.fromkeys(row.question_id for row in made if isinstance(row, Score))
         if list(scored) != [question.question_id for question in rows.questions]:
             raise AccountingError(f"{rows.document.document_id}: scores do not match questions")
+
+
+def _only_judged(question: Question) -> bool:
+    """Whether no overlap of words says if a reply is right (LongMemEval's rubrics, refusals)."""
+    return bool(json.loads(question.metadata).get("only_judged"))
 
 
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:

@@ -61,7 +61,7 @@ def one_line(done: "CompletedProcess[str]") -> str:
     return line.removeprefix("gistmill: ")
 
 
-def sql(warehouse: Path, query: str, *words: str) -> list[dict[str, Any]]:
+def sql(warehouse: str | Path, query: str, *words: str) -> list[dict[str, Any]]:
     """Rows of `gistmill sql --json`."""
     rows: list[dict[str, Any]] = json.loads(
         succeed("sql", query, f"warehouse={warehouse}", *words, "--json")

@@ -95,6 +95,7 @@ FAMILY = {
                    "uniform_words": 30},
     "reply_tokens": {"break_point": 10, "gist": 20, "look_up": 10, "answer": 20, "rate": 10},
     "forms": {"break_point": "<{}>", "look_up_p": "[{}]", "look_up_s": "Page {}", "answer": "{}"},
+    "answer_each_look_up": False,
     "answer_words": 5,
     "constant_answer": "Nothing is known.",
     "metrics": ["rouge1_stem", "squad_em"],

@@ -15,6 +15,7 @@ from pipeline.engine import FinishReason, Reply, Request
 from pipeline.prompts import Family, Fields, Message
 from pipeline.records import Call, Document, Gist, Lookup, Page, Question
 from pipeline.scripted_engine import ScriptedEngine
+from pipeline.shared import SharedReplies
 from pipeline.slots import Slots
 from pipeline.stage import DocumentRows, Stage
 from stages.fields import Passage
@@ -104,6 +105,7 @@ def run(
     deadline_seconds: float = 60.0,
     is_model: bool = True,
     forms: Mapping[str, str] | None = None,
+    shared: SharedReplies | None = None,
 ) -> tuple[list[Any], tuple[Call, ...]]:
     """The rows the stage makes, checked by itself, and its calls."""
     reader = Reader(
@@ -116,6 +118,7 @@ def run(
         deadline_seconds=deadline_seconds,
         slots=Slots(4),
         forms=forms,
+        shared=shared,
     )
     ask = Ask(reader, stage.name, rows.document.document_id, ())
     made = list(asyncio.run(stage.run(rows, ask)))

@@ -50,8 +50,8 @@ CORPUS = [
     ("corpus.path={}/empty", "empty/documents.jsonl: no line or row in it is an object; set"),
     ("corpus.path={}/torn", "documents.jsonl:1: not JSON (Unterminated string starting at, col"),
     ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here; set corpus"),
-    ("corpus.clean=tags", "corpus.clean=tags works on qmsum only; remove it"),
-    ("corpus.format=xml", "corpus.format=xml: Input should be 'qmsum', 'quality', 'text' or"),
+    ("corpus.clean=tags", "corpus.clean: no such key; there are "),
+    ("corpus.format=xml", "corpus.format=xml: there is none; it is one of text, tables, records, "),
     ("corpus.family=nosuch", "corpus.family=nosuch: no such family or folder; there are generic"),
 ]
 METHODS = [
@@ -74,7 +74,7 @@ KEYS = [
     ("memory=vector", "memory=vector: there is none; memory is one of model, uniform"),
     ("engine=gpt", "engine=gpt: there is none; engine is one of extractive, "),
     ("rater=gpt", "rater=gpt: there is none; rater is one of extractive, none, openai"),
-    ("corpus=nosuch", "corpus=nosuch: there is none; corpus is one of demo, qmsum"),
+    ("corpus=nosuch", "corpus=nosuch: there is none; corpus is one of csv, demo, hugg"),
     ("experiment=nosuch", "experiment=nosuch: there is none; experiment is one of demo, "),
     ("limit", "'limit' is no override; write key=value"),
     ("limit=[1", "limit=[1: cannot be read; put quotes around the value"),

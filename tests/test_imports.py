@@ -23,6 +23,8 @@ HOMES = {
     "torch": (),
     "hydra": ("pipeline/config.py",),
     "omegaconf": ("pipeline/config.py",),
+    "ijson": ("stages/corpora/containers.py",),
+    "datasets": ("stages/corpora/huggingface.py",),
 }
 BROAD_HANDLER = "pipeline/worker.py"
 FILES = sorted(

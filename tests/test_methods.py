@@ -24,7 +24,7 @@ from tests.embedding import counts
 FOLDER = ROOT / "conf" / "method"
 LOOK_UP_VALUES: dict[str, Any] = {
     "first_page": 1, "max_reply_tokens": 30, "answer_reply_tokens": 40, "seed": 7, "repeat": 2,
-    "embedder": counts("bell"),
+    "embedder": counts("bell"), "answer_each_look_up": False, "answer_words": 20,
 }  # fmt: skip
 ANSWER_VALUES: dict[str, Any] = {
     "first_page": 1, "answer_words": 20, "max_reply_tokens": 40, "text": "He did it.",

@@ -12,7 +12,6 @@ from pipeline.records import Page
 from pipeline.stage import DocumentRows
 from stages.fields import BreakPoint
 from stages.paginate import PaginateByModel, PaginateUniform
-from stages.paragraphs import Paragraphs
 from tests.reading import (
     NASTY,
     Listener,
@@ -31,6 +30,7 @@ def by_model(
     min_words: int, max_words: int, tail_words: int = 0, preceding_words: int = 0
 ) -> PaginateByModel:
     return PaginateByModel(
+        page_breaks=False,
         paragraphs="lines",
         min_words=min_words,
         max_words=max_words,
@@ -40,8 +40,8 @@ def by_model(
     )
 
 
-def uniform(words: int, paragraphs: Paragraphs = "lines") -> PaginateUniform:
-    return PaginateUniform(paragraphs=paragraphs, words=words, max_words=words)
+def uniform(words: int, max_words: int = 100) -> PaginateUniform:
+    return PaginateUniform(page_breaks=False, paragraphs="lines", words=words, max_words=max_words)
 
 
 def lines(*counts: int) -> DocumentRows:
@@ -210,9 +210,11 @@ def test_texts_with_little_to_cut(stage: PaginateByModel | PaginateUniform) -> N
 @pytest.mark.parametrize("start", ["\n\n", "\n", "  \n \n\t"])
 def test_white_space_before_a_long_paragraph_is_no_page(start: str) -> None:
     rows = DocumentRows(document=document(start + "Bob: " + "word " * 99))
-    for stage in (by_model(20, 60), uniform(60)):
-        (page,), _ = run(stage, rows, never())
-        assert page.num_words == 100
+    for stage in (by_model(20, 60), uniform(60, max_words=60)):
+        made, _ = run(stage, rows, always("no break point"))
+        # 100 words in pieces of 10; a window holds six of them, and what is left is a page.
+        assert words(made) == [60, 40]
+        assert made[0].text == start + "Bob: " + "word " * 59
 
 
 def test_long_paragraphs_are_cut_at_sentences() -> None:
@@ -226,10 +228,10 @@ def test_long_paragraphs_are_cut_at_sentences() -> None:
 
 
 def test_a_text_without_spaces_is_cut_at_its_full_stops() -> None:
-    # Words are whitespace-separated: here every sentence is one.
+    # A sentence has 11 characters, each a word: ten of them are nearest to 108.
     text = "他们在山上看见了一只鸟。 " * 30
-    made, _ = run(uniform(10), DocumentRows(document=document(text)), never())
-    assert words(made) == [10, 10, 10]
+    made, _ = run(uniform(108), DocumentRows(document=document(text)), never())
+    assert words(made) == [110, 110, 110]
     assert "".join(page.text for page in made) == text
 
 
@@ -270,6 +272,8 @@ def test_a_document_that_failed_has_one_page_without_text() -> None:
 
 def test_uniform_pages_cut_no_paragraph_that_a_window_would_hold() -> None:
     """40 words stand at once although a page is to have 15; over `max_words` they are cut."""
-    stage = PaginateUniform(paragraphs="lines", words=15, max_words=40)
-    made, _ = run(stage, lines(10, 40, 10), never())
+    made, _ = run(uniform(15, max_words=40), lines(10, 40, 10), never())
     assert words(made) == [10, 40, 10]
+    made, _ = run(uniform(12, max_words=30), lines(10, 40, 10), never())
+    # Pieces of 30 // 6 words: 10, eight of 5, 10; 10 is nearer to 12 than 15.
+    assert words(made) == [10] * 6

@@ -12,6 +12,7 @@ from pipeline.errors import UsageError
 @pytest.fixture(autouse=True, scope="module")
 def four_gpus() -> Iterator[None]:
     """A Ray that believes it has four GPUs and eight CPUs."""
+    ray.shutdown()  # of the tests before
     ray.init(address="local", num_cpus=8, num_gpus=4, include_dashboard=False)
     yield
     ray.shutdown()

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.ranking import centrality, num_words, rank, relevance, terms, weights, word_spans
+from stages.ranking import centrality, rank, relevance, terms, weights
+from stages.words import num_words, word_spans
 
 
 def test_terms_are_stems_without_stop_words() -> None:

@@ -30,7 +30,7 @@ def forms(name: str) -> dict[str, str]:
     return load_family(CONF / "prompts" / name).forms.model_dump()
 
 
-PAGINATE = PaginateByModel(
+PAGINATE = PaginateByModel(page_breaks=False,
     paragraphs="lines", min_words=20, max_words=40, tail_words=0, preceding_words=0,
     max_reply_tokens=64,
 )  # fmt: skip

@@ -63,6 +63,15 @@ def test_free_form_answers_have_the_family_s_metrics() -> None:
     assert (found["squad_em"], found["evidence_recall"]) == (0, None)
 
 
+@pytest.mark.parametrize("said", [answer(), answer(None, problem="timeout")])
+def test_an_answer_that_only_a_rater_can_judge_has_no_overlap(said: Answer) -> None:
+    """LongMemEval's rubrics and refusals; its evidence is scored as any other."""
+    asked = question(references=REFERENCES, evidence=spans((0, 4)))
+    assert list(values(asked, said)) == [*STAGE.metrics, *EVIDENCE]
+    asked = replace(asked, metadata='{"only_judged": true}')
+    assert list(values(asked, said)) == list(EVIDENCE)
+
+
 def test_an_exact_answer() -> None:
     found = values(question(references=REFERENCES), answer("it was gust of wind!"))
     assert found["squad_em"] == 100

@@ -96,7 +96,6 @@ def test_what_changes_no_id(word: str) -> None:
     ("words", "stages"),
     [
         (["corpus.name=other"], EVERYTHING),
-        (["corpus.clean=tags"], EVERYTHING),
         (["corpus.paragraphs=lines"], EVERYTHING),
         (["corpus.format=tables"], EVERYTHING),
         (["memory=uniform"], {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}),
