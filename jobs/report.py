@@ -204,7 +204,8 @@ def _memory(connection: Any) -> dict[str, Any]:
     return (
         query(
             connection,
-            """select (select count(*) from documents where problem is null) as documents,
+            """select (select count(*) from documents where problem is null and not skipped)
+            as documents,
           (select coalesce(sum(num_words), 0)::bigint from documents where problem is null)
             as words,
           count(*) as pages, avg(p.num_words) as words_per_page, avg(g.num_words) as words_per_gist,
@@ -224,11 +225,11 @@ select stage, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
   sum(cached_tokens)::bigint as cached_tokens,
   100 * sum(cached_tokens) / nullif(sum(prompt_tokens), 0) as cached_share,
   sum(reply_tokens)::bigint as reply_tokens
-from calls group by stage
+from calls where not is_shared group by stage
 order by list_position(['paginate', 'gist', 'look_up', 'answer', 'rate'], stage)"""
 _MEMORY_CALLS = """
 select count(*) as calls, coalesce(sum(prompt_tokens + reply_tokens), 0)::bigint as tokens
-from calls where stage in ('paginate', 'gist')"""
+from calls where stage in ('paginate', 'gist') and not is_shared"""
 
 
 def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:

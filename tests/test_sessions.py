@@ -14,6 +14,7 @@ from pipeline.stage import DocumentRows
 from stages.corpora import Loaded
 from stages.gist import GistPages
 from stages.paginate import PaginateByModel, PaginateUniform
+from tests.command import sql, succeed
 from tests.loading import loaded
 from tests.reading import Listener, always, content, document, run
 from tests.test_longmemeval import HISTORY, read, turn, written
@@ -117,3 +118,21 @@ def test_pages_without_sessions_have_no_header() -> None:
     engine = always("so")
     [gist], _ = run(stage, DocumentRows(document=document(text), pages=(page,)), engine)
     assert gist.gist == "so" and "[x]" in engine.prompts()[0]
+
+
+def test_a_run_asks_for_a_shared_session_once(tmp_path: Path) -> None:
+    """Three histories of a session of their own and one that all have: four gists are asked for."""
+    own = [[turn(f"{name} spoke of it in spring.")] for name in ("Ann", "Ben", "Cyd")]
+    both = [turn("Dee spoke of it in autumn.")]
+    histories = [
+        {**HISTORY, "question_id": f"q{n}", "haystack_sessions": [session, both]}
+        for n, session in enumerate(own)
+    ]
+    words = ["corpus=longmemeval", f"corpus.path={written(tmp_path, *histories)}", "memory=uniform"]
+    words += ["methods=gist_only", "rater=none", f"warehouse={tmp_path / 'w'}"]
+    succeed("run", *words)
+    counted = "select is_shared, count(*) as n from calls where stage = 'gist' group by all"
+    rows = sql(tmp_path / "w", counted)
+    assert {row["is_shared"]: row["n"] for row in rows} == {False: 4, True: 2}
+    (row,) = sql(tmp_path / "w", "select calls, ok from runs where stage = 'gist'")
+    assert row == {"calls": 4, "ok": 3}

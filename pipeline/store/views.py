@@ -253,7 +253,7 @@ with cost as (
   select step_id, count(*) as calls, sum(prompt_tokens) as prompt_tokens,
     sum(cached_tokens) as cached_tokens, sum(reply_tokens) as reply_tokens,
     sum(seconds) as seconds
-  from calls group by step_id)
+  from calls where not is_shared group by step_id)
 select (select any_value(run) from units) as run, s.stage, s.method, s.repeat, a.*,
   coalesce(c.calls, 0) as calls, coalesce(c.prompt_tokens, 0) as prompt_tokens,
   coalesce(c.cached_tokens, 0) as cached_tokens, coalesce(c.reply_tokens, 0) as reply_tokens,
