@@ -85,9 +85,11 @@ class RunFolder:
             file = self.warehouse / "steps" / f"{step.id}.json"
             if not file.is_file():
                 write_json(file, step.description())
-        rows = [
-            {"step_id": u.step_id, "unit": u.unit, "document_id": u.document_id, "question_id": q}
-            for u in units
-            for q in (u.inputs or [None])
-        ]
-        write(self.path / "units.parquet", parquet(pa.Table.from_pylist(rows, schema=UNITS)))
+        columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
+        for unit in units:  # by column: there may be millions
+            asked: list[str | None] = [*unit.inputs] or [None]
+            columns["step_id"] += [unit.step_id] * len(asked)
+            columns["unit"] += [unit.unit] * len(asked)
+            columns["document_id"] += [unit.document_id] * len(asked)
+            columns["question_id"] += asked
+        write(self.path / "units.parquet", parquet(pa.Table.from_pydict(columns, schema=UNITS)))
