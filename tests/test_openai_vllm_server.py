@@ -22,7 +22,7 @@ from pipeline.prompts import Family, Message
 from pipeline.settings import CONF
 from pipeline.slots import Slots
 from stages.fields import ShortenPage
-from tests.command import gistmill, sql
+from tests.command import own_process, sql
 from tests.small_corpus import UNIFORM, document, question, write
 from tests.tiny_model import make_tiny_model
 
@@ -212,7 +212,7 @@ def test_a_cancelled_request_leaves_the_server_free(url: str) -> None:
 
 def test_a_whole_run_reads_and_answers(url: str, tmp_path: Path) -> None:
     write(tmp_path / "corpus", [document(1), document(2)], [question(1, of=1), question(2, of=2)])
-    done = gistmill(
+    done = own_process(
         "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM,
         "methods=gist_only,readagent_p(max_pages=1)", "memory.gist_reply_tokens=30",
         f"warehouse={tmp_path / 'warehouse'}", "engine=openai", f"engine.base_url={url}",
