@@ -1,5 +1,6 @@
 """Rows of one's own: which key holds what, and what is wrong with a row; datasets by their id."""
 
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -236,3 +237,19 @@ def test_a_folder_read_by_datasets_is_read_as_records(tmp_path: Path) -> None:
     fields = {"references": "references"}
     corpus = loaded(tmp_path, "huggingface", split="test", fields=fields)
     assert corpus == loaded(tmp_path / "test.jsonl", "records", fields=fields)
+
+
+def test_a_folders_packed_files_are_read_too(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        written(tmp_path / name, {"text": f"The tower of {name[0]}.", "question": "Whose?"})
+    packed = gzip.compress((tmp_path / "b.jsonl").read_bytes())
+    (tmp_path / "b.jsonl").unlink()
+    (tmp_path / "b.jsonl.gz").write_bytes(packed)
+    texts = [item.document.text for item in loaded(tmp_path, "records")]
+    assert texts == ["The tower of a.", "The tower of b."]
+
+
+def test_two_columns_of_one_name_are_one_mistake(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("text,question,text\na,b,c\n")
+    with pytest.raises(UsageError, match=r"rows.csv:1: two columns are called 'text'; rename one"):
+        loaded(tmp_path / "rows.csv", "records")

@@ -158,7 +158,15 @@ def _csv(file: UPath) -> Iterator[Row]:
             line, before = before + 1, records.line_num
             if names and cells:
                 yield _record(file, line, names, cells)
-            names = names or [name.strip() for name in cells]
+            names = names or _header(file, cells)
+
+
+def _header(file: UPath, cells: list[str]) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{file}:1: two columns are called {name!r}; rename one")
+    return names
 
 
 def _without_bom(text: Iterator[str]) -> Iterator[str]:

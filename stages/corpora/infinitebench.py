@@ -20,7 +20,7 @@ from stages.corpora.checks import (
 from stages.corpora.corpus import Corpus
 from stages.corpora.grouped import Format, Text, load_grouped
 from stages.corpora.loaded import Loaded
-from stages.corpora.row import Row
+from stages.corpora.row import Row, stem
 from stages.corpora.rows import files_of, rows_of
 from stages.corpora.scrolls import SUMMARY
 
@@ -39,7 +39,7 @@ class InfiniteBenchCorpus(Corpus):
     def _rows(self) -> Iterator[Row]:
         for row in rows_of(files_of(self.path, "*.jsonl")):
             if row.value is not None:
-                given, task = row.given_id("id"), row.file.stem
+                given, task = row.given_id("id"), stem(row.file)
                 row.value.update(task=task, id=f"{task}-{given}" if given else None)
             yield row
 

@@ -24,7 +24,7 @@ class Row:
     def made_id(self) -> str:
         """The id of a row that has none and no content to make one from."""
         inside = f":{self.inside}" if self.inside else ""
-        return f"{whole_text(self.file.stem)}:{self.line}{inside}"
+        return f"{whole_text(stem(self.file))}:{self.line}{inside}"
 
     def given_id(self, key: str) -> str | None:
         """The id under `key` if the row has a legal one; an empty string is none."""
@@ -52,3 +52,9 @@ def rows_within(row: Row, key: str) -> Iterator[Row]:
         value = entry if isinstance(entry, dict) else None
         wrong = "" if value is not None else f"{kind_of(entry)}, not an object; mend or delete it"
         yield replace(row, value=value, wrong=wrong, inside=f"{key}[{index}]")
+
+
+def stem(file: UPath) -> str:
+    """The file's name without its suffix, and without `.gz`."""
+    name = file.name.removesuffix(".gz")
+    return name.rpartition(".")[0] or name

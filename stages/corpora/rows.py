@@ -16,7 +16,8 @@ def files_of(path: UPath, *patterns: str) -> list[UPath]:
     """
     if not path.is_dir():
         return [path]
-    found = {file for pattern in patterns for file in path.glob(pattern) if not file.is_dir()}
+    either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
+    found = {file for pattern in either for file in path.glob(pattern) if not file.is_dir()}
     if not found:
         raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
     return sorted(found)

@@ -14,6 +14,7 @@ from stages.corpora.checks import BadInputError, whole_text
 from stages.corpora.corpus import Corpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of
 from stages.corpora.questions import QuestionFile
+from stages.corpora.row import stem
 from stages.corpora.rows import files_of, rows_of
 from stages.corpora.stories import decoded
 
@@ -34,7 +35,7 @@ class TextCorpus(Corpus):
         questions = QuestionFile(rows_of([asked]) if asked.is_file() else ())
         document_ids = MadeIds(questions.document_ids)
         for file in files:
-            wanted = whole_text(file.stem)
+            wanted = whole_text(stem(file))
             document = _document(self, file, document_ids.claim(wanted))
             num_chars = None if document.problem else len(document.text)
             yield Loaded(document, questions.take(document.document_id, num_chars))
