@@ -1,4 +1,4 @@
-"""Slots in front of an engine: so many requests at once, earlier-admitted documents first."""
+"""What a worker takes on at once: requests by slots, documents by how much text they are."""
 
 import asyncio
 import heapq
@@ -46,3 +46,29 @@ class Slots:
                 turn.set_result(None)
                 return
         self._free += 1
+
+
+class Room:
+    """Room for things of a total weight; first come, first in. One that is heavier than all of it
+    is let in alone."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._taken = 0
+        self._door = asyncio.Lock()  # fair
+        self._somebody_left = asyncio.Event()
+
+    @asynccontextmanager
+    async def held(self, weight: int) -> AsyncIterator[None]:
+        """Within it, the room is taken."""
+        weight = min(weight, self._size)
+        async with self._door:
+            while self._taken + weight > self._size:
+                self._somebody_left.clear()
+                await self._somebody_left.wait()
+            self._taken += weight
+        try:
+            yield
+        finally:
+            self._taken -= weight
+            self._somebody_left.set()

@@ -23,11 +23,15 @@ from pipeline.errors import AccountingError, EngineError, StartError
 from pipeline.place import AnyPath, place
 from pipeline.records import TABLES, Call, Record
 from pipeline.shared import SharedReplies
+from pipeline.slots import Room
 from pipeline.stage import DocumentRows, Stage
 from pipeline.steps import Step, Unit
 from pipeline.store import Shards
 
 Rows = tuple[Any, ...]
+# Bytes of the documents in hand, or one larger. All that is made of a document on the way takes
+# about thirteen times its text.
+_TEXT_IN_HAND = 64_000_000
 _KILLS = "a worker died twice while it worked on this alone"
 
 
@@ -76,6 +80,7 @@ class Worker:
         self._shared: dict[str, SharedReplies] = {}
         self._ranks = count()
         self._room = RWLock()  # a document that must be alone in hand is its writer
+        self._text = Room(_TEXT_IN_HAND)
 
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every unit that is not done.
@@ -88,8 +93,12 @@ class Worker:
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
         deaths = self._attempts.deaths(item)
-        alone = bool(deaths.total)
-        async with self._room.writer if alone else self._room.reader:
+        alone, rank = bool(deaths.total), next(self._ranks)
+        text = await to_thread(self._text_bytes, units)
+        async with (
+            self._room.writer if alone else self._room.reader,
+            self._text.held(text),
+        ):
             with self._attempts.attempt(item, alone) as attempt, self._alive.on(document_id):
                 walk = _Walk(
                     shards=self._shards,
@@ -97,7 +106,7 @@ class Worker:
                     reader=reader,
                     units=units,
                     summary=Summary(document_id, self._alive.name),
-                    rank=next(self._ranks),
+                    rank=rank,
                     attempt=attempt,
                     deaths=deaths,
                     shared=self._shared_replies,
@@ -106,6 +115,11 @@ class Worker:
         self._num_units += walk.summary.units
         walk.summary.seconds = time.perf_counter() - began
         return walk.summary
+
+    def _text_bytes(self, units: Sequence[Unit]) -> int:
+        """How much text the document is."""
+        loaded = (unit for unit in units if self._steps[unit.step_id].table == "documents")
+        return sum(self._shards.num_bytes("documents", u.step_id, u.unit) for u in loaded)
 
     def _shared_replies(self, step_id: str) -> SharedReplies:
         if step_id not in self._shared:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from pipeline.slots import Slots
+from pipeline.slots import Room, Slots
 
 T = TypeVar("T")
 
@@ -76,3 +76,50 @@ def test_who_gives_up_waiting_costs_no_slot(handed_over: bool) -> None:
             return "in"
 
     assert run(talk) == "in"
+
+
+async def _most_in(size: int, weights: list[int]) -> tuple[int, list[int]]:
+    """The most weight inside at once, and who came in which order."""
+    room, inside, most, entered = Room(size), 0, 0, list[int]()
+
+    async def thing(number: int, weight: int) -> None:
+        nonlocal inside, most
+        async with room.held(weight):
+            entered.append(number)
+            inside += weight
+            most = max(most, inside)
+            await asyncio.sleep(0.001)
+            inside -= weight
+
+    await asyncio.gather(*(thing(n, weight) for n, weight in enumerate(weights)))
+    return most, entered
+
+
+def test_a_room_never_holds_more_than_its_size() -> None:
+    most, entered = run(lambda: _most_in(10, [4, 4, 4, 9, 1, 1, 10, 2]))
+    assert most == 10
+    assert entered == list(range(8)), "first come, first in, however light who waits behind"
+
+
+def test_what_is_heavier_than_the_room_is_let_in_alone() -> None:
+    most, entered = run(lambda: _most_in(10, [3, 25, 3]))
+    assert (most, entered) == (25, [0, 1, 2])
+
+
+def test_who_gives_up_waiting_for_room_takes_none() -> None:
+    async def talk() -> bool:
+        room = Room(10)
+        async with room.held(10):
+            waiting = asyncio.create_task(_hold(room, 5))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        async with room.held(10):
+            return True
+
+    assert run(talk)
+
+
+async def _hold(room: Room, weight: int) -> None:
+    async with room.held(weight):
+        pass

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -258,3 +259,37 @@ def test_a_worker_gives_a_sign_of_life(bench: Bench) -> None:
     bench.work()
     (file,) = (bench.shards.warehouse / "runs" / "night" / "alive").glob("*.json")
     assert json.loads(file.read_text())["worker"] == file.stem
+
+
+class _Watched:
+    """The engine, and of how many documents it was asked for gists at once at the most."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self.name, self.context_tokens = engine.name, engine.context_tokens
+        self.inside: list[str] = []
+        self.most = 0
+
+    async def count_tokens(self, messages: Any) -> int:
+        return int(await self._engine.count_tokens(messages))
+
+    async def generate(self, request: Request) -> Reply:
+        number = re.search(r"mill(\d)", request.messages[0]["content"])
+        self.inside.append(number[1] if number and request.prompt == "gist" else "")
+        self.most = max(self.most, len(set(self.inside) - {""}))
+        reply: Reply = await self._engine.generate(request)
+        self.inside.pop(0)
+        return reply
+
+
+@pytest.mark.parametrize(("size", "at_once"), [(1, 1), (10_000_000, 2)])
+def test_documents_in_hand_have_so_much_text_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, at_once: int
+) -> None:
+    monkeypatch.setattr("pipeline.worker._TEXT_IN_HAND", size)
+    bench = Bench(tmp_path, [{"prompt": "gist", "reply": "a gist", "seconds": 0.5}, *RULES])
+    engine = _Watched(bench.reader.engine)
+    bench.reader = replace(bench.reader, engine=engine)
+    bench.work()
+    assert engine.most == at_once
+    assert len(bench.rows("gists", "d1")) == len(bench.rows("gists", "d2")) == 3

@@ -48,6 +48,11 @@ class Shards:
         """The rows of a committed shard, in the order they were written."""
         return from_arrow(record, _read(self.path(record.table, step_id, unit)))
 
+    def num_bytes(self, table: str, step_id: str, unit: str) -> int:
+        """The size of a committed shard's rows in memory."""
+        footer = _footer(self.path(table, step_id, unit))
+        return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+
     def recorded(self, step_id: str, unit: str) -> tuple[Call, ...] | None:
         """The unit's calls, if its calls shard stands."""
         if not self.path("calls", step_id, unit).is_file():
@@ -112,12 +117,16 @@ def _read(path: UPath, columns: list[str] | None = None) -> Any:
         raise AccountingError(_mend(path, f"cannot be read ({error})")) from None
 
 
-def _verify(path: UPath) -> None:
+def _footer(path: UPath) -> Any:
     try:
         with path.open("rb") as file:
-            footer = pq.read_metadata(file)
+            return pq.read_metadata(file)
     except (pa.ArrowInvalid, OSError) as error:
         raise AccountingError(_mend(path, f"cannot be read ({error})")) from None
+
+
+def _verify(path: UPath) -> None:
+    footer = _footer(path)
     written = (footer.metadata or {}).get(_ROWS_WRITTEN, b"none").decode()
     if written != str(footer.num_rows):
         raise AccountingError(_mend(path, f"{footer.num_rows} rows, {written} were written"))
