@@ -26,7 +26,7 @@ class GistPages(Stage):
     async def run(self, rows: DocumentRows, ask: Ask) -> list[Gist]:
         """Pages -> one Gist each, in order.
 
-        Problems: truncated (the text is kept), unparseable (an empty reply), and without a text
+        Problems: truncated (the text is kept), unparseable (a whole reply without a word), and without a text
         context_overflow, empty_input, timeout, engine_failed.
         """
         headers = self._headers(rows.pages)
@@ -54,7 +54,8 @@ class GistPages(Stage):
         if reply.problem not in (None, "truncated"):
             return _row(page, None, reply.problem)
         gist = reply.text.strip()
-        return _row(page, gist, reply.problem if gist else "unparseable", header=header)
+        problem = reply.problem or (None if gist else "unparseable")
+        return _row(page, gist, problem, header=header)
 
     def failed(self, rows: DocumentRows, problem: Problem, detail: str | None) -> list[Gist]:
         return [_row(page, None, problem, detail) for page in rows.pages]

@@ -49,7 +49,7 @@ def test_slow_replies_do_not_change_the_order(tmp_path: Path) -> None:
         ({"reply": "It rings and", "finish_reason": "length"}, "It rings and", 3, "truncated"),
         ({"reply": ""}, "", 0, "unparseable"),
         ({"reply": " \n"}, "", 0, "unparseable"),
-        ({"reply": "", "finish_reason": "length"}, "", 0, "unparseable"),
+        ({"reply": "", "finish_reason": "length"}, "", 0, "truncated"),
         ({"reply": "half a", "finish_reason": "abort"}, None, 0, "engine_failed"),
         ({"hang": True}, None, 0, "timeout"),
     ],
