@@ -26,8 +26,8 @@ class GistPages(Stage):
     async def run(self, rows: DocumentRows, ask: Ask) -> list[Gist]:
         """Pages -> one Gist each, in order.
 
-        Problems: truncated (the text is kept), unparseable (a whole reply without a word), and without a text
-        context_overflow, empty_input, timeout, engine_failed.
+        Problems: truncated (the text is kept), unparseable (a whole reply without a word), and
+        without a text context_overflow, empty_input, timeout, engine_failed.
         """
         headers = self._headers(rows.pages)
         gists = zip(rows.pages, headers, strict=True)
