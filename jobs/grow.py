@@ -5,6 +5,7 @@ from typing import Any
 
 from jobs.config import RunConfig, validated
 from pipeline.errors import UsageError
+from pipeline.settings import sha
 from pipeline.steps import DocumentKey
 from pipeline.store.runs import RunFolder
 
@@ -50,7 +51,8 @@ def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
         raise UsageError(f"run={name} was made otherwise: {'; '.join(differences)}; name another")
     earlier = validated(before["config"])
     methods = ",".join(dict.fromkeys([*_names(earlier), *_names(config)]))
-    raters = tuple(dict.fromkeys([*earlier.raters, *config.raters]))
+    both = [*earlier.raters, *config.raters]
+    raters = tuple({sha(rater.model_dump(mode="json")): rater for rater in both}.values())
     return config.model_copy(update={"run": name, "methods": methods, "raters": raters})
 
 

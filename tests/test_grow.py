@@ -159,3 +159,14 @@ def test_rate_refuses_other_words(warehouse: Warehouse, words: list[str], says: 
 def test_there_is_no_stored_config_of_a_run_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such run"):
         stored_config(RunFolder(tmp_path, "night"))
+
+
+def test_a_local_models_arguments_are_no_hindrance(warehouse: Warehouse) -> None:
+    """Settings that hold a mapping: the same command again adds no second rater."""
+    words = ("rater=vllm", "rater.model=some/model", "rater.args.dtype=float32")
+    folder = start(warehouse, night(*words))
+    assert grown(night(*words), folder).raters == night(*words).raters
+    more = grown(night(*words[:2], "rater.args.dtype=bfloat16"), folder)
+    assert [rater.args["dtype"] for rater in more.raters if rater.name == "vllm"] == [
+        "float32", "bfloat16",
+    ]  # fmt: skip
