@@ -123,7 +123,8 @@ class Ask:
         shared = self._reader.shared
         if is_shared and shared is not None:
             call = await shared.call(request_sha, made)
-            is_ours = call.document_id == self._document_id
+            own = (self._document_id, about(request_sha, subject))
+            is_ours = (call.document_id, about(request_sha, call)) == own
             call = replace(call, **asdict(subject), is_shared=not is_ours)
             call = replace(call, document_id=self._document_id)
         else:

@@ -220,7 +220,7 @@ class Call(Record):
     seconds: float
     reply: str  # without any thinking
     thinking: str | None = None
-    is_shared: bool = False  # made for another document that sends the same request: no cost here
+    is_shared: bool = False  # made for another page that sends the same request: no cost here
     problem: Problem | None = None
 
 

@@ -120,6 +120,14 @@ def test_pages_without_sessions_have_no_header() -> None:
     assert gist.gist == "so" and "[x]" in engine.prompts()[0]
 
 
+def test_a_session_that_stands_twice_in_a_history_costs_once(tmp_path: Path) -> None:
+    rows = paginated(read(tmp_path, haystack_sessions=[[turn("Ann spoke.")]] * 2))
+    engine, shared = always("so"), SharedReplies(UPath(tmp_path / "shared"))
+    gists, calls = run(GIST, rows, engine, shared=shared)
+    assert len(gists) == 2 and len(engine.requests) == 1
+    assert sorted(call.is_shared for call in calls) == [False, True]
+
+
 def test_a_run_asks_for_a_shared_session_once(tmp_path: Path) -> None:
     """Three histories of a session of their own and one that all have: four gists are asked for."""
     own = [[turn(f"{name} spoke of it in spring.")] for name in ("Ann", "Ben", "Cyd")]

@@ -43,6 +43,11 @@ class Format:
     references: str | None = None
 
 
+def itself(keys: Sequence[str], row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """What `asked` gives where the row is one question: what it has under `keys`."""
+    return [("", {key: row[key] for key in keys if key in row})]
+
+
 @dataclass(slots=True)
 class _Group:
     first: int  # the number of the row whose text is taken

@@ -5,6 +5,7 @@ rows its letter beside it. Ids count from 0 in every file, so the task's name go
 """
 
 from collections.abc import Iterator
+from functools import partial
 from string import ascii_uppercase
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from stages.corpora.checks import (
     texts_of,
 )
 from stages.corpora.corpus import Corpus
-from stages.corpora.grouped import Format, Text, load_grouped
+from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.row import Row, stem
 from stages.corpora.rows import files_of, rows_of
@@ -46,10 +47,6 @@ class InfiniteBenchCorpus(Corpus):
 
 def _text(row: dict[str, Any]) -> Text:
     return Text(text_of(row, "context"))
-
-
-def _asked(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [("", {key: row[key] for key in _KEPT if key in row})]
 
 
 def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
@@ -87,4 +84,6 @@ def _right(answers: tuple[str, ...], options: tuple[str, ...]) -> int | None:
     return None
 
 
-_FORMAT = Format(document_id=None, question_id="id", text=_text, asked=_asked, question=_question)
+_FORMAT = Format(
+    document_id=None, question_id="id", text=_text, asked=partial(itself, _KEPT), question=_question
+)

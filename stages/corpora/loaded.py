@@ -95,6 +95,11 @@ def bad_document(document_id: str, detail: str) -> Document:
     return Document(document_id=document_id, problem="bad_input", detail=detail)
 
 
+def unreadable(row: Row, ids: MadeIds) -> Loaded:
+    """What a row that cannot be read at all comes to: a document, bad_input."""
+    return Loaded(bad_document(ids.claim(row.made_id), row.detail(row.wrong)), ())
+
+
 def bad_question(
     row: Row, document_id: str, question_id: str, wrong: BadInputError | str
 ) -> Question:

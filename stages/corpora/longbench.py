@@ -17,7 +17,7 @@ from stages.corpora.checks import (
     texts_of,
 )
 from stages.corpora.corpus import Corpus
-from stages.corpora.grouped import Format, Text, load_grouped
+from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.rows import files_of, rows_of
 from stages.corpora.scrolls import SUMMARY
@@ -45,10 +45,6 @@ def _about(row: dict[str, Any]) -> dict[str, Any]:
     return {key: fact for key, fact in known.items() if fact}
 
 
-def _asked(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [("", {key: row[key] for key in _KEPT if key in row})]
-
-
 def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
     task, classes = (label_of(value, "dataset") or "").removesuffix("_e"), value.get("all_classes")
     summarizes = task in _SUMMARIZE and not (optional_text(value, "input") or "").strip()
@@ -62,4 +58,10 @@ def _question(document_id: str, value: dict[str, Any], question_id: str) -> Ques
     )
 
 
-_FORMAT = Format(document_id=None, question_id="_id", text=_text, asked=_asked, question=_question)
+_FORMAT = Format(
+    document_id=None,
+    question_id="_id",
+    text=_text,
+    asked=partial(itself, _KEPT),
+    question=_question,
+)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pipeline.records import Question
 from stages.corpora.checks import json_text, label_of, letter_of, question_of, text_of
 from stages.corpora.corpus import Corpus
-from stages.corpora.grouped import Format, Text, load_grouped
+from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.rows import files_of, rows_of
 
@@ -35,10 +35,6 @@ def _text(row: dict[str, Any]) -> Text:
     return Text(text_of(row, "context"))
 
 
-def _asked(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [("", {key: row[key] for key in _KEPT if key in row})]
-
-
 def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
     options = tuple(text_of(value, choice) for choice in _CHOICES)
     right = letter_of(value, "answer", len(options))
@@ -55,4 +51,10 @@ def _question(document_id: str, value: dict[str, Any], question_id: str) -> Ques
     )
 
 
-_FORMAT = Format(document_id=None, question_id="_id", text=_text, asked=_asked, question=_question)
+_FORMAT = Format(
+    document_id=None,
+    question_id="_id",
+    text=_text,
+    asked=partial(itself, _KEPT),
+    question=_question,
+)

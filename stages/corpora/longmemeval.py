@@ -26,7 +26,14 @@ from stages.corpora.checks import (
     texts_of,
 )
 from stages.corpora.corpus import Corpus
-from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of, question_or_bad
+from stages.corpora.loaded import (
+    Loaded,
+    MadeIds,
+    bad_document,
+    document_of,
+    question_or_bad,
+    unreadable,
+)
 from stages.corpora.row import Row
 from stages.corpora.rows import files_of, rows_of
 from stages.words import PAGE_BREAK
@@ -70,8 +77,7 @@ class LongMemEvalCorpus(Corpus):
         document_ids, question_ids = MadeIds(), MadeIds()
         for row in rows_of(self._files()):
             if row.value is None:
-                document_id = document_ids.claim(row.made_id)
-                yield Loaded(bad_document(document_id, row.detail(row.wrong)), ())
+                yield unreadable(row, document_ids)
             else:
                 yield self._history(row, row.value, document_ids, question_ids)
 

@@ -25,7 +25,14 @@ from stages.corpora.checks import (
     whole_number,
 )
 from stages.corpora.corpus import Corpus
-from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of, question_or_bad
+from stages.corpora.loaded import (
+    Loaded,
+    MadeIds,
+    bad_document,
+    document_of,
+    question_or_bad,
+    unreadable,
+)
 from stages.corpora.row import Row, rows_within
 from stages.corpora.rows import any_of, files_of, rows_of, split_of
 
@@ -53,8 +60,7 @@ class QMSumCorpus(Corpus):
         document_ids, question_ids = MadeIds(), MadeIds()
         for row in rows_of(self._files()):
             if row.value is None:
-                document_id = document_ids.claim(row.made_id)
-                yield Loaded(bad_document(document_id, row.detail(row.wrong)), ())
+                yield unreadable(row, document_ids)
             else:
                 document_id = document_ids.make(row.value.get("meeting_transcripts"))
                 yield _meeting(self, row, row.value, document_id, question_ids)

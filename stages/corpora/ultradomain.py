@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pipeline.records import Question
 from stages.corpora.checks import json_object, json_text, label_of, question_of, text_of, texts_of
 from stages.corpora.corpus import Corpus
-from stages.corpora.grouped import Format, Text, load_grouped
+from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.rows import files_of, rows_of
 
@@ -40,10 +40,6 @@ def _domain(row: dict[str, Any]) -> str | None:
     return label_of(row, "label") or label_of(row, "dataset")
 
 
-def _asked(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [("", {key: row[key] for key in _KEPT if key in row})]
-
-
 def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
     return Question(
         document_id=document_id,
@@ -58,6 +54,6 @@ _FORMAT = Format(
     document_id="context_id",
     question_id="_id",
     text=_text,
-    asked=_asked,
+    asked=partial(itself, _KEPT),
     question=_question,
 )
