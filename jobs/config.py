@@ -112,10 +112,10 @@ class RunConfig(Settings):
 
     def run_name(self) -> str:
         """`run`, or experiment or corpus and 8 hex of what the run is made from."""
-        chosen = [self.corpus.path, self.corpus.split, self.corpus.seed, self.limit, self.sample]
+        chosen = [self.corpus.selection(), self.limit, self.sample]
         methods = [method.name for method in self.expanded()]
         raters = [self.identity(engine) for engine in self.rater_engines()]
-        content = [self.hashed(), [str(part) for part in chosen], methods, raters]
+        content = [self.hashed(), chosen, methods, raters]
         # Only what may stand in a run's name: the corpus `My Books (2024)` makes my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
         made = "-".join([*words, sha(content, 8)])

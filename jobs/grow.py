@@ -30,6 +30,7 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
         "is_model": config.engine.is_model,
         "methods": _names(config),
         "metrics": list(family.metrics),
+        "judged": family.judged,
         "family": config.family_folder.name,
         "words": family.words,
     }

@@ -1,7 +1,7 @@
 """The numbers of a run: a row per method, means over all its questions, and what they rest on."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ def make_report(options: ReadOptions) -> Report:
         return Report(
             run=name,
             inputs=_inputs(connection),
-            measures=_measures(connection, facts["metrics"]),
+            measures=_measures(connection, facts),
             rows=_rows(connection, facts["methods"], rater),
             memory=_memory(connection),
             stages=tuple(query(connection, _STAGES)),
@@ -104,15 +104,16 @@ def _inputs(connection: Any) -> dict[str, int]:
     return row
 
 
-def _measures(connection: Any, metrics: Sequence[str]) -> tuple[str, ...]:
-    """The quality measures: LR and the family's metrics for free-form questions, accuracy."""
+def _measures(connection: Any, facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """The quality measures: LR and the family's metrics for free-form questions, accuracy where
+    there are options or the family has judges."""
     kinds = query(
         connection,
         """select bool_or(len(options) = 0 and len("references") > 0) as free,
         bool_or(len(options) > 0) as choice from questions""",
     )[0]
-    free = ("lr_1", "lr_2", *metrics) if kinds["free"] else ()
-    return (*free, *(("accuracy",) if kinds["choice"] else ()))
+    free = ("lr_1", "lr_2", *facts["metrics"]) if kinds["free"] else ()
+    return (*free, *(("accuracy",) if kinds["choice"] or facts["judged"] else ()))
 
 
 def _rows(connection: Any, methods: Sequence[str], rater: str | None) -> tuple[Row, ...]:

@@ -127,6 +127,7 @@ class FamilySettings(_Settings):
     answer_words: PositiveInt
     constant_answer: str
     metrics: tuple[str, ...]
+    judged: bool  # has an accuracy, by judges of its own (LongMemEval section 3.3); '-' until then
     examples: dict[str, tuple[Example, ...]]
 
     @field_validator("metrics")

@@ -99,6 +99,7 @@ FAMILY = {
     "answer_words": 5,
     "constant_answer": "Nothing is known.",
     "metrics": ["rouge1_stem", "squad_em"],
+    "judged": False,
     "examples": {},
 }  # fmt: skip
 # The longest full text of the mill: 9 + 2 + 1 + 60 = 72 words and 20 for the answer fit. That of

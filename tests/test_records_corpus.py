@@ -202,6 +202,18 @@ def test_a_misspelt_field_is_one_error(tmp_path: Path, fields: dict[str, str], w
         read(tmp_path, "[1]", ROW, fields=fields)
 
 
+def test_a_first_row_may_lack_what_later_ones_have(tmp_path: Path) -> None:
+    corpus = read(tmp_path, {"book": "b0", "story": "B."}, ROW)
+    assert [len(good(item.questions)) for item in corpus] == [0, 1]
+    assert details(corpus) == ["mine.jsonl:1: no `q`; add it"]
+
+
+def test_a_field_of_a_dataset_may_be_misspelt_too(tmp_path: Path) -> None:
+    written(tmp_path / "test.jsonl", {"text": TEXT, "question": "Whose?"})
+    with pytest.raises(UsageError, match=r"corpus\.fields\.text=txt: not in .*, which has text, q"):
+        loaded(tmp_path, "huggingface", split="test", fields={"text": "txt"})
+
+
 def test_real_rows_of_another_format_can_be_read_as_ones_own() -> None:
     file = DATA / "scrolls_style" / "narrative_qa" / "validation.jsonl"
     native = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]

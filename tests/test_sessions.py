@@ -144,3 +144,15 @@ def test_a_run_asks_for_a_shared_session_once(tmp_path: Path) -> None:
     assert {row["is_shared"]: row["n"] for row in rows} == {False: 4, True: 2}
     (row,) = sql(tmp_path / "w", "select calls, ok from runs where stage = 'gist'")
     assert row == {"calls": 4, "ok": 3}
+
+
+def test_accuracy_is_no_number_before_the_judges_have_spoken(tmp_path: Path) -> None:
+    words = ["corpus=longmemeval", f"corpus.path={written(tmp_path, HISTORY)}", "memory=uniform"]
+    succeed("run", *words, "methods=constant", "rater=none", f"warehouse={tmp_path / 'w'}")
+    printed = succeed("report", f"warehouse={tmp_path / 'w'}").splitlines()
+    header, row = (
+        [cell.strip() for cell in next(li for li in printed if li.startswith(start)).split("|")]
+        for start in ("| method", "| constant")
+    )
+    assert row[header.index("accuracy")] == "-"
+    assert row[header.index("rouge1_stem")] != "-"

@@ -1,4 +1,4 @@
-"""The `corpus` section of the configuration; every format adds what it has of its own."""
+"""The `corpus` section of the configuration."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -29,22 +29,41 @@ Address = Annotated[UPath, BeforeValidator(_placed), PlainSerializer(str)]
 
 
 class Corpus(Settings):
-    """Where a corpus lies and how it is read. Its values stand in conf/corpus/."""
+    """How a corpus is read; every format adds what it has of its own. Values: conf/corpus/."""
 
     format: str
     name: str
-    path: Address  # a file or a folder, see the format's loader
     paragraphs: Paragraphs
     family: str  # of prompts
     seed: StrictInt  # that `sample` draws with
-    split: str | None  # null: all there is
 
     page_breaks: ClassVar[bool] = False  # a form feed ends a page
-    splits: ClassVar[tuple[str, ...]] = ()  # none: the format has no splits
 
     def hashed(self) -> Mapping[str, Any]:
         """What shapes the rows."""
         return self.model_dump(mode="json", exclude=_WHERE)
+
+    def selection(self) -> Mapping[str, Any]:
+        """Which rows of which corpus."""
+        return self.model_dump(mode="json", include=_WHERE - {"family"})
+
+    def check(self) -> None:
+        """Raise UsageError where it is plain before any reading that there is no such corpus."""
+        return
+
+    @abstractmethod
+    def load(self) -> "Iterator[Loaded]":
+        """One Loaded a document. Raises UsageError, on the first `next`, where there is nothing of
+        this format."""
+
+
+class FileCorpus(Corpus):
+    """A corpus of files."""
+
+    path: Address  # a file or a folder, see the format's loader
+    split: str | None  # null: all there is
+
+    splits: ClassVar[tuple[str, ...]] = ()  # none: the format has no splits
 
     def check(self) -> None:
         """Raise UsageError where the path is missing or there is no such split."""
@@ -55,8 +74,3 @@ class Corpus(Settings):
         if self.split is not None and self.split not in self.splits:
             legal = f"one of {', '.join(self.splits)}" if self.splits else "null"
             raise UsageError(f"corpus.split={self.split}: format {self.format} wants {legal}")
-
-    @abstractmethod
-    def load(self) -> "Iterator[Loaded]":
-        """One Loaded a document. Raises UsageError, on the first `next`, where the path holds
-        nothing of this format."""

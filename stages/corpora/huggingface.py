@@ -6,22 +6,24 @@
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from pydantic import NonNegativeInt
+
 from pipeline.errors import UsageError
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import load_grouped
 from stages.corpora.loaded import Loaded
-from stages.corpora.records import Fields, form_of
+from stages.corpora.records import Fields, form_of, refuse_unnamed
 from stages.corpora.row import Row
 
 
-class HuggingFaceCorpus(Corpus):
+class HuggingFaceCorpus(FileCorpus):
     """`subset` is what a dataset of several configurations calls the one to read."""
 
     format: Literal["huggingface"]
     subset: str | None
     revision: str | None  # a commit: what a branch holds may change overnight
     fields: Fields
-    first_option: int
+    first_option: NonNegativeInt
 
     def check(self) -> None:
         """Raises UsageError unless revision and split are set."""
@@ -34,6 +36,7 @@ class HuggingFaceCorpus(Corpus):
 
     def load(self) -> Iterator[Loaded]:
         """One Loaded a document. Raises UsageError where the dataset cannot be had."""
+        refuse_unnamed(self.fields, self._rows())
         return load_grouped(self, self._rows, form_of(self.fields, self.first_option))
 
     def _rows(self) -> Iterator[Row]:

@@ -18,7 +18,7 @@ from stages.corpora.checks import (
     text_of,
     texts_of,
 )
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.row import Row, stem
@@ -28,7 +28,7 @@ from stages.corpora.scrolls import SUMMARY
 _KEPT = ("id", "input", "answer", "options", "task")
 
 
-class InfiniteBenchCorpus(Corpus):
+class InfiniteBenchCorpus(FileCorpus):
     """A task's file (longbook_qa_eng.jsonl ...), or a folder of them."""
 
     format: Literal["infinitebench"]

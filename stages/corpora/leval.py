@@ -22,7 +22,7 @@ from stages.corpora.checks import (
     question_of,
     text_of,
 )
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import Format, Text, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.rows import files_of, rows_of
@@ -31,7 +31,7 @@ _OPTION = re.compile(r"(?:^|\s)\(?([A-Z])[).](?=\s)")
 _LETTER = re.compile(r"\s*\(?([A-Z])\b\)?")
 
 
-class LEvalCorpus(Corpus):
+class LEvalCorpus(FileCorpus):
     """A task's file, or a folder of them."""
 
     format: Literal["leval"]

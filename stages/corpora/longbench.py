@@ -16,7 +16,7 @@ from stages.corpora.checks import (
     text_of,
     texts_of,
 )
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.rows import files_of, rows_of
@@ -26,7 +26,7 @@ _KEPT = ("_id", "input", "answers", "dataset", "language", "all_classes")
 _SUMMARIZE = ("gov_report", "multi_news", "vcsum")
 
 
-class LongBenchCorpus(Corpus):
+class LongBenchCorpus(FileCorpus):
     """A task's file, or a folder of them."""
 
     format: Literal["longbench"]

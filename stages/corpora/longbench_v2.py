@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pipeline.records import Question
 from stages.corpora.checks import json_text, label_of, letter_of, question_of, text_of
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.rows import files_of, rows_of
@@ -20,7 +20,7 @@ _ABOUT = ("sub_domain", "difficulty", "length")
 _KEPT = ("_id", "question", *_CHOICES, "answer", "domain", *_ABOUT)
 
 
-class LongBenchV2Corpus(Corpus):
+class LongBenchV2Corpus(FileCorpus):
     """data.json, or a folder with it."""
 
     format: Literal["longbench_v2"]

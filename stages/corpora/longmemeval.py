@@ -25,7 +25,7 @@ from stages.corpora.checks import (
     text_of,
     texts_of,
 )
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.loaded import (
     Loaded,
     MadeIds,
@@ -62,7 +62,7 @@ class Session:
             return None
 
 
-class LongMemEvalCorpus(Corpus):
+class LongMemEvalCorpus(FileCorpus):
     """longmemeval_oracle.json, _s or _m, or a folder with one of them. Streamed: M has 2.75 GB."""
 
     format: Literal["longmemeval"]

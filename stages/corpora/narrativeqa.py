@@ -15,7 +15,7 @@ from pipeline.errors import UsageError
 from pipeline.place import place
 from pipeline.records import Document
 from stages.corpora.checks import BadInputError, json_text, label_of, optional_text
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of
 from stages.corpora.questions import QuestionFile
 from stages.corpora.row import Row
@@ -28,7 +28,7 @@ _MOJIBAKE = re.compile(r"[\xc2-\xf4][\x80-\xbf]{1,3}")  # UTF-8 that was read as
 _ABOUT = ("kind", "set", "story_url", "wiki_url")
 
 
-class NarrativeQACorpus(Corpus):
+class NarrativeQACorpus(FileCorpus):
     """`kind` names the prompt family as well: books and film scripts are read differently."""
 
     format: Literal["narrativeqa"]

@@ -24,7 +24,7 @@ from stages.corpora.checks import (
     text_of,
     whole_number,
 )
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.loaded import (
     Loaded,
     MadeIds,
@@ -42,7 +42,7 @@ Turns = Sequence[tuple[int, int]] | None  # characters of each; null: unknown, n
 _KINDS = {"general_query_list": "general", "specific_query_list": "specific"}
 
 
-class QMSumCorpus(Corpus):
+class QMSumCorpus(FileCorpus):
     """A jsonl file, one meeting's json file, or a folder of either (data/ALL has both layouts)."""
 
     format: Literal["qmsum"]

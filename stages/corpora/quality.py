@@ -21,7 +21,7 @@ from stages.corpora.checks import (
     text_of,
     texts_of,
 )
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of, question_or_bad
 from stages.corpora.row import Row, rows_within
 from stages.corpora.rows import files_of, row_at, rows_of
@@ -30,7 +30,7 @@ Place = tuple[UPath, int, int]  # a file, its line and the byte where that start
 _ABOUT = ("author", "year", "source", "topic", "url")
 
 
-class QualityCorpus(Corpus):
+class QualityCorpus(FileCorpus):
     """A file, or a folder of the published ones."""
 
     format: Literal["quality"]
@@ -75,7 +75,7 @@ def _names(split: str | None) -> list[str]:
             *(f"*{s}.jsonl" for s in splits)]  # fmt: skip
 
 
-def _document(corpus: Corpus, document_id: str, rows: Sequence[Row]) -> Document:
+def _document(corpus: FileCorpus, document_id: str, rows: Sequence[Row]) -> Document:
     """The document of the first line that has one, else a bad one with the first line's fault."""
     faults = []
     for row in rows:
@@ -86,7 +86,7 @@ def _document(corpus: Corpus, document_id: str, rows: Sequence[Row]) -> Document
     return bad_document(document_id, faults[0])
 
 
-def _readable(corpus: Corpus, document_id: str, row: Row) -> Document:
+def _readable(corpus: FileCorpus, document_id: str, row: Row) -> Document:
     if row.value is None:
         raise BadInputError(row.wrong)
     if label_of(row.value, "article_id") is None:

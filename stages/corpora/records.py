@@ -6,6 +6,7 @@ in several rows is read once. Keys that no field names are kept in metadata.
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt
@@ -24,12 +25,13 @@ from stages.corpora.checks import (
     text_of,
     texts_of,
 )
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import Format, Text, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.row import Row
 from stages.corpora.rows import files_of, rows_of
 
+_FIRST_ROWS = 100  # that show what keys there are
 Options = Annotated[tuple[str, ...], Field(strict=False)]  # YAML has lists
 
 
@@ -57,7 +59,7 @@ class Fields(Settings):
         return {*single, *self.options}
 
 
-class RecordsCorpus(Corpus):
+class RecordsCorpus(FileCorpus):
     """A file, or a folder's files that match `pattern`."""
 
     format: Literal["records"]
@@ -68,7 +70,7 @@ class RecordsCorpus(Corpus):
     def load(self) -> Iterator[Loaded]:
         """One Loaded a document. Raises UsageError where no row is readable or has the text."""
         rows = partial(rows_of, files_of(self.path, *self.pattern.split("|")))
-        _refuse_unnamed(self.fields, next(row for row in rows() if row.value is not None))
+        refuse_unnamed(self.fields, rows())
         return load_grouped(self, rows, form_of(self.fields, self.first_option))
 
 
@@ -83,14 +85,19 @@ def form_of(fields: Fields, first_option: int) -> Format:
     )
 
 
-def _refuse_unnamed(fields: Fields, row: Row) -> None:
-    """A key that is spelt wrong would make every row bad: it is one mistake."""
+def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
+    """A key that is spelt wrong would make every row bad: it is one mistake.
+
+    Raises UsageError where the first readable rows, a hundred at most, all lack it.
+    """
+    first = list(islice((row for row in rows if row.value is not None), _FIRST_ROWS))
+    known = list(dict.fromkeys(key for row in first for key in row.value or {}))
     for name in ("text", "question"):
         key = getattr(fields, name)
-        if key is not None and key not in (row.value or {}):
-            known = ", ".join(row.value or {})
+        if key is not None and key not in known:
+            where = f"{first[0].file.name}:{first[0].line}"
             raise UsageError(
-                f"corpus.fields.{name}={key}: not in {row.file.name}:{row.line}, which has {known}"
+                f"corpus.fields.{name}={key}: not in {where}, which has {', '.join(known)}"
             )
 
 

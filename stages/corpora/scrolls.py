@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from pipeline.records import Question
 from stages.corpora.checks import BadInputError, question_of, text_of, texts_of
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import Format, Text, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.rows import files_of, rows_of, split_of
@@ -19,7 +19,7 @@ from stages.corpora.rows import files_of, rows_of, split_of
 SUMMARY = "Write a summary of the text."  # of what the format leaves to the prompt
 
 
-class ScrollsCorpus(Corpus):
+class ScrollsCorpus(FileCorpus):
     """A task's file, or its folder of train, validation and test."""
 
     format: Literal["scrolls"]

@@ -31,9 +31,6 @@ class SyntheticCorpus(Corpus):
     skew: NonNegativeFloat  # 0: all of one length; 1: the longest of 400 is 20 times the median
     questions: NonNegativeInt  # of a document
 
-    def check(self) -> None:
-        """There is nothing that could be missing."""
-
     def load(self) -> Iterator[Loaded]:
         """One Loaded a document; nothing is kept between them."""
         draw = Random(f"words {self.seed}")

@@ -12,7 +12,7 @@ from upath import UPath
 from pipeline.errors import UsageError
 from pipeline.records import Document
 from stages.corpora.checks import BadInputError, label_of, metadata_of, text_of
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of
 from stages.corpora.questions import QuestionFile
 from stages.corpora.row import Row
@@ -21,7 +21,7 @@ from stages.corpora.rows import rows_of
 _COLUMNS = frozenset({"document_id", "title", "text", "metadata"})
 
 
-class TablesCorpus(Corpus):
+class TablesCorpus(FileCorpus):
     """A folder; the formats of either table may differ."""
 
     format: Literal["tables"]
@@ -53,7 +53,7 @@ def _file(folder: UPath, name: str) -> UPath | None:
     return found[0] if found else None
 
 
-def _loaded(corpus: Corpus, row: Row, ids: MadeIds, questions: QuestionFile) -> Loaded:
+def _loaded(corpus: FileCorpus, row: Row, ids: MadeIds, questions: QuestionFile) -> Loaded:
     value = row.value or {}
     document_id, wrong = ids.of_row(row, "document_id", value.get("title"), value.get("text"))
     if wrong:
@@ -63,7 +63,7 @@ def _loaded(corpus: Corpus, row: Row, ids: MadeIds, questions: QuestionFile) -> 
     return Loaded(document, questions.take(document_id, num_chars))
 
 
-def _document(corpus: Corpus, row: Row, document_id: str) -> Document:
+def _document(corpus: FileCorpus, row: Row, document_id: str) -> Document:
     value = row.value or {}
     try:
         text, title = text_of(value, "text"), label_of(value, "title") or ""

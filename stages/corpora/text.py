@@ -11,7 +11,7 @@ from upath import UPath
 
 from pipeline.records import Document
 from stages.corpora.checks import BadInputError, whole_text
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of
 from stages.corpora.questions import QuestionFile
 from stages.corpora.row import stem
@@ -19,7 +19,7 @@ from stages.corpora.rows import files_of, rows_of
 from stages.corpora.stories import decoded
 
 
-class TextCorpus(Corpus):
+class TextCorpus(FileCorpus):
     """A folder of texts, or a text."""
 
     format: Literal["text"]
@@ -42,7 +42,7 @@ class TextCorpus(Corpus):
         yield from questions.take_rest(document_ids)
 
 
-def _document(corpus: Corpus, file: UPath, document_id: str) -> Document:
+def _document(corpus: FileCorpus, file: UPath, document_id: str) -> Document:
     name = whole_text(file.name)
     try:
         return document_of(corpus, document_id, decoded(file.read_bytes()), title=document_id)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pipeline.records import Question
 from stages.corpora.checks import json_object, json_text, label_of, question_of, text_of, texts_of
-from stages.corpora.corpus import Corpus
+from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.rows import files_of, rows_of
@@ -19,7 +19,7 @@ from stages.corpora.rows import files_of, rows_of
 _KEPT = ("_id", "input", "answers", "label", "dataset")
 
 
-class UltraDomainCorpus(Corpus):
+class UltraDomainCorpus(FileCorpus):
     """A domain's file, or a folder of them."""
 
     format: Literal["ultradomain"]
