@@ -38,7 +38,7 @@ def compose(overrides: Sequence[str]) -> dict[str, Any]:
             config = hydra_compose("config", overrides=[_quoted(word) for word in overrides])
             resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
         except (HydraException, OmegaConfBaseException) as error:
-            raise UsageError(_one_line(error)) from None
+            raise UsageError(_one_line(error, overrides)) from None
     assert isinstance(resolved, dict)
     return {str(key): value for key, value in resolved.items()}
 
@@ -67,7 +67,7 @@ def _escaped(found: re.Match[str]) -> str:
     return found[1] * 2 + quote
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: Exception, overrides: Sequence[str]) -> str:
     """What Hydra says over several lines, in one, with the mend."""
     text = str(error)
     if "Missing mandatory value" in text:
@@ -79,7 +79,7 @@ def _one_line(error: Exception) -> str:
         return f"{group}={name}: there is none; {group} is one of {_options(group)}"
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
-        return f"{unknown[1]}: no such key; {_nearest(unknown[1])}"
+        return f"{unknown[1]}: no such key; {_nearest(unknown[1], overrides)}"
     if isinstance(error, OverrideParseException):
         return f"{error.override}: cannot be read; put quotes around the value"
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
@@ -89,12 +89,15 @@ def _options(group: str) -> str:
     return ", ".join(sorted(file.stem for file in (CONF / group).glob("*.yaml")))
 
 
-def _nearest(key: str) -> str:
-    """The known key most like `key`, or all those beside it."""
-    with_groups = hydra_compose("config")
+def _nearest(key: str, overrides: Sequence[str]) -> str:
+    """The key most like `key` that what is chosen has, or all beside it."""
+    chosen = [word for word in overrides if word.partition("=")[0] in _GROUPS]
+    with_groups = hydra_compose("config", overrides=chosen)
     known = list(_keys(OmegaConf.to_container(with_groups), ""))
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.76)
+    section = key.rpartition(".")[0]
+    beside = [other for other in known if section and other.rpartition(".")[0] == section]
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(beside or known))}"
 
 
 def _keys(section: Any, prefix: str) -> Iterator[str]:
