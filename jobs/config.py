@@ -13,12 +13,13 @@ from pydantic import (
     ValidationError,
 )
 
+from jobs.clusters import AnyCluster
 from pipeline.config import compose
 from pipeline.embedder import EmbedderSettings
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.prompts import Family
-from pipeline.settings import CONF, ClusterSettings, Settings, sha
+from pipeline.settings import CONF, Settings, sha
 from stages.corpora import AnyCorpus
 from stages.engines import AnyEngine, ReplyFormat, identity
 from stages.family import SAMPLES, FamilySettings, load_family
@@ -57,7 +58,7 @@ class RunConfig(Settings):
     raters: tuple[Annotated[AnyEngine | NamedRater, Field(discriminator="name")], ...]
     reply_format: ReplyFormat
     embedder: EmbedderSettings
-    cluster: ClusterSettings
+    cluster: AnyCluster
     methods: str
     limit: PositiveInt | None
     sample: PositiveInt | None
@@ -181,7 +182,7 @@ def _first(error: ValidationError) -> str:
     parts = [str(part) for part in first["loc"]]
     if parts[0] == "raters":  # raters.0.extractive.seed is rater.seed to who wrote it
         parts = ["rater", *parts[3:]]
-    elif parts[0] in ("engine", "corpus"):  # engine.extractive.seed likewise
+    elif parts[0] in ("engine", "corpus", "cluster"):  # engine.extractive.seed likewise
         parts = [parts[0], *parts[2:]]
     if first["type"] == "union_tag_invalid":  # the input is the whole section
         told = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}

@@ -23,7 +23,15 @@ def sha(content: Any, digits: int = 64) -> str:
 
 
 class ClusterSettings(Settings):
-    """Where a run works. `scoring_workers`: null is one per CPU."""
+    """Where a run works and when it ends; what every kind of cluster has. Never hashed.
 
-    scoring_workers: PositiveInt | None
+    `address` is null for a Ray of our own, `auto` for the one this machine is part of, else that of
+    its dashboard, which `gistmill submit` talks to.
+    """
+
+    name: str
+    address: str | None
+    autoscales: bool  # machines are fetched when workers ask for them
+    wait_minutes: PositiveFloat  # for the first workers to be placed
+    scoring_workers: PositiveInt | None  # null: one per CPU
     stall_minutes: PositiveFloat  # without any progress; then the run ends
