@@ -51,6 +51,7 @@ class Phase:
                 cpus=1.0,
                 gpus=0.0,
                 slots=_SCORING_DOCUMENTS,
+                cluster=cluster,
             )
         return Pool(
             section=self.section,
@@ -59,6 +60,7 @@ class Phase:
             cpus=engine.cpus_per_worker,
             gpus=engine.gpus,
             slots=num_slots(engine),
+            cluster=cluster,
         )
 
     def executions(

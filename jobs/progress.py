@@ -1,39 +1,59 @@
-"""How far a run is: a bar with ETA in a terminal, plain lines otherwise. On standard error."""
+"""How far a run is: a live view in a terminal, a plain line a minute otherwise. On standard error.
+
+`runs/<name>/progress.json` holds the same for `gistmill status`.
+"""
 
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
-from pipeline.worker import Summary
+from jobs.eta import Eta, cost
+from pipeline.tally import Tally
+from pipeline.walk import Summary
 
-_SECONDS_BETWEEN_LINES = 15.0
+_SECONDS_BETWEEN_LINES = 60.0
+_NAMES = [field.name for field in fields(Tally)]
 
 
 class Progress:
-    """Counts the units of a run as documents come back."""
+    """Of one command. `tell` is given, now and then, what `status` is to show."""
 
-    def __init__(self, num_units: int) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        tell: Callable[[Mapping[str, Any]], None] = lambda state: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._num_units = num_units
-        self.total = Summary("")
+        self._tell, self._clock = tell, clock
+        self.calls: Counter[str] = Counter()  # by step_id, of the documents that are through
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
-        self._started = self._printed = time.monotonic()
         self._phase = ""
+        self._before = Tally()  # of the phases that are over
+        self._alive: dict[str, Tally] = {}  # of this phase's workers, as last seen
+        self._gone: set[str] = set()  # workers of the phases that are over
+        self._through = Tally()  # of this phase's documents that are through
+        self._eta = Eta([], is_cost=True)
+        self._counts_calls = False
+        self._started = self._printed = clock()
         self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("units  {task.fields[rates]}  ETA"),
-            TimeRemainingColumn(),
+            BarColumn(bar_width=20),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[told]}"),
             console=self._console,
         )
-        self._task = self._bar.add_task("", total=num_units, rates="")
+        self._task = self._bar.add_task("", total=1.0, told="")
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and self._num_units:
@@ -51,35 +71,115 @@ class Progress:
         elif self._num_units:
             self._print()
 
-    def start(self, phase: str, num_documents: int) -> None:
-        """A phase begins on so many documents."""
-        self._phase = phase
-        self._bar.update(self._task, description=phase)
+    def start(
+        self, phase: str, planned: Sequence[tuple[str, float]], is_cost: bool, calls: bool
+    ) -> None:
+        """A phase begins on these documents, each with its weight (of the kind of `cost`, or of
+        any); `calls`: it has an engine."""
+        self._end_phase()
+        self._phase, self._counts_calls = phase, calls
+        self._eta = Eta(planned, is_cost and calls)
+        self._started = self._clock()
         if not self._console.is_terminal:
-            self._console.print(f"{phase}: {num_documents} documents", highlight=False)
+            what = "chunks of questions" if phase.endswith("questions") else "documents"
+            self._console.print(f"{phase}: {len(planned)} {what}", highlight=False)
+
+    def _end_phase(self) -> None:
+        self._gone |= set(self._alive)
+        self._before, self._alive, self._through = self._total(), {}, Tally()
+
+    def took(self) -> dict[str, Any]:
+        """What the phase has taken so far; JSON."""
+        seconds = round(self._clock() - self._started, 3)
+        workers = len(self.workers.get(self._phase, ()))
+        total = asdict(self._phase_total())
+        return {"phase": self._phase, "seconds": seconds, "workers": workers, **total}
 
     def add(self, summary: Summary) -> None:
         """A document is through the phase."""
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
-        total = self.total
-        for name in ("units", "rows", "problems", "tokens"):
-            setattr(total, name, getattr(total, name) + getattr(summary, name))
-        for step_id, calls in summary.calls.items():
-            total.calls[step_id] = total.calls.get(step_id, 0) + calls
-        self._bar.update(self._task, completed=self.total.units, rates=self._rates())
-        now = time.monotonic()
-        if not self._console.is_terminal and now - self._printed > _SECONDS_BETWEEN_LINES:
-            self._printed = now
+        self.calls.update(summary.asked)
+        self._through = _sum([self._through, summary])
+        took = cost(asdict(summary)) if self._counts_calls else float(summary.units)
+        self._eta.finished(summary.document_id, took)
+        self._show()
+
+    def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
+        """The workers' signs of life. A process that died did what it was last seen to have."""
+        for worker in workers:
+            if worker["worker"] in self._gone:
+                continue
+            self._alive[worker["worker"]] = Tally(**{name: worker[name] for name in _NAMES})
+        now = self._phase_total()
+        spent = cost(asdict(now)) if self._counts_calls else float(now.units)
+        self._eta.spent(spent, self._clock())
+        self._show()
+        self._tell(self.state())
+
+    def state(self) -> dict[str, Any]:
+        """The phase, and rates over it; JSON."""
+        seconds = max(self._clock() - self._started, 1e-9)
+        told = self._phase_total()
+        left = self._eta.seconds
+        ends = None if left is None else datetime.now() + timedelta(seconds=left)
+        return {
+            "phase": self._phase,
+            "share": round(self._eta.share, 4),
+            "seconds_left": left and round(left),
+            "ends_at": ends and ends.isoformat(timespec="minutes"),
+            "units": self._total().units,
+            "planned_units": self._num_units,
+            "rows_per_second": round(told.rows / seconds, 2),
+            "calls_per_second": round(told.calls / seconds, 2),
+            "tokens_per_second": round((told.prompt_tokens + told.reply_tokens) / seconds, 1),
+            "cached_share": round(told.cached_tokens / max(told.prompt_tokens, 1), 4),
+            "problems": self._total().problems,
+        }
+
+    def _phase_total(self) -> Tally:
+        """Signs of life are late, and tell of documents in hand."""
+        alive = _sum(self._alive.values())
+        return Tally(**{n: max(getattr(alive, n), getattr(self._through, n)) for n in _NAMES})
+
+    def _total(self) -> Tally:
+        return _sum([self._before, self._phase_total()])
+
+    def _show(self) -> None:
+        state = self.state()
+        if self._console.is_terminal:
+            self._bar.update(
+                self._task,
+                description=self._phase,
+                completed=state["share"],
+                told=_line(state),
+            )
+        elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
+            self._printed = self._clock()
             self._print()
 
     def _print(self) -> None:
-        done = f"{self.total.units}/{self._num_units} units"
-        self._console.print(f"{self._phase}: {done}, {self._rates()}", highlight=False)
+        self._console.print(told(self.state()), highlight=False, soft_wrap=True)
 
-    def _rates(self) -> str:
-        seconds = max(time.monotonic() - self._started, 1e-9)
-        total, calls = self.total, sum(self.total.calls.values())
-        return (
-            f"{total.problems} problems, {total.rows / seconds:.0f} rows/s, "
-            f"{calls / seconds:.1f} calls/s, {total.tokens / seconds:.0f} tokens/s"
-        )
+
+def _sum(tallies: Iterable[Tally]) -> Tally:
+    listed = list(tallies)
+    return Tally(**{name: sum(getattr(tally, name) for tally in listed) for name in _NAMES})
+
+
+def told(state: Mapping[str, Any]) -> str:
+    """One line of what `Progress.state` says."""
+    return f"{state['phase']} {100 * state['share']:.0f}%: {_line(state)}"
+
+
+def _line(state: Mapping[str, Any]) -> str:
+    parts = [
+        f"{state['units']}/{state['planned_units']} units",
+        f"{state['rows_per_second']:.4g} rows/s",
+        f"{state['tokens_per_second']:.0f} tokens/s",
+        f"{100 * state['cached_share']:.0f}% cached",
+        f"{state['problems']} problems",
+    ]
+    if state["ends_at"]:
+        hours, minutes = divmod(round(state["seconds_left"] / 60), 60)
+        parts.append(f"ETA {state['ends_at'][11:]} (in {hours}:{minutes:02} h)")
+    return ", ".join(parts)

@@ -3,30 +3,26 @@
 Reading, rating by other models than the reader, scoring: jobs/phases.py says in which executions.
 """
 
-import functools
 import os
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from upath import UPath
 
 from jobs.config import RunConfig
+from jobs.ending import Ending
 from jobs.grow import grown, refuse_fewer, stored
 from jobs.load import load_corpus
-from jobs.phases import Phase, phases
-from jobs.progress import Progress
+from jobs.phases import phases
 from jobs.provenance import provenance
-from jobs.stall import StallWatch
 from jobs.steps import run_steps
-from pipeline.cluster import run_items
+from jobs.work import Work
+from pipeline.cluster import join
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, place, reaching, write
-from pipeline.steps import DocumentKey, Unit, plan_document
+from pipeline.steps import plan_document
 from pipeline.store import Shards, accounts, connect, fallback_rate
 from pipeline.store.runs import RunFolder
-from pipeline.worker import Worker
-from stages.engines import start_reader
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 
@@ -48,6 +44,13 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     Raises UsageError before any work where config or corpus are of no use, AccountingError where
     the rows do not add up, EngineError where an engine died.
     """
+    with Ending(config.cluster) as ending:
+        return _run(config, warn, ending)
+
+
+def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outcome:
+    if config.cluster.address:  # before an hour of loading
+        join(config.cluster.address)
     folder = RunFolder(place(config.warehouse), config.run_name())
     _refuse_unwritable(folder.warehouse)
     config = grown(config, folder)
@@ -64,12 +67,14 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     has_work = any(not unit.is_done for planned in units.values() for unit in planned)
     folder.start(stored(config), provenance(keys), has_work)
     folder.plan(steps, (unit for planned in units.values() for unit in planned))
-    try:
-        done = _work(config, folder, phases(placed), keys, units)
-    finally:
-        folder.all_gone()
+    work = Work(config, folder, keys, units)
+    if has_work:
+        try:
+            work.through(phases(placed), ending)
+        finally:
+            folder.all_gone()
     shards.verify(steps)
-    return _outcome(config, folder, done)
+    return _outcome(config, folder, work)
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:
@@ -83,42 +88,7 @@ def _refuse_unwritable(warehouse: UPath) -> None:
         raise UsageError(f"warehouse={warehouse}: {there} is no folder to write to; name another")
 
 
-def _work(
-    config: RunConfig,
-    folder: RunFolder,
-    todo: Sequence[Phase],
-    keys: Sequence[DocumentKey],
-    units: Mapping[str, Sequence[Unit]],
-) -> Progress:
-    """Work through the phases; what that took."""
-    pending = sum(not unit.is_done for planned in units.values() for unit in planned)
-    longest_first = sorted(keys, key=lambda key: -key.num_words)
-    launch = uuid.uuid4().hex
-    with Progress(pending) as progress:
-        for phase in todo:
-            pool = phase.pool(config.cluster)
-            make = functools.partial(_make_worker, config, phase, launch)
-            for name, items in phase.executions(longest_first, units, pool.size):
-                watch = StallWatch(folder, config.cluster.stall_minutes)
-                progress.start(name, len(items))
-                for summary in run_items(make, items, pool, watch.look):
-                    watch.moved()
-                    progress.add(summary)
-    return progress
-
-
-def _make_worker(config: RunConfig, phase: Phase, launch: str, name: str) -> Worker:
-    start = None
-    if phase.engine:
-        how = (phase.engine, config.family_folder, config.reply_format)
-        start = functools.partial(start_reader, *how)
-    run = RunFolder(place(config.warehouse), config.run_name()).path
-    return Worker(
-        run, launch, name, list(phase.with_upstream().values()), start, phase.start_timeout
-    )
-
-
-def _outcome(config: RunConfig, folder: RunFolder, done: Progress) -> Outcome:
+def _outcome(config: RunConfig, folder: RunFolder, work: Work) -> Outcome:
     """The accounts checked, and whether there are more problems than allowed."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
@@ -134,11 +104,11 @@ def _outcome(config: RunConfig, folder: RunFolder, done: Progress) -> Outcome:
             f"paginate: {100 * fallbacks:.1f}% of the pages asked for fell back to the last label "
             f"(max_fallback_rate={config.max_fallback_rate})"
         )
-    workers = {phase: dict(units) for phase, units in done.workers.items()}
-    took = (done.total.calls, workers)
+    workers = {phase: dict(units) for phase, units in work.progress.workers.items()}
+    took = (work.progress.calls, workers)
     not_done = sum(step.not_done for step in counts)
     if not_done:
-        why = f"{not_done} inputs are not done; run the same command again"
+        why = f"{work.ended or 'not done'}: {not_done} inputs are left; run the same command again"
         return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
     code = PROBLEMS if complaints else COMPLETE
     return Outcome(folder.path.name, code, tuple(complaints), *took)

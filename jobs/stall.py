@@ -1,6 +1,8 @@
 """Notices a run that no longer gets on. Slow is not stuck: a model may load for an hour."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 from pipeline.errors import EngineError
 from pipeline.store.runs import RunFolder
@@ -9,13 +11,19 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 
 
 class StallWatch:
-    """Watches one execution by its workers' signs of life.
+    """Watches one execution by its workers' signs of life, which `told` is given as well.
 
     A worker whose engine starts gets on: that has its own limit (engine.start_timeout).
     """
 
-    def __init__(self, folder: RunFolder, stall_minutes: float) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        stall_minutes: float,
+        told: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
+    ) -> None:
         self._folder = folder
+        self._told = told
         self._stall_minutes = stall_minutes
         self._moved = self._looked = time.monotonic()
         self._done: dict[str, int] = {}
@@ -30,11 +38,13 @@ class StallWatch:
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return
         self._looked = now
-        for worker in self._folder.alive():
-            name, done = worker["worker"], worker["done"]
+        workers = self._folder.alive()
+        self._told(workers)
+        for worker in workers:
+            name, done = worker["worker"], worker["calls"] + worker["units"]
             if worker["is_starting"] or done > self._done.get(name, -1):
                 self._moved, self._done[name] = now, done
-        # Until a worker has shown itself, pipeline/cluster.py has a limit of its own.
+        # Until a worker has shown itself, cluster.wait_minutes is the limit.
         if self._done and now - self._moved > 60 * self._stall_minutes:
             raise EngineError(
                 f"nothing was finished for cluster.stall_minutes={self._stall_minutes:g}; the same "

@@ -3,6 +3,7 @@
 from typing import Any
 
 from jobs.options import ReadOptions
+from jobs.progress import told
 from jobs.tables import print_json, print_line, print_table
 from pipeline.store import connect, query, run_name
 from pipeline.store.runs import RunFolder
@@ -23,7 +24,8 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
     name = run_name(options.warehouse, options.run)
     with connect(options.warehouse, name) as connection:
         steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
-    alive = RunFolder(options.warehouse, name).alive()
+    folder = RunFolder(options.warehouse, name)
+    alive, progress = folder.alive(), folder.progress()
     not_done = sum(step["not_done"] for step in steps)
     if as_json:
         print_json(
@@ -33,11 +35,14 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
                 "steps": steps,
                 "problems": problems,
                 "alive": alive,
+                "progress": progress,
             }
         )
         return
     state = f"{not_done} inputs not done" if not_done else "complete"
     print_line(f"run {name}: {state}, {len(alive)} workers at work\n")
+    if progress:
+        print_line(f"{told(progress)}\n")
     print_table(steps, left=("method", "step_id"))
     if problems:
         print_line()

@@ -4,11 +4,13 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 
 from pipeline.place import AnyPath, place
 from pipeline.store.shards import write_json
+from pipeline.tally import Tally
 
 SECONDS_BETWEEN_BEATS = 10.0
 
@@ -16,12 +18,12 @@ SECONDS_BETWEEN_BEATS = 10.0
 class Heartbeat:
     """Rewrites <folder>/<host>-<pid>.json every few seconds, from the first `start` on.
 
-    `done` says how many calls and units are finished; `is_starting`: its engine is not up yet.
+    `tally` is what the worker has done; `is_starting`: its engine is not up yet.
     """
 
-    def __init__(self, folder: AnyPath, done: Callable[[], int]) -> None:
+    def __init__(self, folder: AnyPath, tally: Tally) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}"
-        self._done = done
+        self._tally = tally
         self._file = place(folder) / f"{self.name}.json"
         self._since: dict[str, float] = {}
         self._is_starting = False
@@ -60,5 +62,5 @@ class Heartbeat:
     def _write(self) -> None:
         now = time.monotonic()
         documents = {name: round(now - start, 1) for name, start in self._since.items()}
-        content = {"worker": self.name, "is_starting": self._is_starting, "done": self._done()}
+        content = {"worker": self.name, "is_starting": self._is_starting, **asdict(self._tally)}
         write_json(self._file, {**content, "documents": documents})

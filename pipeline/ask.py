@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 from pipeline.engine import Constraint, Engine, Reply, Request
@@ -12,6 +12,7 @@ from pipeline.records import Call
 from pipeline.settings import sha
 from pipeline.shared import SharedReplies
 from pipeline.slots import Slots
+from pipeline.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Reader:
     slots: Slots  # requests at the engine at once, all documents together
     forms: Mapping[str, str] | None = None
     shared: SharedReplies | None = None  # what documents of the step have in common
+    tally: Tally = field(default_factory=Tally)  # of the worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +136,9 @@ class Ask:
 
     async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
         self.num_asked += 1
-        return self._call(await self._generate(request), request, request_sha, subject)
+        call = self._call(await self._generate(request), request, request_sha, subject)
+        self._reader.tally.called(call)
+        return call
 
     def calls(self) -> tuple[Call, ...]:
         """The unit's calls in the order of what they are about, whatever order they ended in."""

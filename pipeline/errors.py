@@ -29,6 +29,10 @@ class AccountingError(Exception):
     """Rows were lost, doubled or do not match their inputs. Exit 1."""
 
 
+class EndedError(Exception):
+    """The run's time is over: its deadline, or SIGTERM. Exit 4; the same command goes on."""
+
+
 class EngineError(Exception):
     """The engine is dead and cannot answer any more requests."""
 

@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from itertools import takewhile
 from typing import Any, ClassVar, Literal
 
-from pydantic import PositiveFloat, PositiveInt, ValidationInfo, field_validator
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, ValidationInfo, field_validator
 
 from pipeline.engine import EngineSettings, Reply, Request
 from pipeline.prompts import Message
@@ -39,6 +39,7 @@ class SimulatedSettings(EngineSettings):
     block_tokens: PositiveInt
     reply_tokens: PositiveInt  # of every free reply, the request's own limit permitting
     openings: dict[str, str]  # prompt -> how its free reply begins
+    gpus_per_worker: NonNegativeFloat  # claimed only: to see where a cluster places engines
 
     is_model: ClassVar[bool] = False
     takes_constraints: ClassVar[bool] = True
@@ -50,6 +51,10 @@ class SimulatedSettings(EngineSettings):
         if kv_tokens < context_tokens:
             raise ValueError(f"less than context_tokens={context_tokens}; raise it")
         return kv_tokens
+
+    @property
+    def gpus(self) -> float:
+        return self.gpus_per_worker
 
     def own_identity(self) -> Mapping[str, Any]:
         return {"reply_tokens": self.reply_tokens, "openings": self.openings}

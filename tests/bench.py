@@ -15,7 +15,8 @@ from pipeline.ask import Reader
 from pipeline.records import Answer, Gist, Lookup, Page, Rating, Record, Score
 from pipeline.steps import Step, Unit, plan_document
 from pipeline.store import Shards
-from pipeline.worker import Summary, Worker
+from pipeline.walk import Summary
+from pipeline.worker import Worker
 from stages.engines import start_reader
 from tests.small_corpus import document, question, write
 

@@ -9,9 +9,11 @@ import ray
 
 from pipeline.cluster import Pool, run_items
 from pipeline.errors import AccountingError, EngineError, StartError, UsageError
-from pipeline.worker import Summary
+from pipeline.tally import Tally
+from pipeline.walk import Summary
+from tests.clusters import LOCAL
 
-POOL = Pool(section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1)
+POOL = Pool(section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1, cluster=LOCAL)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -25,7 +27,7 @@ def worker(trouble: Callable[[], None]) -> Any:
 
     class Worker:
         def __init__(self, name: str) -> None:
-            pass
+            self.tally = Tally()
 
         async def work(self, document_id: str, units: Any) -> Summary:
             if document_id == "bad":
@@ -40,7 +42,7 @@ def through(make: Any, *documents: str) -> tuple[list[str], Exception | None]:
     done: list[str] = []
     items: Any = [(document, []) for document in documents]
     try:
-        for summary in run_items(make, items, POOL, lambda: None):
+        for summary in run_items(make, items, POOL, lambda: None, {}):
             done.append(summary.document_id)
     except (AccountingError, EngineError) as error:
         return done, error
@@ -76,7 +78,7 @@ def test_who_watches_may_end_it() -> None:
 
     class Slow:
         def __init__(self, name: str) -> None:
-            pass
+            self.tally = Tally()
 
         async def work(self, document_id: str, units: Any) -> Summary:
             await asyncio.sleep(600)
@@ -86,7 +88,7 @@ def test_who_watches_may_end_it() -> None:
         raise EngineError("nothing was finished")
 
     with pytest.raises(EngineError, match="nothing was finished"):
-        list(run_items(Slow, [("slow", [])], POOL, watch))  # type: ignore[arg-type]
+        list(run_items(Slow, [("slow", [])], POOL, watch, {}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ MAY_IMPORT = {
     "jobs": {"pipeline", "stages", "jobs"},
 }
 HOMES = {
-    "ray": ("pipeline/cluster.py",),
+    "ray": ("pipeline/cluster/",),
     "vllm": ("pipeline/vllm_engine/",),
     "openai": ("pipeline/openai_server.py",),
     "duckdb": ("pipeline/store/views.py",),
-    "pyarrow": ("pipeline/store/", "pipeline/records.py", "pipeline/cluster.py"),
+    "pyarrow": ("pipeline/store/", "pipeline/records.py", "pipeline/cluster/"),
     "sentence_transformers": ("pipeline/embedder.py",),
     "torch": (),
     "hydra": ("pipeline/config.py",),
@@ -26,7 +26,7 @@ HOMES = {
     "ijson": ("stages/corpora/containers.py",),
     "datasets": ("stages/corpora/huggingface.py",),
 }
-BROAD_HANDLER = "pipeline/worker.py"
+BROAD_HANDLER = "pipeline/walk.py"
 FILES = sorted(
     file.relative_to(ROOT).as_posix() for name in PACKAGES for file in (ROOT / name).rglob("*.py")
 )

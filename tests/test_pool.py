@@ -7,6 +7,7 @@ import ray
 
 from pipeline.cluster import Pool
 from pipeline.errors import UsageError
+from tests.clusters import LOCAL
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -20,8 +21,9 @@ def four_gpus() -> Iterator[None]:
 
 def pool(gpus: float, cpus: float = 1, least: int = 1, most: int | None = None) -> Pool:
     return Pool(
-        section="engine", min_workers=least, max_workers=most, cpus=cpus, gpus=gpus, slots=8
-    )
+        section="engine", min_workers=least, max_workers=most, cpus=cpus, gpus=gpus, slots=8,
+        cluster=LOCAL,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pipeline.engine import Reply, Request
 from pipeline.errors import AccountingError, EngineError
 from pipeline.records import Call, Gist, Lookup
 from pipeline.stage import DocumentRows
-from pipeline.worker import Summary
+from pipeline.walk import Summary
 from stages.gist import GistPages
 from stages.look_up import ReadAgentP
 from tests.bench import RULES, Bench
@@ -31,7 +31,7 @@ def calls(summaries: Sequence[Summary]) -> dict[str, int]:
     """Requests to the engine by stage."""
     found: dict[str, int] = {}
     for summary in summaries:
-        for step_id, number in summary.calls.items():
+        for step_id, number in summary.asked.items():
             name = step_id.rpartition("-")[0]
             found[name] = found.get(name, 0) + number
     return {name: number for name, number in found.items() if number}
@@ -56,7 +56,7 @@ def test_what_is_done_is_left_alone(bench: Bench) -> None:
     bench.work()
     before = contents(bench.shards.warehouse / "tables")
     again = bench.work()
-    assert [(s.units, s.rows, s.calls, s.tokens) for s in again] == [(0, 0, {}, 0)] * 2
+    assert [(s.units, s.rows, s.asked, s.prompt_tokens) for s in again] == [(0, 0, {}, 0)] * 2
     assert contents(bench.shards.warehouse / "tables") == before
 
 

@@ -76,7 +76,7 @@ def _work(config: RunConfig, phase: Phase, keys: Sequence[DocumentKey], units: P
     ended = time.time()
     for _, items in phase.executions(keys, units, pool.size):
         watch = StallWatch(folder, config.cluster.stall_minutes)
-        for _ in run_items(make, items, pool, watch.look):
+        for _ in run_items(make, items, pool, watch.look, {}):
             watch.moved()
             ended = time.time()
     return ended

@@ -45,6 +45,26 @@ class RunFolder:
             launches = {"launches": [*before, provenance]}
             write_json(self.path / "provenance.json", launches)
 
+    def took(self, phase: Mapping[str, Any]) -> None:
+        """Note what a phase of the launch at work took: seconds, workers, calls and tokens."""
+        *before, launch = self.launches()
+        launch = {**launch, "phases": [*launch.get("phases", []), phase]}
+        write_json(self.path / "provenance.json", {"launches": [*before, launch]})
+        for file in self.path.glob("alive/*.json"):  # its workers are gone
+            file.unlink(missing_ok=True)
+
+    def write_progress(self, state: Mapping[str, Any]) -> None:
+        """How far the launch at work is; advisory."""
+        write_json(self.path / "alive" / "progress", state)
+
+    def progress(self) -> dict[str, Any] | None:
+        """How far the launch at work is; null where none is."""
+        file = self.path / "alive" / "progress"
+        if not self.alive() or not file.is_file():
+            return None
+        state: dict[str, Any] = json.loads(file.read_text())
+        return state
+
     def write_report(self, markdown: str) -> None:
         write(self.path / "report.md", f"{markdown}\n".encode())
 
@@ -73,7 +93,7 @@ class RunFolder:
 
     def all_gone(self) -> None:
         """Forget the workers; whoever started them knows that they have ended."""
-        for file in self.path.glob("alive/*.json"):
+        for file in self.path.glob("alive/*"):
             file.unlink(missing_ok=True)
         attempts = self.path / "attempts"
         if attempts.exists():

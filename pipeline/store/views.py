@@ -49,7 +49,7 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
     folder = place(warehouse)
     name = run_name(folder, run)
     connection = duckdb.connect()
-    connection.execute("set enable_progress_bar = false")
+    _without_progress_bar(connection)
     files = {table: sorted(folder.glob(f"tables/{table}/*/*.parquet")) for table in TABLES}
     for table in TABLES:
         _raw_view(connection, table, files[table])
@@ -61,6 +61,13 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
     for statement in _derived():
         connection.execute(statement)
     return connection
+
+
+def _without_progress_bar(connection: Any) -> None:
+    """In Jupyter without ipywidgets there is none, and DuckDB refuses to set even that."""
+    ((is_on,),) = connection.execute("select current_setting('enable_progress_bar')").fetchall()
+    if is_on:
+        connection.execute("set enable_progress_bar = false")
 
 
 def query(connection: Any, statement: str) -> list[dict[str, Any]]:

@@ -1,0 +1,90 @@
+"""Ending well: at the deadline, or when SIGTERM says that the machine is about to go.
+
+Nothing new is begun, what is in hand has `cluster.grace_minutes` to be committed, and the command
+ends with exit code 4: the same one goes on from there.
+"""
+
+import signal
+import time
+from datetime import datetime, timedelta
+from types import FrameType, TracebackType
+from typing import Self
+
+from pipeline.errors import EndedError, UsageError
+from pipeline.settings import ClusterSettings
+from pipeline.stop import StopSign
+
+
+class Ending:
+    """Entered by a run; `look` is called every second while workers are at work."""
+
+    def __init__(self, cluster: ClusterSettings, now: datetime | None = None) -> None:
+        """Raises UsageError where the deadline is none, or over."""
+        self._grace = 60 * cluster.grace_minutes
+        self._over_at: float | None = None  # both in the seconds of time.time()
+        self._begins_at: float | None = None
+        if cluster.deadline is not None:
+            self._over_at = deadline(cluster.deadline, now or datetime.now()).timestamp()
+            self._begins_at = self._over_at - self._grace
+            self._why = f"cluster.deadline={cluster.deadline}"
+        self._sign: StopSign | None = None
+        self.has_begun = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGTERM, self._terminated)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+
+    @property
+    def told(self) -> str:
+        """Why the run ended before its end."""
+        return f"ended by {self._why}"
+
+    def workers_see(self, sign: StopSign) -> None:
+        """From now on there are workers, who look at `sign`; they are told before they go."""
+        self._sign = sign
+        signal.signal(signal.SIGTERM, self._terminated)  # Ray has set its own when it was joined
+
+    def look(self) -> None:
+        """Tell the workers when it is time. Raises EndedError when what is in hand has had its."""
+        now = time.time()
+        if self._begins_at is None or now < self._begins_at:
+            return
+        if not self.has_begun and self._sign:
+            self.has_begun = True
+            self._sign.put_up(self._why)
+        if self._over_at is not None and now >= self._over_at:
+            raise EndedError(self.told)
+
+    def _terminated(self, number: int, frame: FrameType | None) -> None:
+        """The first SIGTERM begins the end; before there are workers, and the second time, it is
+        as Ctrl-C."""
+        if self._sign is None or self._begins_at == 0.0:
+            raise KeyboardInterrupt
+        now = time.time()
+        self._why = "SIGTERM"
+        self._begins_at, self._over_at = 0.0, min(now + self._grace, self._over_at or now + 1e9)
+
+
+def deadline(given: str, now: datetime) -> datetime:
+    """When `given` is, seen from `now`. Raises UsageError where it is no time, or over."""
+    try:
+        if len(given) <= len("07:00"):
+            clock = datetime.strptime(given, "%H:%M")  # on this machine's clock
+            found = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
+            return found if found > now else found + timedelta(days=1)
+        found = datetime.fromisoformat(given)
+    except ValueError:
+        raise UsageError(
+            f"cluster.deadline={given}: no time; write 07:00, or 2026-12-01T07:00"
+        ) from None
+    if found.timestamp() <= now.timestamp():
+        raise UsageError(f"cluster.deadline={given}: is over; give a later one")
+    return found

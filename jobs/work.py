@@ -1,0 +1,87 @@
+"""The work of a run: one Ray Data execution after another, watched, counted and ended well."""
+
+import functools
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from jobs.config import RunConfig
+from jobs.ending import Ending
+from jobs.eta import weights
+from jobs.phases import Phase
+from jobs.progress import Progress
+from jobs.stall import StallWatch
+from pipeline.cluster import join, run_items
+from pipeline.errors import EndedError
+from pipeline.place import place
+from pipeline.steps import DocumentKey, Unit
+from pipeline.stop import StopSign
+from pipeline.store.runs import RunFolder
+from pipeline.worker import Worker
+from stages.engines import start_reader
+
+
+class Work:
+    """Of one launch of a run. `progress` and `ended` tell what came of it."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        folder: RunFolder,
+        keys: Sequence[DocumentKey],
+        units: Mapping[str, Sequence[Unit]],
+    ) -> None:
+        self._config = config
+        self._folder = folder
+        self._keys = sorted(keys, key=lambda key: -key.num_words)
+        self._units = units
+        self._launch = uuid.uuid4().hex
+        pending = sum(not unit.is_done for planned in units.values() for unit in planned)
+        self.progress = Progress(pending, folder.write_progress)
+        self.ended: str | None = None  # why there is work left
+
+    def through(self, phases: Sequence[Phase], ending: Ending) -> None:
+        """Work through the phases, as far as there is time. Raises what workers raise."""
+        join(self._config.cluster.address)
+        ending.workers_see(StopSign(self._folder.path, self._launch))
+        with self.progress:
+            for phase in phases:
+                with suppress(EndedError):  # what was in hand is lost
+                    self._phase(phase, ending)
+                if ending.has_begun:
+                    self.ended = ending.told
+                    return
+
+    def _phase(self, phase: Phase, ending: Ending) -> None:
+        cluster = self._config.cluster
+        pool = phase.pool(cluster)
+        make = functools.partial(_make_worker, self._config, phase, self._launch)
+        for name, items in phase.executions(self._keys, self._units, pool.size):
+            stall = StallWatch(self._folder, cluster.stall_minutes, self.progress.alive)
+            watch = functools.partial(_look, ending, stall)
+            self.progress.start(
+                name, weights(items, self._keys), is_cost=False, calls=bool(phase.engine)
+            )
+            tags = {"run": self._folder.path.name, "phase": name}
+            try:
+                for summary in run_items(make, items, pool, watch, tags):
+                    stall.moved()
+                    self.progress.add(summary)
+            finally:
+                self._folder.took(self.progress.took())
+
+
+def _look(ending: Ending, stall: StallWatch) -> None:
+    ending.look()
+    stall.look()
+
+
+def _make_worker(config: RunConfig, phase: Phase, launch: str, name: str) -> Worker:
+    start = None
+    if phase.engine:
+        how = (phase.engine, config.family_folder, config.reply_format)
+        start = functools.partial(start_reader, *how)
+    run = RunFolder(place(config.warehouse), config.run_name()).path
+    return Worker(
+        run, launch, name, list(phase.with_upstream().values()), start, phase.start_timeout
+    )

@@ -1,0 +1,75 @@
+"""The process of a worker: a `Worker` as a Ray Data actor, and what it tells Ray's metrics."""
+
+import asyncio
+import json
+import os
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import pyarrow as pa
+import ray
+from ray.util.metrics import Counter
+
+from pipeline.errors import AccountingError, EngineError, StartError, UsageError
+from pipeline.metrics import COUNTERS
+from pipeline.tally import Tally
+from pipeline.worker import Worker
+
+_SECONDS_BETWEEN_METRICS = 5.0
+MakeWorker = Callable[[str], Worker]
+"""A worker of that name, in its own process."""
+
+# Ray keeps of an exception only its text, so these come back as rows and are raised again here.
+ERRORS: dict[str, type[Exception]] = {
+    error.__name__: error for error in (AccountingError, StartError, UsageError)
+}
+
+
+class Actor:
+    """A Ray Data worker around a `Worker`; its blocks are documents."""
+
+    def __init__(self, make_worker: MakeWorker, tags: Mapping[str, str]) -> None:
+        # Ray gives the next process of an actor the same id.
+        self._worker = make_worker(ray.get_runtime_context().get_actor_id() or "")
+        self._metrics = _Metrics(self._worker.tally, tags)
+        self._publishing: asyncio.Task[None] | None = None
+
+    async def __call__(self, batch: Any) -> Any:
+        if self._publishing is None:
+            self._publishing = asyncio.create_task(self._metrics.publish())
+        yield pa.Table.from_pylist([await self._told(row) for row in batch.to_pylist()])
+
+    async def _told(self, row: dict[str, Any]) -> dict[str, str]:
+        units = pickle.loads(row["units"])
+        try:
+            summary = await self._worker.work(row["document_id"], units)
+        except tuple(ERRORS.values()) as error:
+            return {"error": type(error).__name__, "told": str(error)}
+        except EngineError:
+            os._exit(1)  # Ray starts another process with another engine, and asks it again
+        return {"error": "", "told": json.dumps(asdict(summary))}
+
+
+class _Metrics:
+    """The worker's tally as counters of Ray."""
+
+    def __init__(self, tally: Tally, tags: Mapping[str, str]) -> None:
+        self._tally, self._told = tally, Tally()
+        self._counters = {
+            name.removeprefix("gistmill_"): Counter(name, told, tuple(tags))
+            for name, told in COUNTERS.items()
+        }
+        for counter in self._counters.values():
+            counter.set_default_tags(dict(tags))
+
+    async def publish(self) -> None:
+        """Every few seconds what is new, until the process ends."""
+        while True:
+            for name, counter in self._counters.items():
+                new = getattr(self._tally, name) - getattr(self._told, name)
+                if new:  # Ray takes no 0
+                    counter.inc(new)
+            self._told = replace(self._tally)
+            await asyncio.sleep(_SECONDS_BETWEEN_METRICS)

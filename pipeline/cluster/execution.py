@@ -1,0 +1,135 @@
+"""A Ray Data execution over documents, each one a block."""
+
+import json
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import ray
+from ray.data import ActorPoolStrategy, DataContext
+
+from pipeline.cluster.actor import ERRORS, Actor, MakeWorker
+from pipeline.cluster.pool import Pool
+from pipeline.errors import AccountingError, EndedError, EngineError, UsageError
+from pipeline.steps import Unit
+from pipeline.walk import Summary
+
+# Documents in hand beyond the requests of a worker: one of them may be about to ask.
+_DOCUMENTS_OVER_SLOTS = 4
+Item = tuple[str, Sequence[Unit]]
+"""One document and its units in the execution, done and not."""
+
+
+def run_items(
+    make_worker: MakeWorker,
+    items: Sequence[Item],
+    pool: Pool,
+    watch: Callable[[], None],
+    tags: Mapping[str, str],
+) -> Iterator[Summary]:
+    """A summary per item, as each is finished. `watch` is called every second meanwhile; `tags`
+    stand on what the workers tell Ray's metrics.
+
+    Raises UsageError where nothing can be placed or a worker does not see the warehouse; StartError
+    where an engine cannot start; at the end, what a document met with that is no row
+    (AccountingError); whatever `watch` raises.
+    """
+    rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in items]
+    dataset = _dataset(rows, make_worker, tags, pool)
+    failed: list[Exception] = []
+    for row in _rows(dataset, watch, pool):
+        if not row["error"]:
+            yield Summary(**json.loads(row["told"]))
+            continue
+        error = ERRORS[row["error"]](row["told"])
+        if not isinstance(error, AccountingError):
+            raise error
+        failed.append(error)
+    if failed:  # the other documents are through: what they cost is kept
+        raise failed[0]
+
+
+def _dataset(
+    rows: list[dict[str, Any]], make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool
+) -> Any:
+    """One document per block and as many in hand as a worker can use, so that no engine waits
+    while another has documents queued up. Machines that join later are used, too."""
+    size = min(pool.size(), len(rows))
+    most = min(pool.most(size), len(rows))
+    in_hand = min(pool.slots + _DOCUMENTS_OVER_SLOTS, -(-len(rows) // most))
+    # Or the first worker that is up would be given the longest documents, all of them.
+    DataContext.get_current().wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
+    return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+        Actor,
+        fn_constructor_args=(make_worker, tags),
+        batch_size=1,  # the whole block; Ray Data wants a number where there are GPUs
+        batch_format="pyarrow",
+        num_cpus=pool.cpus,
+        num_gpus=pool.gpus or None,
+        compute=ActorPoolStrategy(
+            min_size=size,
+            initial_size=size,
+            max_size=max(size, min(pool.max_workers or len(rows), len(rows))),
+            max_tasks_in_flight_per_actor=in_hand,
+            max_concurrent_calls_per_actor=in_hand,
+        ),
+    )
+
+
+def _rows(dataset: Any, watch: Callable[[], None], pool: Pool) -> Iterator[dict[str, Any]]:
+    """What the workers return, as it comes."""
+    batches: Any = iter(
+        dataset.iter_batches(batch_size=None, prefetch_batches=0, batch_format="pyarrow")
+    )
+    try:
+        with _watched(watch):
+            for batch in batches:
+                yield from batch.to_pylist()
+    except ray.exceptions.RayActorError as error:
+        raise EngineError(f"a worker cannot be started again: {_first_line(error)}") from None
+    except ray.exceptions.GetTimeoutError:
+        minutes = pool.cluster.wait_minutes
+        raise UsageError(
+            f"the cluster found no room for {pool.section}'s workers within cluster.wait_minutes="
+            f"{minutes:g}; free some of it or raise that, and the same command goes on from here"
+        ) from None
+    finally:
+        batches.close()  # ends what is still at work
+
+
+@contextmanager
+def _watched(watch: Callable[[], None]) -> Iterator[None]:
+    """Call `watch` every second in a thread; an error that it raises ends what is within.
+
+    That waits in Ray, so a signal interrupts it as Ctrl-C would (which `nohup` may have disabled).
+    """
+    is_over = threading.Event()
+    raised: list[Exception] = []
+
+    def look() -> None:
+        while not is_over.wait(1.0):
+            try:
+                watch()
+            except (EndedError, EngineError) as error:
+                raised.append(error)
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+                return
+
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    threading.Thread(target=look, daemon=True).start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if raised:
+            raise raised[0] from None
+        raise
+    finally:
+        is_over.set()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

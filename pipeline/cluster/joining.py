@@ -1,0 +1,69 @@
+"""A Ray of our own on this machine, or the one this machine is part of."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.data import DataContext
+
+from pipeline.errors import UsageError
+
+
+def join(address: str | None) -> None:
+    """Be a driver of the Ray at `address`: null starts one of our own, `auto` is the one this
+    machine is part of. Where this process has joined one, it stays there.
+
+    Raises UsageError where there is none to join.
+    """
+    if not ray.is_initialized():
+        with _quiet_stderr():
+            _init(address)
+    _set_up_ray_data()
+
+
+def _init(address: str | None) -> None:
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    if address is None:
+        ray.init(address="local", include_dashboard=False, **quiet)
+        return
+    if address.startswith("http"):
+        raise UsageError(
+            f"cluster.address={address}: `gistmill submit` sends a run there; `gistmill run` takes "
+            "auto, on a machine of the cluster"
+        )
+    try:
+        ray.init(address=address, **quiet)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        line = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UsageError(f"cluster.address={address}: no Ray to join: {line}") from None
+
+
+def _set_up_ray_data() -> None:
+    context = DataContext.get_current()
+    context.enable_progress_bars = False
+    context.execution_options.verbose_progress = False
+    # Ray Data would give up after 30 minutes without an output; a long book takes longer.
+    context.execution_no_progress_timeout_s = -1
+    # A pool whose workers all have as many documents as they may hold grows by what there is room
+    # for; it never shrinks while documents wait.
+    context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
+    context.autoscaling_config.actor_pool_util_downscaling_threshold = 0.0
+    for name in ("ray.data", "ray"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is raised here
+
+
+@contextmanager
+def _quiet_stderr() -> Iterator[None]:
+    """Ray's C++ announces its log level on file descriptor 2, past Python's reach."""
+    kept = os.dup(2)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -1,0 +1,131 @@
+"""A run that must end before it is through: its deadline, or SIGTERM. It commits, and exits 4."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from jobs.ending import Ending, deadline
+from pipeline.errors import EndedError, UsageError
+from pipeline.stop import StopSign
+from tests.clusters import cluster
+from tests.command import ROOT, refused, sql, succeed
+
+NOW = datetime(2026, 11, 21, 20, 0)
+# Forty documents of one gist and one answer, half a second each, one after the other.
+WORDS = (
+    "corpus=synthetic", "corpus.num_documents=40", "corpus.words=200", "corpus.skew=0.0",
+    "corpus.questions=1", "engine=simulated", "engine.sequences=1", "engine.max_workers=1",
+    "engine.reply_tokens=25", "memory=uniform", "methods=gist_only", "rater=none", "run=night",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("23:30", datetime(2026, 11, 21, 23, 30)),
+        ("07:00", datetime(2026, 11, 22, 7, 0)),
+        ("20:00", datetime(2026, 11, 22, 20, 0)),
+        ("7:05", datetime(2026, 11, 22, 7, 5)),
+        ("2026-12-01T07:00", datetime(2026, 12, 1, 7, 0)),
+        ("2026-12-01 07:00:30", datetime(2026, 12, 1, 7, 0, 30)),
+    ],
+)
+def test_a_deadline_is_the_next_such_time(given: str, found: datetime) -> None:
+    assert deadline(given, NOW) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("tomorrow", "cluster.deadline=tomorrow: no time; write 07:00"),
+        ("25:00", "no time"),
+        ("2026-11-21T19:59", "is over; give a later one"),
+        ("2020-01-01T00:00+02:00", "is over"),
+    ],
+)
+def test_what_is_no_deadline_is_refused(given: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        deadline(given, NOW)
+
+
+def test_a_wrong_deadline_is_one_line(tmp_path: Path) -> None:
+    told = refused("run", "cluster.deadline=noon", f"warehouse={tmp_path / 'w'}")
+    assert told == "cluster.deadline=noon: no time; write 07:00, or 2026-12-01T07:00"
+    assert not (tmp_path / "w").exists()
+
+
+def seconds_from_now(seconds: float) -> str:
+    return datetime.fromtimestamp(time.time() + seconds).isoformat()
+
+
+def is_up(run: Path, launch: str) -> bool:
+    return asyncio.run(StopSign(run, launch).is_up())
+
+
+def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:
+    words = (f"cluster.deadline={seconds_from_now(2.0)}", "cluster.grace_minutes=0.02")
+    ending = Ending(cluster(*words))
+    ending.workers_see(StopSign(tmp_path, "launch"))
+    ending.look()
+    assert not is_up(tmp_path, "launch")
+    time.sleep(1.0)
+    ending.look()
+    assert is_up(tmp_path, "launch")
+    assert not is_up(tmp_path, "the next")
+    time.sleep(1.2)
+    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=2"):
+        ending.look()
+
+
+def stands(warehouse: Path) -> dict[str, int]:
+    return {str(f): f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
+
+
+def goes_on(warehouse: Path) -> None:
+    """The same command does the rest, and only that."""
+    before = stands(warehouse)
+    succeed("run", *WORDS, f"warehouse={warehouse}")
+    after = stands(warehouse)
+    assert {file: after[file] for file in before} == before and len(after) > len(before)
+    assert sql(warehouse, "select count(*) as n from answers") == [{"n": 40}]
+    assert sql(warehouse, "select max(n) as n from (select count(*) as n from calls group by "
+               "document_id, stage)") == [{"n": 1}]  # fmt: skip
+
+
+def test_the_deadline_ends_a_run(tmp_path: Path) -> None:
+    words = (f"cluster.deadline={seconds_from_now(25)}", "cluster.grace_minutes=0.1")
+    began = time.time()
+    told = succeed("run", *WORDS, *words, f"warehouse={tmp_path}", code=4)
+    assert time.time() - began < 40 and "run night in warehouse" in told
+    assert 0 < sql(tmp_path, "select count(*) as n from answers")[0]["n"] < 40
+    # Nothing was in hand any more when the workers went.
+    assert sql(tmp_path, "select count(*) as n from calls") == sql(
+        tmp_path, "select (select count(*) from gists) + (select count(*) from answers) as n"
+    )
+    goes_on(tmp_path)
+
+
+def test_sigterm_ends_a_run(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "jobs", "run", *WORDS, f"warehouse={tmp_path}"]
+    driver = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while len(list(tmp_path.glob("tables/answers/*/*"))) < 3 and time.monotonic() < until:
+        time.sleep(0.2)
+    os.kill(driver.pid, signal.SIGTERM)
+    _, told = driver.communicate(timeout=60)
+    assert driver.returncode == 4, told
+    last = told.splitlines()[-1]
+    assert last.startswith("ended by SIGTERM: ") and last.endswith(
+        " inputs are left; run the same command again"
+    )
+    assert sql(tmp_path, "select count(*) as n from calls") == sql(
+        tmp_path, "select (select count(*) from gists) + (select count(*) from answers) as n"
+    )
+    goes_on(tmp_path)
