@@ -48,6 +48,29 @@ def run(words: Words = None, json: Json = False) -> None:
 
 
 @app.command()
+def submit(
+    words: Words = None,
+    show: Annotated[bool, typer.Option("--print", help="Show what would be sent.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Send and do not follow.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the run's job.")] = False,
+) -> None:
+    """Send a run to a cluster: the words of run, with cluster.address=http://HEAD:8265,
+    cluster=kuberay or cluster=slurm. Exit code 0 only where the run is complete."""
+    from jobs.submit import rendered
+    from jobs.submit import stop as stop_job
+    from jobs.submit import submit as send
+
+    if show + detach + stop > 1:
+        raise UsageError("--print, --detach and --stop: one of them at a time")
+    if show:
+        sys.stdout.write(rendered(words or []))
+    elif stop:
+        stop_job(words or [])
+    else:
+        raise typer.Exit(send(words or [], is_followed=not detach))
+
+
+@app.command()
 def rate(words: Words = None, json: Json = False) -> None:
     """Add a rater to a finished run without answering again: run=NAME rater=..."""
     _run(with_rater(words or []), json)
@@ -108,8 +131,9 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) ->
 
 @app.command()
 def status(words: Words = None, json: Json = False) -> None:
-    """What is done, running and failed, from the files alone: warehouse=, run=."""
-    show_status(read_options(words or [], ("warehouse", "run")), json)
+    """What is done, running and failed, from the files alone: warehouse=, run=; with
+    cluster.address= the state of its job there, too."""
+    show_status(read_options(words or [], ("warehouse", "run", "cluster.address")), json)
 
 
 @app.command()

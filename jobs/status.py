@@ -5,6 +5,7 @@ from typing import Any
 from jobs.options import ReadOptions
 from jobs.progress import told
 from jobs.tables import print_json, print_line, print_table
+from pipeline.errors import UsageError
 from pipeline.store import connect, query, run_name
 from pipeline.store.runs import RunFolder
 
@@ -26,6 +27,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
         steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
     folder = RunFolder(options.warehouse, name)
     alive, progress = folder.alive(), folder.progress()
+    job = _job(options, name)
     not_done = sum(step["not_done"] for step in steps)
     if as_json:
         print_json(
@@ -36,11 +38,14 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
                 "problems": problems,
                 "alive": alive,
                 "progress": progress,
+                "job": job,
             }
         )
         return
     state = f"{not_done} inputs not done" if not_done else "complete"
     print_line(f"run {name}: {state}, {len(alive)} workers at work\n")
+    if job:
+        print_line(f"job {job['id']}: {job['status'].lower()}\n")
     if progress:
         print_line(f"{told(progress)}\n")
     print_table(steps, left=("method", "step_id"))
@@ -49,6 +54,18 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
         print_table(problems, left=("problem",))
     for worker in alive:
         print_line(_at_work(worker))
+
+
+def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
+    """The last job of the run at `cluster.address`. Raises UsageError where there is none."""
+    if options.address is None:
+        return None
+    from jobs.submit.send import job_state  # here: ray takes a second to import
+
+    job = job_state(options.address, run, str(options.warehouse))
+    if job is None:
+        raise UsageError(f"cluster.address={options.address}: no job of run {run} was sent there")
+    return {"id": job.id, "status": job.status, "exit_code": job.exit_code}
 
 
 def _at_work(worker: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ import functools
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from jobs.config import RunConfig
 from jobs.ending import Ending
@@ -57,7 +58,8 @@ class Work:
         pool = phase.pool(cluster)
         make = functools.partial(_make_worker, self._config, phase, self._launch)
         for name, items in phase.executions(self._keys, self._units, pool.size):
-            stall = StallWatch(self._folder, cluster.stall_minutes, self.progress.alive)
+            told = functools.partial(_told, ending, self.progress)
+            stall = StallWatch(self._folder, cluster.stall_minutes, told)
             watch = functools.partial(_look, ending, stall)
             self.progress.start(
                 name, weights(items, self._keys), is_cost=False, calls=bool(phase.engine)
@@ -74,6 +76,11 @@ class Work:
 def _look(ending: Ending, stall: StallWatch) -> None:
     ending.look()
     stall.look()
+
+
+def _told(ending: Ending, progress: Progress, workers: list[dict[str, Any]]) -> None:
+    progress.alive(workers)
+    ending.seen(workers)
 
 
 def _make_worker(config: RunConfig, phase: Phase, launch: str, name: str) -> Worker:

@@ -22,10 +22,13 @@ from pipeline.settings import CONF
 _PLAIN = {
     "corpus.path", "corpus.name", "engine.model", "engine.script", "engine.base_url",
     "rater.model", "rater.script", "rater.base_url", "engine.chat_template", "rater.chat_template",
-    "embedder.model", "cluster.address", "warehouse", "run", "methods", "family",
+    "embedder.model", "cluster.address", "warehouse", "run", "methods", "family", "cluster.image",
+    "cluster.time", "cluster.memory", "cluster.partition", "cluster.account",
 }  # fmt: skip
 # Sections that hold what another library takes: any key may be added there.
-_OPEN = re.compile(r"(engine|rater)\.(args|chat_template_kwargs)(\.|$)")
+_OPEN = re.compile(
+    r"((engine|rater)\.(args|chat_template_kwargs)|cluster\.(runtime_env|node_selector))(\.|$)"
+)
 _GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)

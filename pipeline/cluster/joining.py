@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ import ray
 from ray.data import DataContext
 
 from pipeline.errors import UsageError
+
+_SECONDS_TO_ANSWER = 10.0
 
 
 def join(address: str | None) -> None:
@@ -30,16 +33,19 @@ def _init(address: str | None) -> None:
     if address is None:
         ray.init(address="local", include_dashboard=False, **quiet)
         return
-    if address.startswith("http"):
-        raise UsageError(
-            f"cluster.address={address}: `gistmill submit` sends a run there; `gistmill run` takes "
-            "auto, on a machine of the cluster"
-        )
     try:
+        _knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
         ray.init(address=address, **quiet)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise UsageError(f"cluster.address={address}: no Ray to join: {line}") from None
+
+
+def _knock(address: str) -> None:
+    """Raise OSError where nobody is at HOST:PORT: Ray itself would try for many minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdecimal():
+        socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
 
 
 def _set_up_ray_data() -> None:

@@ -1,0 +1,119 @@
+"""What of a run goes to a cluster: the words there, and the code and files of this machine."""
+
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from jobs.clusters import KubeRayCluster
+from jobs.config import RunConfig
+from pipeline.engine import EngineSettings
+from pipeline.errors import UsageError
+from pipeline.place import is_remote, place
+from pipeline.settings import CONF, ClusterSettings
+
+_CODE = ("pipeline", "stages", "jobs", "conf")
+_FILES = ("script", "chat_template")  # keys of an engine that name files of this machine
+# What a kind of cluster sets otherwise than conf/cluster/ray.yaml, which its driver reads.
+_OF_KIND = ("autoscales", "wait_minutes")
+
+
+def words_there(
+    config: RunConfig, words: Sequence[str], moved: Callable[[str, Path], str]
+) -> list[str]:
+    """The words of `gistmill run` on the cluster's own machine.
+
+    `moved` says where the file that a key names is there.
+    """
+    files = {key: moved(key, path) for key, path in named_files(config).items()}
+    of_kind = {f"cluster.{key}": getattr(config.cluster, key) for key in _OF_KIND}
+    kept = [word for word in words if _travels(word) and _key(word) not in (*files, "run")]
+    own = {_key(word) for word in kept}
+    return [
+        *kept,
+        f"run={config.run_name()}",
+        *(f"{key}={value}" for key, value in files.items()),
+        "cluster=ray",
+        "cluster.address=auto",
+        *(f"{key}={str(value).lower()}" for key, value in of_kind.items() if key not in own),
+    ]
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0]
+
+
+def _travels(word: str) -> bool:
+    """Not what only says which cluster, and how to get there."""
+    section, _, key = _key(word).partition(".")
+    if section != "cluster":
+        return True
+    return key in ClusterSettings.model_fields and key not in ("name", "address")
+
+
+def command(words: Sequence[str]) -> str:
+    """As a shell reads it, ending in its place: signals reach the run itself."""
+    return f"exec python {shlex.join(words)}"
+
+
+def named_files(config: RunConfig) -> dict[str, Path]:
+    """The files and folders of this machine that the config names, by key; what comes with
+    gistmill is none. Raises UsageError where one is missing."""
+    found = {}
+    if CONF not in config.family_folder.parents:
+        found["family" if config.family else "corpus.family"] = config.family_folder
+    sections = {"engine": config.engine, "rater": config.raters[0]}
+    for section, engine in sections.items():
+        for key in _FILES if isinstance(engine, EngineSettings) else ():
+            if named := getattr(engine, key, None):
+                found[f"{section}.{key}"] = Path(named)
+    for key, path in found.items():
+        if not path.exists():
+            raise UsageError(f"{key}={path}: no such file")
+    return found
+
+
+def refuse_unshared(config: RunConfig) -> None:
+    """Raise UsageError where the config names a folder that only this machine has."""
+    named = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
+    named["corpus.path"] = str(getattr(config.corpus, "path", ""))
+    for section, engine in (("engine", config.engine), ("rater", config.raters[0])):
+        named[f"{section}.model"] = getattr(engine, "model", None)
+    for key, value in named.items():
+        if not value or is_remote(place(value)) or Path(value).is_absolute():
+            continue
+        if key == "warehouse" or Path(value).exists():
+            raise UsageError(
+                f"{key}={value}: the cluster does not see this folder; name storage that it "
+                "shares, s3://... or an absolute path"
+            )
+
+
+def absolute(config: RunConfig) -> Callable[[str, Path], str]:
+    """Files stay where they are: on a file system that the nodes share, or in their image."""
+
+    def moved(key: str, path: Path) -> str:
+        if isinstance(config.cluster, KubeRayCluster) and not path.is_absolute():
+            raise UsageError(
+                f"{key}={path}: files of this machine do not travel to Kubernetes; put it into the "
+                "image, and name it by its absolute path"
+            )
+        return str(path.absolute())
+
+    return moved
+
+
+def pack(folder: Path) -> Callable[[str, Path], str]:
+    """Copy the code into `folder`, and any file that it is told of beside it."""
+    for name in _CODE:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(CONF.parent / name, folder / name, ignore=ignored)
+
+    def moved(key: str, path: Path) -> str:
+        there = Path("files") / key / path.name  # its name may be part of the run's
+        (folder / there).parent.mkdir(parents=True)
+        copy = shutil.copytree if path.is_dir() else shutil.copy
+        copy(path, folder / there)
+        return str(there)
+
+    return moved

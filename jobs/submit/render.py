@@ -1,0 +1,116 @@
+"""A run as a file for whoever starts machines: a RayJob for KubeRay, a script for Slurm."""
+
+import importlib.metadata
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from jobs.clusters import KubeRayCluster, SlurmCluster
+from jobs.config import RunConfig
+from jobs.provenance import sent_from
+from jobs.submit.package import absolute, command, refuse_unshared, words_there
+from pipeline.engine import EngineSettings
+from pipeline.errors import UsageError
+from pipeline.settings import sha
+
+_LONGEST_NAME = 38  # and `gistmill-` before it: 47, what KubeRay takes
+_SECONDS_TO_ANSWER = 60
+
+
+class _Quoted(yaml.SafeDumper):  # type: ignore[misc]
+    """Strings in double quotes, whatever they look like."""
+
+
+_Quoted.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
+)
+
+
+def rayjob(config: RunConfig, words: Sequence[str]) -> str:
+    """The manifest of a RayJob."""
+    cluster = config.cluster
+    assert isinstance(cluster, KubeRayCluster)
+    refuse_unshared(config)
+    there = words_there(config, words, absolute(config))
+    env_vars = {**sent_from(), **cluster.runtime_env.get("env_vars", {})}
+    return _environment("kuberay").get_template("rayjob.yaml.jinja").render(
+        cluster=cluster,
+        run=config.run_name(),
+        name=dns_name(config.run_name()),
+        warehouse=config.warehouse,
+        entrypoint=command(["-m", "jobs", "run", *there]),
+        runtime_env=yaml.safe_dump({**cluster.runtime_env, "env_vars": env_vars}),
+        ray_version=importlib.metadata.version("ray"),
+        gpus=_gpus(config) if cluster.gpus is None else cluster.gpus,
+    )  # fmt: skip
+
+
+def slurm_script(config: RunConfig, words: Sequence[str]) -> str:
+    """The script for sbatch."""
+    cluster = config.cluster
+    assert isinstance(cluster, SlurmCluster)
+    refuse_unshared(config)
+    there = words_there(config, words, absolute(config))
+    return _environment("slurm").get_template("run.sh.jinja").render(
+        cluster=cluster,
+        name=f"gistmill-{config.run_name()}",
+        words=command(["-m", "jobs", "run", *there]).removeprefix("exec python "),
+        gpus=_gpus(config) if cluster.gpus_per_node is None else cluster.gpus_per_node,
+    )  # fmt: skip
+
+
+def hand_over(text: str, to: Sequence[str]) -> str:
+    """Pipe a rendered file to `kubectl` or `sbatch`; what that says.
+
+    Raises UsageError where it is not installed, refuses or does not answer.
+    """
+    if shutil.which(to[0]) is None:
+        raise UsageError(f"{to[0]}: not installed here; --print shows what it would be given")
+    try:
+        done = subprocess.run(
+            to, input=text, capture_output=True, text=True, timeout=_SECONDS_TO_ANSWER, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{to[0]}: no answer in {_SECONDS_TO_ANSWER} seconds") from None
+    if done.returncode:
+        raise UsageError(f"{to[0]}: {' '.join(done.stderr.split())}")
+    return done.stdout.strip()
+
+
+def dns_name(run: str) -> str:
+    """A name for Kubernetes, which two runs never share."""
+    label = re.sub(r"[^a-z0-9]+", "-", run).strip("-")
+    if label != run or len(label) > _LONGEST_NAME:
+        label = f"{label[: _LONGEST_NAME - 9].rstrip('-')}-{sha(run, 8)}"
+    return f"gistmill-{label}"
+
+
+def _gpus(config: RunConfig) -> int:
+    """What one worker takes, be it the reader's or a rater's."""
+    raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
+    return max(math.ceil(engine.gpus) for engine in (config.engine, *raters))
+
+
+def _environment(kind: str) -> Environment:
+    folder = Path(__file__).parent.parent / kind
+    made = Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    made.filters["quoted"] = _quoted
+    return made
+
+
+def _quoted(value: Any) -> str:
+    """A value as YAML on one line."""
+    text = yaml.dump(value, Dumper=_Quoted, default_flow_style=True, width=math.inf)
+    return str(text).removesuffix("...\n").strip()

@@ -1,0 +1,224 @@
+"""Jobs on a Ray that is up, through its dashboard: sent, followed, stopped.
+
+Whoever asks is no part of that Ray. A token is read from the environment by Ray's client itself.
+"""
+
+import asyncio
+import logging
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import requests
+
+from pipeline.errors import EngineError, UsageError
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before ray is imported, which reads it
+import ray
+from ray.exceptions import AuthenticationError
+from ray.job_submission import JobSubmissionClient
+
+_SECONDS_TO_ANSWER = 8.0
+_SECONDS_OF_SILENCE = 60.0  # of a log; then the job is looked at
+_SECONDS_LOST = 30.0  # a head that is away for longer is gone
+_SECONDS_BETWEEN_LOOKS = 1.0
+_OVER = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as its head knows it. `exit_code` is its driver's, where that ended by itself."""
+
+    id: str
+    status: str  # PENDING, RUNNING, SUCCEEDED, FAILED, STOPPED
+    exit_code: int | None
+    message: str
+    metadata: Mapping[str, str]
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in _OVER
+
+
+class RayJobs:
+    """The jobs of one head. Every method raises UsageError, in one line and within seconds, where
+    it cannot be asked."""
+
+    def __init__(self, address: str) -> None:
+        if not re.match(r"https?://.", address):
+            raise UsageError(
+                f"cluster.address={address}: a run is sent to the dashboard's address, "
+                "http://HEAD:8265"
+            )
+        self.address = re.sub(r"(?<=//)[^/]*@", "", address)  # as it may be printed
+        with self._reaching():
+            self._client = _Client(address)
+
+    def all(self) -> list[Job]:
+        """Those that were sent to this head, oldest first."""
+        with self._reaching():
+            details = [one for one in self._client.list_jobs() if one.submission_id]
+        return [_job(one) for one in sorted(details, key=lambda one: one.start_time or 0)]
+
+    def job(self, job_id: str) -> Job | None:
+        """None where the head knows of no such job."""
+        return next((job for job in self.all() if job.id == job_id), None)
+
+    def send(
+        self,
+        job_id: str,
+        entrypoint: str,
+        folder: Path,
+        runtime_env: Mapping[str, Any],
+        metadata: Mapping[str, str],
+    ) -> None:
+        """Start a job in a copy of `folder`."""
+        with self._reaching():
+            self._client.submit_job(
+                submission_id=job_id,
+                entrypoint=entrypoint,
+                runtime_env={**runtime_env, "working_dir": str(folder)},
+                metadata=dict(metadata),
+            )
+
+    def stop(self, job_id: str, seconds: float) -> Job | None:
+        """Have a job end, and wait so long for it; the job as it is then."""
+        with self._reaching():
+            self._client.stop_job(job_id)
+        last = time.monotonic() + seconds
+        while (job := self.job(job_id)) and not job.is_over and time.monotonic() < last:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        return job
+
+    def follow(self, job_id: str, show: Callable[[str], None]) -> Job:
+        """Show what a job writes until it ends; the job as it ended.
+
+        Raises EngineError where the head is gone or has forgotten it.
+        """
+        return asyncio.run(self._follow(job_id, _Log(show)))
+
+    async def _follow(self, job_id: str, log: "_Log") -> Job:
+        while True:
+            await self._show(job_id, log)
+            job = await self._found(job_id)
+            if job.is_over:
+                return job
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+
+    async def _show(self, job_id: str, log: "_Log") -> None:
+        """Show the log from where it was left, until it ends, breaks off or is silent."""
+        log.begin()
+        now = asyncio.get_running_loop().time
+        with suppress(TimeoutError, RuntimeError, aiohttp.ClientError, OSError):
+            async with asyncio.timeout_at(now() + _SECONDS_OF_SILENCE) as limit:
+                async for text in self._client.tail_job_logs(job_id):
+                    log.add(text)
+                    limit.reschedule(now() + _SECONDS_OF_SILENCE)
+
+    async def _found(self, job_id: str) -> Job:
+        """The job, asked for again and again where the head does not answer."""
+        last = time.monotonic() + _SECONDS_LOST
+        while True:
+            try:
+                job = await asyncio.to_thread(self.job, job_id)
+            except UsageError as error:
+                if time.monotonic() > last:
+                    raise EngineError(
+                        f"{error}; job {job_id} may go on there, the same command looks again"
+                    ) from None
+                await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+                continue
+            if job is None:
+                raise EngineError(
+                    f"{self.address} knows nothing of job {job_id} any more; the same command "
+                    "sends the run again, and goes on from what is done"
+                )
+            return job
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """UsageError where the head refuses within, or is no head."""
+        key = f"cluster.address={self.address}"
+        try:
+            yield
+        except AuthenticationError as error:
+            wrong = "failed" in str(error).partition(":")[0]
+            raise UsageError(
+                f"{key}: {'the token is a wrong one' if wrong else 'asks for a token'}; set "
+                "RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
+            ) from None
+        except (ConnectionError, requests.ConnectionError):
+            raise UsageError(f"{key}: nothing answers there; is the head up?") from None
+        except requests.Timeout:
+            raise UsageError(f"{key}: no answer in {_SECONDS_TO_ANSWER:g} seconds") from None
+        except (RuntimeError, requests.RequestException, ValueError, TypeError, KeyError) as error:
+            said = " ".join(str(error).split())[:300]
+            raise UsageError(f"{key}: not what a Ray answers ({said})") from None
+
+
+class _Client(JobSubmissionClient):
+    """Ray's client, which would wait for ever."""
+
+    def __init__(self, address: str) -> None:
+        for handler in logging.getLogger("ray").handlers:
+            handler.setLevel(logging.CRITICAL)  # what goes wrong is raised
+        os.environ["RAY_API_SERVER_ADDRESS"] = address  # or RAY_ADDRESS would win over ours
+        super().__init__(address)
+
+    def _do_request(self, method: str, endpoint: str, **kwargs: Any) -> requests.Response:
+        return super()._do_request(method, endpoint, timeout=_SECONDS_TO_ANSWER, **kwargs)
+
+
+class _Log:
+    """A log that is told from its beginning after each break, and shown once."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._shown = self._told = 0
+
+    def begin(self) -> None:
+        self._told = 0
+
+    def add(self, text: str) -> None:
+        new = text[max(0, self._shown - self._told) :]
+        self._told += len(text)
+        self._shown = max(self._shown, self._told)
+        self._show(new)
+
+
+def _job(details: Any) -> Job:
+    return Job(
+        id=details.submission_id,
+        status=str(details.status.value),
+        exit_code=details.driver_exit_code,
+        message=details.message or "",
+        metadata=details.metadata or {},
+    )
+
+
+def wait_for_nodes(address: str, num_nodes: int, seconds: float) -> int:
+    """The machines of the Ray at HOST:PORT, once there are so many or the time is up."""
+    last = time.monotonic() + seconds
+    while (there := _num_nodes(address)) < num_nodes and time.monotonic() < last:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    return there
+
+
+def _num_nodes(address: str) -> int:
+    """0 while the head is not up."""
+    host, _, port = address.rpartition(":")
+    try:  # Ray itself would try for ever
+        socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
+    except OSError:
+        return 0
+    if not ray.is_initialized():
+        ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
+    nodes: Any = ray.nodes()  # type: ignore[no-untyped-call]
+    return sum(node["Alive"] for node in nodes)

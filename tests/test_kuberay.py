@@ -1,0 +1,188 @@
+"""The manifest that `gistmill submit cluster=kuberay` makes, against the schema of KubeRay's CRD.
+
+tests/data/rayjob_schema.json says where that is from. Nothing here needs Kubernetes.
+"""
+
+import copy
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.config import RunConfig, read_config
+from jobs.submit.render import dns_name, rayjob
+from tests.command import ROOT, gistmill, refused, succeed
+
+SCHEMA = json.loads((ROOT / "tests" / "data" / "rayjob_schema.json").read_text())
+WORDS = ["cluster=kuberay", "cluster.image=registry.example/gistmill:1", "warehouse=s3://b/w"]
+VLLM = ["engine=vllm", "engine.model=some/model", "run=night"]
+EVERYTHING = [
+    *WORDS, *VLLM, "engine.args.tensor_parallel_size=4", "cluster.secret=s3-keys",
+    "cluster.service_account=reader", "cluster.volume_claim=weights",
+    "cluster.node_selector={cloud.google.com/gke-spot: 'true'}",
+    "cluster.tolerations=[{key: spot, operator: Equal, value: 'yes', effect: NoSchedule}]",
+    "cluster.runtime_env.pip=['some-package==1.0']", "cluster.stall_minutes=9.0",
+]  # fmt: skip
+
+
+def manifest(*words: str) -> dict[str, Any]:
+    made: dict[str, Any] = yaml.safe_load(succeed("submit", "--print", *words))
+    return made
+
+
+def pods(made: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The head's and the workers'."""
+    cluster = made["spec"]["rayClusterSpec"]
+    (group,) = cluster["workerGroupSpecs"]
+    return cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]
+
+
+@pytest.mark.parametrize("words", [WORDS, [*WORDS, *VLLM], EVERYTHING])
+def test_it_is_what_the_crd_takes(words: list[str]) -> None:
+    jsonschema.validate(manifest(*words), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("spec", "backofLimit"), 3),
+        (("spec", "backoffLimit"), "3"),
+        (("spec", "rayClusterSpec", "enableInTreeAutoscaling"), "yes"),
+        (("spec", "rayClusterSpec", "workerGroupSpecs", 0, "minReplica"), 0),
+        (("spec", "rayClusterSpec", "workerGroupSpecs", 0, "rayStartParams", "num-cpus"), 8),
+        (("spec", "rayClusterSpec", "headGroupSpec", "template", "spec", "node_selector"), {}),
+        (("metadata", "name"), "A_night"),
+    ],
+)
+def test_a_misspelt_key_or_a_wrong_type_fails(path: tuple[Any, ...], value: object) -> None:
+    """Kubernetes would drop the one in silence and refuse the other in the evening."""
+    wrong = copy.deepcopy(manifest(*EVERYTHING))
+    section: Any = wrong
+    for key in path[:-1]:
+        section = section[key]
+    section[path[-1]] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, SCHEMA)
+
+
+def test_gpu_pods_hold_one_engine_and_come_from_nothing() -> None:
+    one, four = manifest(*WORDS, *VLLM), manifest(*EVERYTHING)
+    for made, gpus in ((one, 1), (four, 4)):
+        (group,) = made["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+        assert (group["replicas"], group["minReplicas"], group["maxReplicas"]) == (0, 0, 8)
+        assert group["rayStartParams"]["num-gpus"] == str(gpus)
+        head, worker = pods(made)
+        assert worker["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == gpus
+        assert "nvidia.com/gpu" not in head["containers"][0]["resources"]["limits"]
+    assert one["spec"]["rayClusterSpec"]["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+
+
+def test_an_engine_without_gpus_asks_for_none() -> None:
+    _, worker = pods(manifest(*WORDS))
+    assert set(worker["containers"][0]["resources"]["limits"]) == {"cpu", "memory"}
+
+
+def test_spot_nodes_secrets_and_volumes() -> None:
+    made = manifest(*EVERYTHING)
+    head, worker = pods(made)
+    assert worker["nodeSelector"] == {"cloud.google.com/gke-spot": "true"}
+    assert worker["tolerations"] == [
+        {"key": "spot", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}
+    ]
+    assert "nodeSelector" not in head  # the driver stays where nobody takes its node away
+    for pod in (head, worker):
+        assert pod["serviceAccountName"] == "reader"
+        assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "s3-keys"}}]
+        assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": "weights"}
+        assert pod["containers"][0]["volumeMounts"] == [{"name": "shared", "mountPath": "/shared"}]
+
+
+def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
+    spec = manifest(*EVERYTHING)["spec"]
+    assert shlex.split(spec["entrypoint"]) == [
+        "exec", "python", "-m", "jobs", "run", "warehouse=s3://b/w", *VLLM[:2],
+        "engine.args.tensor_parallel_size=4", "cluster.stall_minutes=9.0", "run=night",
+        "cluster=ray", "cluster.address=auto", "cluster.autoscales=true",
+        "cluster.wait_minutes=30.0",
+    ]  # fmt: skip
+    assert spec["submissionMode"] == "HTTPMode"
+    assert (spec["backoffLimit"], spec["shutdownAfterJobFinishes"]) == (3, True)
+    assert spec["metadata"] == {"run": "night", "warehouse": "s3://b/w"}
+    assert yaml.safe_load(spec["runtimeEnvYAML"])["pip"] == ["some-package==1.0"]
+    refused_here = gistmill("run", *shlex.split(spec["entrypoint"])[5:], "limitt=1")
+    assert "limitt: no such key" in refused_here.stderr  # all others are known
+
+
+@pytest.fixture(scope="module")
+def config() -> RunConfig:
+    return read_config([*WORDS, "run=night"])
+
+
+# All that an argument can hold.
+ANY_WORD = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@settings(deadline=None, max_examples=30)
+@given(values=st.lists(ANY_WORD, max_size=3))
+def test_words_survive_as_they_are(config: RunConfig, values: list[str]) -> None:
+    words = [f"corpus.name={value}" for value in values]
+    made = yaml.safe_load(rayjob(config, words))
+    jsonschema.validate(made, SCHEMA)
+    assert shlex.split(made["spec"]["entrypoint"])[5 : 5 + len(words)] == words
+
+
+@settings(deadline=None)
+@given(st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,70}", fullmatch=True), min_size=2, max_size=2))
+def test_every_run_has_a_name_of_its_own(runs: list[str]) -> None:
+    names = [dns_name(run) for run in runs]
+    for name in names:
+        assert len(name) <= 47
+        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name)
+    assert (names[0] == names[1]) == (runs[0] == runs[1])
+
+
+def test_names_that_only_look_alike() -> None:
+    assert dns_name("a-night") == "gistmill-a-night"
+    assert len({dns_name(run) for run in ("a-night", "a_night", "a--night", "a-night-")}) == 4
+
+
+def kubectl(folder: Path, code: int) -> None:
+    """A stub that keeps what it is given."""
+    stub = folder / "kubectl"
+    stub.write_text(
+        f'#!/bin/sh\necho "$@" > {folder}/asked\ncat > {folder}/given\n'
+        f'echo created; echo "already exists\nsorry" >&2; exit {code}\n'
+    )
+    stub.chmod(0o755)
+
+
+def test_it_is_handed_to_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubectl(tmp_path, code=0)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    done = gistmill("submit", *WORDS, "run=a_night")
+    assert done.returncode == 4  # sent is not complete
+    assert (tmp_path / "asked").read_text() == "create -f -\n"
+    given_to_it = yaml.safe_load((tmp_path / "given").read_text())
+    assert given_to_it == manifest(*WORDS, "run=a_night")
+    name = given_to_it["metadata"]["name"]
+    assert f"kubectl get rayjob {name} -n default shows it" in done.stderr
+
+
+def test_what_kubectl_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubectl(tmp_path, code=1)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert refused("submit", *WORDS) == "kubectl: already exists sorry"
+
+
+def test_no_kubectl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    line = refused("submit", *WORDS)
+    assert line == "kubectl: not installed here; --print shows what it would be given"
