@@ -107,7 +107,7 @@ def _outcome(config: RunConfig, folder: RunFolder, work: Work) -> Outcome:
             f"(max_fallback_rate={config.max_fallback_rate})"
         )
     workers = {phase: dict(units) for phase, units in work.progress.workers.items()}
-    took = (work.progress.calls, workers)
+    took = (dict(work.progress.calls), workers)
     not_done = sum(step.not_done for step in counts)
     if not_done:
         why = f"{work.ended or 'not done'}: {not_done} inputs are left; run the same command again"

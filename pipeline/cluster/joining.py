@@ -23,7 +23,7 @@ def join(address: str | None) -> None:
     Raises UsageError where there is none to join.
     """
     if not ray.is_initialized():
-        with _quiet_stderr():
+        with quiet_stderr():
             _init(address)
     _set_up_ray_data()
 
@@ -63,7 +63,7 @@ def _set_up_ray_data() -> None:
 
 
 @contextmanager
-def _quiet_stderr() -> Iterator[None]:
+def quiet_stderr() -> Iterator[None]:
     """Ray's C++ announces its log level on file descriptor 2, past Python's reach."""
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nowhere:

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import requests
-
-from pipeline.errors import EngineError, UsageError
-
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before ray is imported, which reads it
 import ray
+import requests
 from ray.exceptions import AuthenticationError
 from ray.job_submission import JobSubmissionClient
+
+from pipeline.cluster.joining import quiet_stderr
+from pipeline.errors import EngineError, UsageError
 
 _SECONDS_TO_ANSWER = 8.0
 _SECONDS_OF_SILENCE = 60.0  # of a log; then the job is looked at
@@ -219,6 +218,7 @@ def _num_nodes(address: str) -> int:
     except OSError:
         return 0
     if not ray.is_initialized():
-        ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
+        with quiet_stderr():
+            ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
     nodes: Any = ray.nodes()  # type: ignore[no-untyped-call]
     return sum(node["Alive"] for node in nodes)
