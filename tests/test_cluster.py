@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pipeline.errors import AccountingError, EngineError, StartError, UsageError
 from pipeline.tally import Tally
 from pipeline.walk import Summary
 from tests.clusters import LOCAL
+from tests.command import refused
 
 POOL = Pool(section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1, cluster=LOCAL)
 
@@ -101,3 +103,28 @@ def test_who_watches_may_end_it() -> None:
 def test_a_worker_there_is_no_room_for_is_refused(pool: Any, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         Pool(**{**vars(POOL), **pool}).size()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["cluster=ray", "cluster.address=http://127.0.0.1:8265"], "gistmill submit sends a run"),
+        (["cluster=ray", "cluster.address=127.0.0.1:1"], "cluster.address=127.0.0.1:1: no Ray to"),
+        (["cluster=slurm"], "cluster=slurm: gistmill submit sends a run there"),
+    ],
+)
+def test_a_cluster_that_cannot_be_joined_is_refused(
+    tmp_path: Path, words: list[str], says: str
+) -> None:
+    ray.shutdown()  # else this process stays where it is
+    assert says in refused("run", *words, f"warehouse={tmp_path / 'w'}")
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_worker_that_does_not_see_the_warehouse_ends_it() -> None:
+    def trouble() -> None:
+        raise UsageError("warehouse=w: not to be seen from n2")
+
+    items: Any = [(name, []) for name in ("bad", "a")]
+    with pytest.raises(UsageError, match="not to be seen from n2"):
+        list(run_items(worker(trouble), items, POOL, lambda: None, {}))

@@ -111,7 +111,7 @@ def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
         "exec", "python", "-m", "jobs", "run", "warehouse=s3://b/w", *VLLM[:2],
         "engine.args.tensor_parallel_size=4", "cluster.stall_minutes=9.0", "run=night",
         "cluster=ray", "cluster.address=auto", "cluster.autoscales=true",
-        "cluster.wait_minutes=30.0",
+        "cluster.wait_minutes=30.0", "engine.max_workers=8",
     ]  # fmt: skip
     assert spec["submissionMode"] == "HTTPMode"
     assert (spec["backoffLimit"], spec["shutdownAfterJobFinishes"]) == (3, True)

@@ -12,10 +12,11 @@ import pytest
 from upath import UPath
 
 from pipeline.engine import Reply, Request
-from pipeline.errors import AccountingError, EngineError
+from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.records import Call, Gist, Lookup
 from pipeline.stage import DocumentRows
 from pipeline.walk import Summary
+from pipeline.worker import Worker
 from stages.gist import GistPages
 from stages.look_up import ReadAgentP
 from tests.bench import RULES, Bench
@@ -293,3 +294,10 @@ def test_documents_in_hand_have_so_much_text_at_most(
     bench.work()
     assert engine.most == at_once
     assert len(bench.rows("gists", "d1")) == len(bench.rows("gists", "d2")) == 3
+
+
+def test_storage_that_is_not_shared_is_named(tmp_path: Path) -> None:
+    """As a machine sees it that has not mounted it."""
+    made = Worker(tmp_path / "w" / "runs" / "night", "launch", "name", [], None, 60.0)
+    with pytest.raises(UsageError, match=r"w: not to be seen from .*; put it where all machines"):
+        asyncio.run(made.work("d1", []))

@@ -27,6 +27,7 @@ def words_there(
     """
     files = {key: moved(key, path) for key, path in named_files(config).items()}
     of_kind = {f"cluster.{key}": getattr(config.cluster, key) for key in _OF_KIND}
+    of_kind |= _most_workers(config)
     kept = [word for word in words if _travels(word) and _key(word) not in (*files, "run")]
     own = {_key(word) for word in kept}
     return [
@@ -37,6 +38,19 @@ def words_there(
         "cluster.address=auto",
         *(f"{key}={str(value).lower()}" for key, value in of_kind.items() if key not in own),
     ]
+
+
+def _most_workers(config: RunConfig) -> dict[str, int]:
+    """How far a pool may grow: or the first pod would be given documents for all the others."""
+    cluster = config.cluster
+    if not isinstance(cluster, KubeRayCluster):
+        return {}
+    sections = {"engine": config.engine, "rater": config.raters[0]}
+    return {
+        f"{section}.max_workers": cluster.max_workers
+        for section, engine in sections.items()
+        if isinstance(engine, EngineSettings) and engine.gpus
+    }
 
 
 def _key(word: str) -> str:

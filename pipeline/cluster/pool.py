@@ -26,9 +26,7 @@ class Pool:
 
     def most(self, size: int) -> int:
         """The workers there may be once a cluster that begins with `size` has grown."""
-        if self.max_workers is None:
-            return size if not self.cluster.autoscales else _MANY
-        return self.max_workers
+        return self.max_workers or size
 
     def size(self) -> int:
         """The workers to begin with: those there is room for now. Joins the cluster.

@@ -1,0 +1,133 @@
+"""What is told of a run at work: signs of life and finished documents, counted once."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from jobs.progress import Progress, told
+from pipeline.metrics import COUNTERS
+from pipeline.tally import Tally
+from pipeline.walk import Summary
+from tests.command import gistmill, succeed
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def sign(worker: str, **counts: int) -> dict[str, Any]:
+    """A sign of life, as Heartbeat writes it."""
+    return {"worker": worker, "is_starting": False, "documents": {}, **vars(Tally(**counts))}
+
+
+def begun(clock: Clock, states: list[Any]) -> Progress:
+    progress = Progress(10, states.append, clock)
+    progress.start("reading", [("a", 60.0), ("b", 40.0)], is_cost=True, calls=True)
+    return progress
+
+
+def test_what_workers_have_in_hand_counts() -> None:
+    clock, states = Clock(), list[Any]()
+    progress = begun(clock, states)
+    clock.now = 1.0
+    progress.alive([sign("w1", calls=1, prompt_tokens=10, units=1, rows=3)])
+    clock.now = 10.0
+    progress.alive([
+        sign("w1", calls=2, prompt_tokens=40, cached_tokens=20, reply_tokens=1, units=2, rows=6),
+        sign("w2", calls=1, prompt_tokens=16, units=1, rows=4, problems=1),
+    ])  # fmt: skip
+    state = states[-1]
+    assert (state["units"], state["planned_units"], state["problems"]) == (3, 10, 1)
+    assert (state["rows_per_second"], state["calls_per_second"]) == (1.0, 0.3)
+    assert state["tokens_per_second"] == 5.7
+    assert state["cached_share"] == round(20 / 56, 4)
+    # 20 uncached and 4 for a decoded one, and 16: 40 of 100; 30 of them in the last 9 seconds.
+    assert (state["share"], state["seconds_left"]) == (0.4, 18)
+    json.dumps(state)
+
+
+def test_a_document_that_is_through_counts_once() -> None:
+    clock, states = Clock(), list[Any]()
+    progress = begun(clock, states)
+    clock.now = 10.0
+    progress.alive([sign("w1", calls=2, prompt_tokens=30, units=2, rows=6)])
+    progress.add(Summary("a", "w1", calls=2, prompt_tokens=30, units=2, rows=6, asked={"s": 2}))
+    assert progress.state()["units"] == 2
+    progress.add(Summary("b", "w1", calls=1, prompt_tokens=10, units=1, rows=1, asked={"s": 1}))
+    assert progress.state()["units"] == 3  # the sign of life is late
+    assert progress.calls == {"s": 3}
+    assert progress.took() == {
+        "phase": "reading", "seconds": 10.0, "workers": 1, **vars(Tally(
+            calls=3, prompt_tokens=40, units=3, rows=7)),
+    }  # fmt: skip
+
+
+def test_workers_of_the_phase_before_are_left_out() -> None:
+    clock, states = Clock(), list[Any]()
+    progress = begun(clock, states)
+    clock.now = 10.0
+    progress.alive([sign("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
+    progress.start("scoring", [("a", 1.0), ("b", 1.0)], is_cost=False, calls=False)
+    clock.now = 20.0
+    progress.alive([sign("w1", calls=2, prompt_tokens=100, units=4), sign("w2", units=1, rows=5)])
+    state = states[-1]
+    assert (state["phase"], state["units"], state["problems"]) == ("scoring", 5, 1)
+    assert (state["rows_per_second"], state["tokens_per_second"]) == (0.5, 0.0)
+
+
+def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    progress = begun(clock, [])
+    for second in range(0, 181, 5):
+        clock.now = float(second)
+        progress.alive([sign("w1", calls=second, prompt_tokens=second, units=0)])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "reading: 2 documents"
+    assert len(lines) == 1 + 2 and all(line.startswith("reading ") for line in lines[1:])
+    assert "tokens/s" in lines[1] and "ETA" in lines[2]
+
+
+def test_a_terminal_has_one_live_line() -> None:
+    clock = Clock()
+    progress = Progress(10, clock=clock)
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=160)
+    progress._console = progress._bar.live.console = console
+    with progress:
+        progress.start("reading", [("a", 60.0)], is_cost=True, calls=True)
+        for second in (1, 10):
+            clock.now = float(second)
+            progress.alive([sign("w1", calls=second, prompt_tokens=3 * second, rows=second)])
+    shown = screen.getvalue()
+    assert "reading" in shown and "50%" in shown and "1 rows/s" in shown and "ETA" in shown
+
+
+def test_hours_are_told_as_hours() -> None:
+    state = begun(Clock(), []).state()
+    line = told({**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12"})
+    assert line.endswith("0 problems, ETA 05:12 (in 3:40 h)")
+
+
+def test_rays_metrics_are_the_tally() -> None:
+    assert {name.removeprefix("gistmill_") for name in COUNTERS} == set(vars(Tally()))
+
+
+def test_status_shows_no_progress_of_a_run_that_is_over(tmp_path: Any) -> None:
+    words = ["corpus=synthetic", "corpus.num_documents=2", "corpus.words=300", "memory=uniform"]
+    warehouse = f"warehouse={tmp_path}"
+    done = gistmill("run", *words, "methods=constant", "rater=none", "run=night", warehouse)
+    assert done.returncode == 0
+    assert "reading: 2 documents" in done.stderr and "scoring: 2 documents" in done.stderr
+    assert json.loads(succeed("status", warehouse, "--json"))["progress"] is None
+    (launch,) = json.loads((tmp_path / "runs" / "night" / "provenance.json").read_text())[
+        "launches"
+    ]
+    assert [phase["phase"] for phase in launch["phases"]] == ["reading", "scoring"]
+    assert all(phase["seconds"] > 0 and phase["workers"] >= 1 for phase in launch["phases"])
+    assert launch["phases"][0]["calls"] > 0 == launch["phases"][1]["calls"]
