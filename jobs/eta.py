@@ -24,9 +24,19 @@ def cost(told: Mapping[str, Any]) -> float:
     )
 
 
-def weights(items: Sequence[Item], keys: Sequence[DocumentKey]) -> list[tuple[str, float]]:
-    """Each item's document and its weight, guessed from words: a memory stage reads the document
-    once, a question some tenths of it. Only their ratios mean anything."""
+def weights(
+    items: Sequence[Item], keys: Sequence[DocumentKey], planned: Mapping[str, float]
+) -> list[tuple[str, float]]:
+    """Each item's document and its weight: the tokens that `planned` says of the document.
+
+    Where nobody planned it is guessed from words, and only ratios mean anything: a memory stage
+    reads the document once, a question some tenths of it.
+    """
+    if planned:
+        times = Counter(document_id for document_id, _ in items)
+        return [
+            (document_id, planned[document_id] / times[document_id]) for document_id, _ in items
+        ]
     words = {key.document_id: key.num_words for key in keys}
     return [
         (document_id, sum(_guess(unit, words[document_id]) for unit in units if not unit.is_done))

@@ -10,6 +10,7 @@ from jobs.config import RunConfig
 from jobs.ending import Ending
 from jobs.eta import weights
 from jobs.phases import Phase
+from jobs.plan.weights import weights as by_curves
 from jobs.progress import Progress
 from jobs.stall import StallWatch
 from pipeline.cluster import join, run_items
@@ -40,6 +41,8 @@ class Work:
         pending = sum(not unit.is_done for planned in units.values() for unit in planned)
         self.progress = Progress(pending, folder.write_progress)
         self.ended: str | None = None  # why there is work left
+        plan = folder.plan_made()
+        self._planned = by_curves(plan, keys) if plan else {}  # phase -> document -> tokens
 
     def through(self, phases: Sequence[Phase], ending: Ending) -> None:
         """Work through the phases, as far as there is time. Raises what workers raise."""
@@ -61,9 +64,9 @@ class Work:
             told = functools.partial(_told, ending, self.progress)
             stall = StallWatch(self._folder, cluster.stall_minutes, told)
             watch = functools.partial(_look, ending, stall)
-            self.progress.start(
-                name, weights(items, self._keys), is_cost=False, calls=bool(phase.engine)
-            )
+            by_plan = self._planned.get(phase.name, {})
+            planned = weights(items, self._keys, by_plan)
+            self.progress.start(name, planned, is_cost=bool(by_plan), calls=bool(phase.engine))
             tags = {"run": self._folder.path.name, "phase": name}
             try:
                 for summary in run_items(make, items, pool, watch, tags):

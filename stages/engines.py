@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pipeline.ask import Reader
-from pipeline.engine import EngineSettings
+from pipeline.engine import Engine, EngineSettings
 from pipeline.openai_engine import OpenAISettings
 from pipeline.prompts import Family
 from pipeline.scripted_engine import ScriptedSettings
@@ -42,8 +42,15 @@ def identity(settings: EngineSettings, family: Path, reply_format: ReplyFormat) 
 
 async def start_reader(settings: EngineSettings, family: Path, reply_format: ReplyFormat) -> Reader:
     """The engine, started, with what shapes its replies. Raises StartError where it cannot."""
+    return reader_of(await settings.start(), settings, family, reply_format)
+
+
+def reader_of(
+    engine: Engine, settings: EngineSettings, family: Path, reply_format: ReplyFormat
+) -> Reader:
+    """`engine` with what shapes its replies by `settings`."""
     return Reader(
-        engine=await settings.start(),
+        engine=engine,
         identity=sha(identity(settings, family, reply_format), 16),
         is_model=settings.is_model,
         family=Family(family),

@@ -73,22 +73,23 @@ class ExtractiveEngine:
             finish_reason=finish_reason,
             prompt_tokens=await self.count_tokens(request.messages),
             cached_tokens=0,
-            reply_tokens=_num_tokens(text),
+            reply_tokens=num_tokens(text),
             seconds=time.perf_counter() - started,
         )
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """Runs of letters and digits, and signs of punctuation one by one; no chat template."""
-        return sum(_num_tokens(message["content"]) for message in messages)
+        return sum(num_tokens(message["content"]) for message in messages)
 
 
 @lru_cache(maxsize=32)  # a prompt is counted when it is admitted and again when it is answered
-def _num_tokens(text: str) -> int:
+def num_tokens(text: str) -> int:
+    """Runs of letters and digits, and signs of punctuation one by one."""
     return len(_TOKEN.findall(text))
 
 
 def _within(text: str, max_tokens: int) -> tuple[str, FinishReason]:
-    if _num_tokens(text) <= max_tokens:
+    if num_tokens(text) <= max_tokens:
         return text, "stop"
     ends = [0, *(match.end() for match in _TOKEN.finditer(text))]
     return text[: ends[max(max_tokens, 0)]], "length"

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.command import QMSUM
 
@@ -25,8 +26,30 @@ def make_tiny_model(
     and the template's `thinking` opens or skips the thinking, as reasoning models' templates do.
     """
     import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = make_tokenizer(folder, chat_template)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 64,
+        num_key_value_heads=hidden // 128,
+        head_dim=64,
+        max_position_embeddings=CONTEXT_TOKENS,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+        tie_word_embeddings=True,
+    )
+    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+
+
+def make_tokenizer(folder: Path, chat_template: str | None = _TEMPLATE) -> Any:
+    """The tokenizer alone, which needs no torch."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
     plain = Tokenizer(models.BPE())
     plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -44,21 +67,7 @@ def make_tiny_model(
     )
     tokenizer.chat_template = chat_template
     tokenizer.save_pretrained(folder)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=hidden,
-        intermediate_size=2 * hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 64,
-        num_key_value_heads=hidden // 128,
-        head_dim=64,
-        max_position_embeddings=CONTEXT_TOKENS,
-        eos_token_id=tokenizer.eos_token_id,
-        bos_token_id=None,
-        tie_word_embeddings=True,
-    )
-    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    return tokenizer
 
 
 def _texts() -> list[str]:

@@ -45,6 +45,14 @@ class RunFolder:
             launches = {"launches": [*before, provenance]}
             write_json(self.path / "provenance.json", launches)
 
+    def plan_made(self) -> dict[str, Any] | None:
+        """What `gistmill plan` left; null where nobody asked it."""
+        file = self.path / "plan.json"
+        if not file.is_file():
+            return None
+        made: dict[str, Any] = json.loads(file.read_text())
+        return made
+
     def took(self, phase: Mapping[str, Any]) -> None:
         """Note what a phase of the launch at work took: seconds, workers, calls and tokens."""
         *before, launch = self.launches()

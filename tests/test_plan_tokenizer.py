@@ -1,0 +1,47 @@
+"""With a model's tokenizer on this machine a plan counts by it; no network, no model."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import compose
+from pipeline.vllm_engine import VllmSettings
+from pipeline.vllm_engine.at_hand import chat_tokens_at_hand
+from stages.token_counts import token_counts
+from tests.command import QMSUM
+from tests.plans import planned
+from tests.tiny_model import make_tokenizer
+
+MEETINGS = ("corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "methods=gist_only", "rater=none")
+TEXT = "The grandmothers of the remote control want it in yellow rubber, with fewer buttons. " * 40
+
+
+def settings(folder: Path) -> VllmSettings:
+    return VllmSettings.model_validate(compose(["engine=vllm", f"engine.model={folder}"])["engine"])
+
+
+@pytest.mark.vllm
+def test_a_tokenizer_at_hand_counts(tmp_path: Path) -> None:
+    make_tokenizer(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    counts = token_counts(settings(tmp_path), [TEXT[:2000]])
+    chat = chat_tokens_at_hand(str(tmp_path), settings(tmp_path))
+    assert chat is not None
+    asked = chat.tokenise([{"role": "user", "content": TEXT}])
+    assert counts.of([{"role": "user", "content": TEXT}]) == pytest.approx(len(asked), rel=0.03)
+    assert "the model's tokenizer" in counts.how
+    words = ("engine=vllm", f"engine.model={tmp_path}", f"warehouse={tmp_path / 'w'}")
+    plan = planned(*MEETINGS, *words)
+    assert plan["tokens"].startswith("the model's tokenizer on the sample")
+
+
+def test_without_one_tokens_are_estimated(tmp_path: Path) -> None:
+    """A quarter of the bytes, and it says so; Chinese takes three bytes a sign."""
+    (tmp_path / "config.json").write_text("{}")
+    counts = token_counts(settings(tmp_path), [TEXT])
+    assert counts.how.startswith("estimated: no tokenizer at hand")
+    assert counts.of_text("a" * 400) == 100
+    assert counts.of_text("\u78e8" * 400) == 300
+    assert counts.may_be_off == 0.2
+    words = ("engine=vllm", f"engine.model={tmp_path}", f"warehouse={tmp_path / 'w'}")
+    assert planned(*MEETINGS, *words)["tokens"].startswith("estimated")
