@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests wait for processes more than they compute: three at a time suit two cores.
-PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder --numprocesses
+PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses
 
 .PHONY: demo test test-vllm test-gpu lint
 demo: .venv/base

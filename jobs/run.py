@@ -18,7 +18,6 @@ from jobs.phases import phases
 from jobs.provenance import provenance
 from jobs.steps import run_steps
 from jobs.work import Work
-from pipeline.cluster import join
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, place, reaching, write
 from pipeline.steps import plan_document
@@ -51,12 +50,13 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
 
 
 def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outcome:
-    if config.cluster.address:  # before an hour of loading
-        join(config.cluster.address)
     folder = RunFolder(place(config.warehouse), config.run_name())
     _refuse_unwritable(folder.warehouse)
     config = grown(config, folder)
     placed = run_steps(config)
+    if config.cluster.address:  # before an hour of loading
+        for phase in phases(placed):
+            phase.pool(config.cluster).size()
     steps = [step for step, _ in placed]
     shards = Shards(folder.warehouse)
     keys = load_corpus(config, shards, steps[0], steps[1], warn)

@@ -12,6 +12,7 @@ from ray.cluster_utils import Cluster
 
 from jobs.config import read_config
 from jobs.run import Outcome, run
+from pipeline.errors import UsageError
 from tests.command import sql
 
 WORDS = (
@@ -102,3 +103,14 @@ def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
     fast = ("engine.decode_tokens_per_second=5000", "engine.sequences=8")
     assert go(tmp_path / "b", "corpus.num_documents=200", *fast).exit_code == 0
     assert rows(tmp_path / "a") == rows(tmp_path / "b")
+
+
+def test_what_no_machine_has_is_refused_at_once(cluster: Any, tmp_path: Path) -> None:
+    """Before the corpus is read, with nothing left behind."""
+    words = ("engine.gpus_per_worker=3", "cluster=ray", "cluster.address=auto")
+    with pytest.raises(UsageError, match=r"1 workers of that size need 3 GPUs, there are 2; lower"):
+        go(tmp_path / "w", *words)
+    cluster.add_node(num_cpus=1, num_gpus=2)
+    with pytest.raises(UsageError, match=r"there are 4 on 3 machines, not enough on one; lower it"):
+        go(tmp_path / "w", *words)
+    assert not (tmp_path / "w" / "tables").exists()
