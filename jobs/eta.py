@@ -7,8 +7,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.cluster import Item
-from pipeline.steps import DocumentKey, Unit
+from pipeline.steps import DocumentKey, Item, Unit
 
 # A token decoded costs an engine about as much time as this many prompt tokens prefilled: of the
 # order that throughput figures for one GPU show; what a phase takes corrects the rest.

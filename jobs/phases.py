@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.cluster import Item, Pool
+from pipeline.cluster import Pool
 from pipeline.engine import EngineSettings
 from pipeline.settings import ClusterSettings
-from pipeline.steps import DocumentKey, Step, Unit
+from pipeline.steps import DocumentKey, Item, Step, Unit
 from stages.engines import num_slots
 
 Plan = Mapping[str, Sequence[Unit]]

@@ -118,6 +118,10 @@ class Unit:
     is_done: bool
 
 
+Item = tuple[str, Sequence[Unit]]
+"""One document and its units in an execution, done and not."""
+
+
 @dataclass(frozen=True)
 class Committed:
     """What stands in the store: a step's units, and the unit of each question input."""

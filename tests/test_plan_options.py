@@ -134,10 +134,8 @@ def test_a_models_size_is_in_its_name(model: str, billions: float | None) -> Non
 
 
 def test_a_former_run_tells_habits_and_rates(done: Path, corpus: Words) -> None:
-    """Its calls' seconds by the engine's sequences, until phases were timed."""
     words = (*corpus, f"warehouse={done}", "run=s", "methods=bm25(top_k=1)", "--like", "r")
-    plan = planned(*words)
-    assert "seconds of its calls by the engine's sequences" in plan["phases"][0]["rates"]
+    assert "its reading phases by the clock" in planned(*words)["phases"][0]["rates"]
     (asked,) = sql(
         done, "select sum(reply_tokens) as tokens from calls where stage = 'gist'", "run=r"
     )

@@ -14,13 +14,11 @@ from ray.data import ActorPoolStrategy, DataContext
 from pipeline.cluster.actor import ERRORS, Actor, MakeWorker
 from pipeline.cluster.pool import Pool
 from pipeline.errors import AccountingError, EndedError, EngineError, UsageError
-from pipeline.steps import Unit
+from pipeline.steps import Item
 from pipeline.walk import Summary
 
 # Documents in hand beyond the requests of a worker: one of them may be about to ask.
 _DOCUMENTS_OVER_SLOTS = 4
-Item = tuple[str, Sequence[Unit]]
-"""One document and its units in the execution, done and not."""
 
 
 def run_items(

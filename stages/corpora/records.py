@@ -90,15 +90,19 @@ def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
 
     Raises UsageError where the first readable rows, a hundred at most, all lack it.
     """
-    first = list(islice((row for row in rows if row.value is not None), _FIRST_ROWS))
-    known = list(dict.fromkeys(key for row in first for key in row.value or {}))
-    for name in ("text", "question"):
-        key = getattr(fields, name)
-        if key is not None and key not in known:
-            where = f"{first[0].file.name}:{first[0].line}"
-            raise UsageError(
-                f"corpus.fields.{name}={key}: not in {where}, which has {', '.join(known)}"
-            )
+    lacking = {name: key for name in ("text", "question") if (key := getattr(fields, name))}
+    known: dict[str, str] = {}  # key -> where it stands first
+    for row in islice((row for row in rows if row.value is not None), _FIRST_ROWS):
+        where = f"{row.file.name}:{row.line}"
+        known = {**dict.fromkeys(row.value or {}, where), **known}
+        lacking = {name: key for name, key in lacking.items() if key not in known}
+        if not lacking:
+            return
+    for name, key in lacking.items():
+        where = next(iter(known.values()), where)
+        raise UsageError(
+            f"corpus.fields.{name}={key}: not in {where}, which has {', '.join(known)}"
+        )
 
 
 def _text(fields: Fields, row: dict[str, Any]) -> Text:
