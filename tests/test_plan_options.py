@@ -172,6 +172,20 @@ def test_phases_by_the_clock_go_before_calls(done: Path, corpus: Words) -> None:
     assert report["planned"]["took"] == pytest.approx(150 / 3600)
 
 
+def test_without_a_clock_calls_tell_the_rates(done: Path, corpus: Words) -> None:
+    """As of a run whose command was killed before a phase was over."""
+    folder = RunFolder(done, "r")
+    before = (folder.path / "provenance.json").read_text()
+    launches = [{k: v for k, v in made.items() if k != "phases"} for made in folder.launches()]
+    (folder.path / "provenance.json").write_text(json.dumps({"launches": launches}))
+    try:
+        words = (*corpus, f"warehouse={done}", "run=s", "methods=full_text", "--like", "r")
+        (phase,) = planned(*words)["phases"]
+    finally:
+        (folder.path / "provenance.json").write_text(before)
+    assert "the seconds of its calls by the engine's sequences" in phase["rates"]
+
+
 def test_a_report_sets_the_plan_beside_what_happened(done: Path) -> None:
     report = succeed("report", f"warehouse={done}", "run=r")
     assert "for 4 documents; made since:" in report
