@@ -13,7 +13,7 @@ from pipeline.steps import DocumentKey, Item, Unit
 # order that throughput figures for one GPU show; what a phase takes corrects the rest.
 REPLY_FACTOR = 4.0
 _TRUST = 0.02  # of the whole: how much finished work outweighs the plan
-_SECONDS_OF_RATE = 120.0
+_SECONDS_OF_RATE = 20.0  # or the later half of what was seen, so that a slow start is forgotten
 
 
 def cost(told: Mapping[str, Any]) -> float:
