@@ -102,6 +102,7 @@ class Progress:
         self._through = _sum([self._through, summary])
         took = cost(asdict(summary)) if self._counts_calls else float(summary.units)
         self._eta.finished(summary.document_id, took)
+        self._eta.spent(self._spent(), self._clock())
         self._show()
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
@@ -110,9 +111,7 @@ class Progress:
             if worker["worker"] in self._gone:
                 continue
             self._alive[worker["worker"]] = Tally(**{name: worker[name] for name in _NAMES})
-        now = self._phase_total()
-        spent = cost(asdict(now)) if self._counts_calls else float(now.units)
-        self._eta.spent(spent, self._clock())
+        self._eta.spent(self._spent(), self._clock())
         self._show()
         self._tell(self.state())
 
@@ -135,6 +134,10 @@ class Progress:
             "cached_share": round(told.cached_tokens / max(told.prompt_tokens, 1), 4),
             "problems": self._total().problems,
         }
+
+    def _spent(self) -> float:
+        now = self._phase_total()
+        return cost(asdict(now)) if self._counts_calls else float(now.units)
 
     def _phase_total(self) -> Tally:
         """Signs of life are late, and tell of documents in hand."""
