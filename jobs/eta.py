@@ -9,18 +9,16 @@ from typing import Any
 
 from pipeline.steps import DocumentKey, Item, Unit
 
-# A token decoded costs an engine about as much time as this many prompt tokens prefilled: of the
-# order that throughput figures for one GPU show; what a phase takes corrects the rest.
-REPLY_FACTOR = 4.0
 _TRUST = 0.02  # of the whole: how much finished work outweighs the plan
 _SECONDS_OF_RATE = 20.0  # or the later half of what was seen, so that a slow start is forgotten
 
 
-def cost(told: Mapping[str, Any]) -> float:
-    """What calls cost an engine, in prompt tokens it has to read; of a tally or a summary."""
-    return float(
-        told["prompt_tokens"] - told["cached_tokens"] + REPLY_FACTOR * told["reply_tokens"]
-    )
+def cost(told: Mapping[str, Any], reply_costs: float) -> float:
+    """What calls cost an engine, in prompt tokens it has to read; of a tally or a summary.
+
+    A token of a reply takes it as long as `reply_costs` of a prompt.
+    """
+    return float(told["prompt_tokens"] - told["cached_tokens"] + reply_costs * told["reply_tokens"])
 
 
 def weights(

@@ -43,7 +43,7 @@ class Progress:
         self._gone: set[str] = set()  # workers of the phases that are over
         self._through = Tally()  # of this phase's documents that are through
         self._eta = Eta([], is_cost=True)
-        self._counts_calls = False
+        self._reply_costs: float | None = None
         self._started = self._printed = clock()
         self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
@@ -72,13 +72,17 @@ class Progress:
             self._print()
 
     def start(
-        self, phase: str, planned: Sequence[tuple[str, float]], is_cost: bool, calls: bool
+        self,
+        phase: str,
+        planned: Sequence[tuple[str, float]],
+        is_cost: bool,
+        reply_costs: float | None,
     ) -> None:
         """A phase begins on these documents, each with its weight (of the kind of `cost`, or of
-        any); `calls`: it has an engine."""
+        any); `reply_costs`, see there, is null where it has no engine."""
         self._end_phase()
-        self._phase, self._counts_calls = phase, calls
-        self._eta = Eta(planned, is_cost and calls)
+        self._phase, self._reply_costs = phase, reply_costs
+        self._eta = Eta(planned, is_cost and reply_costs is not None)
         self._started = self._clock()
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
@@ -100,9 +104,8 @@ class Progress:
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
         self._through = _sum([self._through, summary])
-        took = cost(asdict(summary)) if self._counts_calls else float(summary.units)
-        self._eta.finished(summary.document_id, took)
-        self._eta.spent(self._spent(), self._clock())
+        self._eta.finished(summary.document_id, self._cost(summary))
+        self._eta.spent(self._cost(self._phase_total()), self._clock())
         self._show()
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
@@ -111,7 +114,7 @@ class Progress:
             if worker["worker"] in self._gone:
                 continue
             self._alive[worker["worker"]] = Tally(**{name: worker[name] for name in _NAMES})
-        self._eta.spent(self._spent(), self._clock())
+        self._eta.spent(self._cost(self._phase_total()), self._clock())
         self._show()
         self._tell(self.state())
 
@@ -135,9 +138,10 @@ class Progress:
             "problems": self._total().problems,
         }
 
-    def _spent(self) -> float:
-        now = self._phase_total()
-        return cost(asdict(now)) if self._counts_calls else float(now.units)
+    def _cost(self, done: Tally) -> float:
+        if self._reply_costs is None:
+            return float(done.units)
+        return cost(vars(done), self._reply_costs)
 
     def _phase_total(self) -> Tally:
         """Signs of life are late, and tell of documents in hand."""

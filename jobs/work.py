@@ -10,6 +10,8 @@ from jobs.config import RunConfig
 from jobs.ending import Ending
 from jobs.eta import weights
 from jobs.phases import Phase
+from jobs.plan.rates import REPLY_COSTS
+from jobs.plan.weights import reply_costs
 from jobs.plan.weights import weights as by_curves
 from jobs.progress import Progress
 from jobs.stall import StallWatch
@@ -41,8 +43,9 @@ class Work:
         pending = sum(not unit.is_done for planned in units.values() for unit in planned)
         self.progress = Progress(pending, folder.write_progress)
         self.ended: str | None = None  # why there is work left
-        plan = folder.plan_made()
-        self._planned = by_curves(plan, keys) if plan else {}  # phase -> document -> tokens
+        self._plan = folder.plan_made()
+        # Phase -> document -> tokens.
+        self._planned = by_curves(self._plan, keys) if self._plan else {}
 
     def through(self, phases: Sequence[Phase], ending: Ending) -> None:
         """Work through the phases, as far as there is time. Raises what workers raise."""
@@ -66,7 +69,7 @@ class Work:
             watch = functools.partial(_look, ending, stall)
             by_plan = self._planned.get(phase.name, {})
             planned = weights(items, self._keys, by_plan)
-            self.progress.start(name, planned, is_cost=bool(by_plan), calls=bool(phase.engine))
+            self.progress.start(name, planned, bool(by_plan), self._reply_costs(phase))
             tags = {"run": self._folder.path.name, "phase": name}
             try:
                 for summary in run_items(make, items, pool, watch, tags):
@@ -74,6 +77,14 @@ class Work:
                     self.progress.add(summary)
             finally:
                 self._folder.took(self.progress.took())
+
+    def _reply_costs(self, phase: Phase) -> float | None:
+        """As the plan weighs a token of a reply; null for scoring."""
+        if phase.engine is None:
+            return None
+        planned = (self._plan or {}).get("phases", ())
+        own = [reply_costs(told) for told in planned if told["phase"] == phase.name]
+        return own[0] if own else REPLY_COSTS
 
 
 def _look(ending: Ending, stall: StallWatch) -> None:

@@ -28,7 +28,7 @@ def sign(worker: str, **counts: int) -> dict[str, Any]:
 
 def begun(clock: Clock, states: list[Any]) -> Progress:
     progress = Progress(10, states.append, clock)
-    progress.start("reading", [("a", 60.0), ("b", 40.0)], is_cost=True, calls=True)
+    progress.start("reading", [("a", 60.0), ("b", 40.0)], True, reply_costs=4.0)
     return progress
 
 
@@ -73,7 +73,7 @@ def test_workers_of_the_phase_before_are_left_out() -> None:
     progress = begun(clock, states)
     clock.now = 10.0
     progress.alive([sign("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
-    progress.start("scoring", [("a", 1.0), ("b", 1.0)], is_cost=False, calls=False)
+    progress.start("scoring", [("a", 1.0), ("b", 1.0)], False, reply_costs=None)
     clock.now = 20.0
     progress.alive([sign("w1", calls=2, prompt_tokens=100, units=4), sign("w2", units=1, rows=5)])
     state = states[-1]
@@ -100,7 +100,7 @@ def test_a_terminal_has_one_live_line() -> None:
     console = Console(file=screen, force_terminal=True, width=160)
     progress._console = progress._bar.live.console = console
     with progress:
-        progress.start("reading", [("a", 60.0)], is_cost=True, calls=True)
+        progress.start("reading", [("a", 60.0)], True, reply_costs=4.0)
         for second in (1, 10):
             clock.now = float(second)
             progress.alive([sign("w1", calls=second, prompt_tokens=3 * second, rows=second)])
