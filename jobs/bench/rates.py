@@ -1,0 +1,72 @@
+"""How many tokens a second one bare engine works through: what `gistmill plan --rates` takes."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from jobs.bench.bare import on_engine
+from jobs.bench.figures import Figure, plain
+from jobs.config import RunConfig
+from pipeline.engine import Engine, Request
+from stages.engines import num_slots
+from stages.fields import ShortenPage
+
+_PROMPTS_PER_SEQUENCE, _MOST_PROMPTS = 4, 512
+_PROMPT_WORDS, _REPLY_TOKENS = 1000, 256
+
+
+def rates(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
+    """Prompt tokens a second where replies have one token, and reply tokens a second where prompts
+    have a few words; as many requests at once as a run has at the engine."""
+    engine = config.engine
+    num = min(_MOST_PROMPTS, _PROMPTS_PER_SEQUENCE * engine.sequences)
+    told: list[tuple[float, float]] = on_engine(engine, measured, num, num_slots(engine), pairs)
+    prefill, decode = zip(*told, strict=True)
+    return [
+        plain("rates", "prompt tokens a second (PREFILL)", prefill),
+        plain("rates", "reply tokens a second (DECODE)", decode),
+    ]
+
+
+async def measured(engine: Engine, num: int, at_once: int, pairs: int) -> list[tuple[float, float]]:
+    """Both rates, so many times; no prompt begins as another."""
+    draw = Random(0)
+    found = []
+    for _ in range(pairs):
+        long = [_request(draw, _PROMPT_WORDS, 1) for _ in range(num)]
+        short = [_request(draw, 8, _REPLY_TOKENS) for _ in range(num)]
+        seconds, prompt, _ = await _answered(engine, long, at_once)
+        prefill = prompt / seconds
+        seconds, _, reply = await _answered(engine, short, at_once)
+        found.append((prefill, reply / seconds))
+    return found
+
+
+def _request(draw: Random, num_words: int, reply_tokens: int) -> Request:
+    page = " ".join(f"{draw.randrange(10**4)}" for _ in range(num_words))
+    content = f"{page}\n\nGo on with this list of numbers for as long as you can."
+    return Request(
+        prompt="gist",
+        fields=ShortenPage(page=page),
+        messages=({"role": "user", "content": content},),
+        max_reply_tokens=reply_tokens,
+    )
+
+
+async def _answered(
+    engine: Engine, requests: Sequence[Request], at_once: int
+) -> tuple[float, int, int]:
+    """Seconds until all are answered, their uncached prompt tokens and reply tokens."""
+    slots = asyncio.Semaphore(at_once)
+
+    async def one(request: Request) -> tuple[int, int]:
+        async with slots:
+            reply = await engine.generate(request)
+        return reply.prompt_tokens - reply.cached_tokens, reply.reply_tokens
+
+    start = time.perf_counter()
+    told = await asyncio.gather(*(one(request) for request in requests))
+    seconds = time.perf_counter() - start
+    return seconds, sum(prompt for prompt, _ in told), sum(reply for _, reply in told)
