@@ -54,6 +54,9 @@ def submit(
     show: Annotated[bool, typer.Option("--print", help="Show what would be sent.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Send and do not follow.")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop the run's job.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print what came of it as JSON, logs on standard error.")
+    ] = False,
 ) -> None:
     """Send a run to a cluster: the words of run, with cluster.address=http://HEAD:8265,
     cluster=kuberay or cluster=slurm. Exit code 0 only where the run is complete."""
@@ -64,11 +67,17 @@ def submit(
     if show + detach + stop > 1:
         raise UsageError("--print, --detach and --stop: one of them at a time")
     if show:
-        sys.stdout.write(rendered(words or []))
-    elif stop:
-        stop_job(words or [])
-    else:
-        raise typer.Exit(send(words or [], is_followed=not detach))
+        text = rendered(words or [])
+        if json:
+            print_json({"text": text})
+        else:
+            sys.stdout.write(text)
+        return
+    log = None if detach else sys.stderr if json else sys.stdout
+    sent = stop_job(words or []) if stop else send(words or [], log)
+    if json:
+        print_json(dataclasses.asdict(sent))
+    raise typer.Exit(sent.exit_code)
 
 
 @app.command()

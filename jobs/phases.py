@@ -7,12 +7,15 @@ among them. Scoring comes last, when the GPUs are released.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from pipeline.cluster import Pool
 from pipeline.engine import EngineSettings
 from pipeline.settings import ClusterSettings
 from pipeline.steps import DocumentKey, Item, Step, Unit
 from stages.engines import num_slots
+
+if TYPE_CHECKING:
+    from pipeline.cluster import Pool
 
 Plan = Mapping[str, Sequence[Unit]]
 """The units of every document, by its id."""
@@ -40,8 +43,10 @@ class Phase:
         upstream = [up for step in self.steps for up in step.upstream]
         return {step.id: step for step in (*self.loading, *upstream, *self.steps)}
 
-    def pool(self, cluster: ClusterSettings) -> Pool:
+    def pool(self, cluster: ClusterSettings) -> "Pool":
         """The workers it needs."""
+        from pipeline.cluster import Pool  # here: ray takes a second to import, `plan` needs none
+
         engine = self.engine
         if engine is None:
             return Pool(

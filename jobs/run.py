@@ -3,7 +3,6 @@
 Reading, rating by other models than the reader, scoring: jobs/phases.py says in which executions.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from jobs.provenance import provenance
 from jobs.steps import run_steps
 from jobs.work import Work
 from pipeline.errors import UsageError
-from pipeline.place import is_remote, place, reaching, write
+from pipeline.place import is_remote, place, reaching, unwritable, write
 from pipeline.steps import plan_document
 from pipeline.store import Shards, accounts, connect, fallback_rate
 from pipeline.store.runs import RunFolder
@@ -81,13 +80,11 @@ def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outc
 
 def _refuse_unwritable(warehouse: UPath) -> None:
     """Raise UsageError where the warehouse can be neither written to nor made."""
+    if there := unwritable(warehouse):
+        raise UsageError(f"warehouse={warehouse}: {there} is no folder to write to; name another")
     if is_remote(warehouse):
         with reaching(warehouse, "warehouse"):
             write(warehouse / "runs" / ".writable", b"")
-        return
-    there = next(path for path in (warehouse, *warehouse.parents) if path.exists())
-    if not there.is_dir() or not os.access(str(there), os.W_OK):
-        raise UsageError(f"warehouse={warehouse}: {there} is no folder to write to; name another")
 
 
 def _outcome(config: RunConfig, folder: RunFolder, work: Work) -> Outcome:

@@ -70,6 +70,7 @@ class Work:
             by_plan = self._planned.get(phase.name, {})
             planned = weights(items, self._keys, by_plan)
             self.progress.start(name, planned, bool(by_plan), self._reply_costs(phase))
+            self._folder.write_progress(self.progress.state())
             tags = {"run": self._folder.path.name, "phase": name}
             try:
                 for summary in run_items(make, items, pool, watch, tags):
@@ -77,6 +78,8 @@ class Work:
                     self.progress.add(summary)
             finally:
                 self._folder.took(self.progress.took())
+            if ending.has_begun:
+                return
 
     def _reply_costs(self, phase: Phase) -> float | None:
         """As the plan weighs a token of a reply; null for scoring."""

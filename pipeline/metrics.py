@@ -1,7 +1,8 @@
 """The counters that a run keeps in Ray's metrics, and what each counts.
 
 All carry the tags `run` and `phase`. Ray exports a counter as `ray_<name>_total`, one series per
-worker: what is added up over workers is what the run has done since its Ray was started.
+worker: what is added up over workers is what the run has done since its Ray was started, but for
+the last seconds of each worker (Ray exports every ten, and ends workers without asking).
 """
 
 COUNTERS = {

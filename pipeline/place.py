@@ -37,6 +37,15 @@ def is_remote(path: UPath) -> bool:
     return not isinstance(path, Path)
 
 
+def unwritable(folder: UPath) -> UPath | None:
+    """What on this machine keeps a folder from being written to or made; null where nothing does,
+    and for a store, which tells when it is tried."""
+    if is_remote(folder):
+        return None
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    return None if there.is_dir() and os.access(str(there), os.W_OK) else there
+
+
 @contextmanager
 def reaching(path: UPath, key: str) -> Iterator[None]:
     """UsageError, naming the config key, where the store of `path` refuses within."""

@@ -86,10 +86,10 @@ class PlanningEngine:
         clipped = tokens < prompt
         return Reply(
             text=text,
-            # Filled up to the last token, so that it can be told from one that fits.
             finish_reason="stop",
             prompt_tokens=tokens,
             cached_tokens=self._cached(request.messages, tokens),
+            # Filled up to the last token, so that a clipped one can be told from one that fits.
             reply_tokens=request.max_reply_tokens if clipped else reply,
         )
 

@@ -16,7 +16,7 @@ Outputs = dict[str, list[Any]]
 
 
 def notebook(name: str) -> Any:
-    return nbformat.read(FILES[name], as_version=4)  # type: ignore[no-untyped-call]
+    return nbformat.read(FILES[name], as_version=4)  # type: ignore[no-untyped-call]  # nbformat
 
 
 def execute(notebook: Any, cwd: Path, **environment: str) -> Outputs:

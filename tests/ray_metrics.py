@@ -1,57 +1,61 @@
-"""A small Ray that counts each of our counters once; prints what it shows Prometheus.
+"""A run on a Ray whose metrics can be read; prints what that shows Prometheus while it is at work.
 
-A process of its own: the tests' own Ray shows nothing.
+A process of its own: the tests' own Ray shows nothing. The words are those of `gistmill run`.
 """
 
-import os
 import socket
+import sys
+import threading
 import time
 import urllib.request
-from typing import Any
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-import ray
-from ray.util.metrics import Counter
+import pipeline.cluster  # before ray, which reads its environment when it is imported
 
+import ray  # isort: skip
+
+from jobs.config import read_config
+from jobs.run import run
 from pipeline.metrics import COUNTERS
 
-_SECONDS_TO_SHOW = 90  # workers report every 10 s, to an agent that is slow to start
+_SECONDS_TO_SHOW = 120  # workers report every 10 s, to an agent that is slow to start
 
 
-@ray.remote(num_cpus=0)
-class _Worker:
-    def count(self) -> None:
-        tags = ("run", "phase")
-        self.counters = [Counter(name, told, tag_keys=tags) for name, told in COUNTERS.items()]
-        for counter in self.counters:
-            counter.inc(3, {"run": "night", "phase": "reading"})
+class _Watch(threading.Thread):
+    """Looks until every counter is shown; `text` is what was seen last."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self._address = f"http://127.0.0.1:{port}/metrics"
+        self.text = ""
+
+    def run(self) -> None:
+        deadline = time.monotonic() + _SECONDS_TO_SHOW
+        while time.monotonic() < deadline and not all(name in self.text for name in COUNTERS):
+            time.sleep(1)
+            self.text = self._shown() or self.text
+
+    def _shown(self) -> str:
+        try:
+            with urllib.request.urlopen(self._address, timeout=5) as reply:
+                return str(reply.read().decode())
+        except OSError:  # not yet up
+            return ""
 
 
 def main() -> None:
-    """Print the text once it has every counter. Raises TimeoutError where it has not in time."""
+    """Print the text; the exit code is the run's."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    ray.init(address="local", include_dashboard=False, num_cpus=1, _metrics_export_port=port)
-    make_worker: Any = _Worker
-    worker = make_worker.remote()
-    ray.get(worker.count.remote())
-    deadline = time.monotonic() + _SECONDS_TO_SHOW
-    text = ""
-    while not all(name in text for name in COUNTERS):
-        if time.monotonic() > deadline:
-            raise TimeoutError(text)
-        time.sleep(1)
-        text = _shown(port)
-    print(text)  # noqa: T201
-
-
-def _shown(port: int) -> str:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
-            return str(reply.read().decode())
-    except OSError:  # not yet up
-        return ""
+    assert pipeline.cluster
+    ray.init(address="local", include_dashboard=False, num_cpus=2, _metrics_export_port=port)
+    warned: list[str] = []
+    watch = _Watch(port)
+    watch.start()
+    outcome = run(read_config(sys.argv[1:]), warn=warned.append)
+    watch.join()
+    sys.stdout.write(watch.text)
+    sys.exit(outcome.exit_code)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,11 @@ def test_orders() -> None:
     [
         (("schedule", "engine=extractive"), "engine=extractive: schedule needs engine=simulated"),
         (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
-        (("speed",), "speed: no part of bench; there are limit, sequential, schedule, cache"),
-        (("limit=4",), "name what to measure: limit, sequential, schedule, cache"),
+        (
+            ("speed",),
+            "speed: no part of bench; there are limit, sequential, schedule, rates, cache",
+        ),
+        (("limit=4",), "name what to measure: limit, sequential, schedule, rates, cache"),
         (("schedule", "engine.speed=4"), "engine.speed"),
     ],
 )

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import promql_parser
@@ -14,13 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from promql_parser import Expr, VectorSelector
 
 from pipeline.metrics import COUNTERS
-from tests.command import ROOT
+from tests.command import ROOT, sql
 
 DASHBOARD = json.loads((ROOT / "jobs" / "grafana.json").read_text(encoding="utf-8"))
 OURS = {f"ray_{name}_total" for name in COUNTERS}
 OF_RAY = {"ray_node_gpus_utilization"}  # in percent of one GPU, by SessionName, ip and GpuIndex
 NEEDED = {"uid", "title", "schemaVersion", "templating", "time", "refresh", "panels"}
 NEEDED_OF_A_PANEL = {"id", "type", "title", "description", "gridPos", "fieldConfig", "targets"}
+TOKENS = ("prompt_tokens", "cached_tokens", "reply_tokens")
 COLUMNS = 24
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 VARIABLES = {"$__rate_interval": "5m", "$__range": "12h", "$run": "night"}
@@ -147,16 +149,29 @@ def test_what_is_no_promql_is_seen() -> None:
 
 
 @pytest.mark.slow
-def test_ray_exports_these_names() -> None:
-    command = [sys.executable, "-m", "tests.ray_metrics"]
+def test_a_run_exports_its_counters(tmp_path: Path) -> None:
+    """Eight documents of ten pages, which gist_only answers and full_text has no room for."""
+    words = [
+        "corpus=synthetic", "corpus.num_documents=8", "corpus.words=1000", "corpus.skew=0.0",
+        "corpus.questions=1", "memory=uniform", "memory.words=100", "methods=gist_only,full_text",
+        "engine=simulated", "engine.sequences=2", "engine.max_workers=1", "engine.reply_tokens=30",
+        "engine.context_tokens=900", "rater=none", f"warehouse={tmp_path}", "run=night",
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "tests.ray_metrics", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr  # the problems are seen as well
     families = text_string_to_metric_families(done.stdout)
     samples = {sample.name: sample for family in families for sample in family.samples}
     assert set(samples) >= OURS
     for name in OURS:
         labels = samples[name].labels
-        assert (labels["run"], labels["phase"], samples[name].value) == ("night", "reading", 3)
+        assert (labels["run"], labels["phase"]) == ("night", "reading")
+    shown = {name: samples[f"ray_gistmill_{name}_total"].value for name in TOKENS}
+    (made,) = sql(tmp_path, f"select {', '.join(f'sum({name})::int {name}' for name in TOKENS)}, "
+                  "count(*) calls from calls")  # fmt: skip
+    calls = samples["ray_gistmill_calls_total"].value
+    assert 0 < calls <= made["calls"] and shown["reply_tokens"] == 30 * calls
+    assert all(0 < shown[name] <= made[name] for name in TOKENS)
     # The GPUs of a node and our counters are matched by this one.
     assert samples["ray_node_cpu_utilization"].labels["SessionName"] == labels["SessionName"]
 

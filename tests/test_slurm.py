@@ -3,6 +3,7 @@
 Stubs stand for srun, scontrol and python; each keeps what it was told in a file.
 """
 
+import json
 import os
 import re
 import shlex
@@ -73,6 +74,10 @@ def test_shellcheck_has_nothing_to_say(words: list[str], tmp_path: Path) -> None
     done = subprocess.run(check, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     subprocess.run(["bash", "-n", file], check=True)
+
+
+def test_as_json() -> None:
+    assert json.loads(script("--json", *WORDS)) == {"text": script(*WORDS)}
 
 
 def test_what_sbatch_reads() -> None:

@@ -104,12 +104,12 @@ def story(head: RayHead, tmp_path_factory: pytest.TempPathFactory) -> Story:
     said = second.stderr.readline()
     first.send_signal(signal.SIGINT)
     left = ended(first)
-    stop = ended(started("--stop", *run, f"cluster.address={head.address}"))
+    stop = ended(started("--stop", "--json", *run, f"cluster.address={head.address}"))
     stopped = ended(second)
     stopped.stderr = said + stopped.stderr
     status = json.loads(succeed("status", *run, "--json"))
     before = shards(warehouse)
-    detached = ended(started(*words, "--detach"))
+    detached = ended(started(*words, "--detach", "--json"))
     last = ended(started(*words))
     return Story(
         words, warehouse, head.address, left, stopped, stop, status, before, detached, last
@@ -133,7 +133,9 @@ def test_what_is_at_work_is_followed_and_not_sent_twice(story: Story) -> None:
 
 def test_a_stopped_job_is_exit_4_and_not_complete(story: Story) -> None:
     assert story.stop.returncode == 0, story.stop.stderr
-    assert "job gistmill-a_night-1: stopped; to go on" in story.stop.stdout
+    assert "job gistmill-a_night-1: stopped; to go on" in story.stop.stderr
+    told = {"run": "a_night", "job": "gistmill-a_night-1", "status": "STOPPED", "exit_code": 0}
+    assert json.loads(story.stop.stdout) == told
     assert story.second.returncode == 4
     assert "gistmill-a_night-1 was stopped" in story.second.stderr
     assert story.status_when_stopped["complete"] is False
@@ -142,7 +144,8 @@ def test_a_stopped_job_is_exit_4_and_not_complete(story: Story) -> None:
 def test_detached_is_no_success(story: Story) -> None:
     assert story.detached.returncode == 4
     assert "gistmill: sent run a_night as job gistmill-a_night-2" in story.detached.stderr
-    assert story.detached.stdout == ""
+    told = {"run": "a_night", "job": "gistmill-a_night-2", "status": "SENT", "exit_code": 4}
+    assert json.loads(story.detached.stdout) == told
 
 
 def test_sent_again_it_goes_on_to_the_end(story: Story) -> None:

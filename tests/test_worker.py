@@ -15,6 +15,7 @@ from pipeline.engine import Reply, Request
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.records import Call, Gist, Lookup
 from pipeline.stage import DocumentRows
+from pipeline.store.runs import RunFolder
 from pipeline.walk import Summary
 from pipeline.worker import Worker
 from stages.gist import GistPages
@@ -260,6 +261,19 @@ def test_a_worker_gives_a_sign_of_life(bench: Bench) -> None:
     bench.work()
     (file,) = (bench.shards.warehouse / "runs" / "night" / "alive").glob("*.json")
     assert json.loads(file.read_text())["worker"] == file.stem
+
+
+def test_a_last_sign_of_life_is_of_nobody(bench: Bench) -> None:
+    """Ray may end a worker when the driver is through."""
+    folder = RunFolder(bench.shards.warehouse, "night")
+    folder.write_progress({"phase": "reading"})
+    bench.work()
+    assert len(folder.alive()) == 1
+    assert folder.progress() == {"phase": "reading"}
+    folder.all_gone()
+    bench.work()
+    assert list(folder.path.glob("alive/*.json"))
+    assert (folder.alive(), folder.progress()) == ([], None)
 
 
 class _Watched:

@@ -1,6 +1,5 @@
 """A run's plan beside what happened since it was made. Light: every report reads this."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 from pipeline.store import query
 from pipeline.store.runs import RunFolder
 
-PLAN = "plan.json"
 MEASURES = ("calls", "prompt_tokens", "reply_tokens")
 _MADE = """
 select step_id, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
@@ -36,10 +34,9 @@ class Planned:
 def planned(folder: RunFolder, connection: Any) -> Planned | None:
     """The last plan of a run; null where none was kept. Calls that stood before it, and steps
     that were added after it, are left out."""
-    file = folder.path / PLAN
-    if not file.is_file():
+    plan = folder.plan_made()
+    if plan is None:
         return None
-    plan = json.loads(file.read_text())
     made = {row["step_id"]: row for row in query(connection, _MADE)}
     (documents,) = query(connection, _DOCUMENTS)
     return Planned(

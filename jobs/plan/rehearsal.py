@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from jobs.config import RunConfig
+from jobs.phases import phases
 from jobs.plan.todo import SAMPLED, Counted, Todo, length_class, needing_evidence, weight
 from pipeline.ask import Reader
 from pipeline.embedder import EmbedderSettings, Kind, Vectors
@@ -132,11 +133,11 @@ class Rehearsal:
         """Every stage of every sampled document; `source` holds the rows that stand already."""
         for one in self.sampled:
             self._load(source, one)
-        for engine, steps in _phases(self._placed):
-            if engine is not None:  # scoring asks nobody
-                how = (engine, self._config.family_folder, self._config.reply_format)
-                reader = reader_of(make_engine(engine, temper), *how)
-                asyncio.run(self._work(steps, partial(_started, reader)))
+        for phase in phases(self._placed):
+            if phase.engine is not None:  # scoring asks nobody
+                how = (phase.engine, self._config.family_folder, self._config.reply_format)
+                reader = reader_of(make_engine(phase.engine, temper), *how)
+                asyncio.run(self._work(phase.steps, partial(_started, reader)))
 
     def _load(self, source: Shards, one: Sampled) -> None:
         """What the document's stages read: its own rows, and those of units that stand."""
@@ -177,16 +178,6 @@ class Rehearsal:
             else:
                 own[""] = 1
         return found
-
-
-def _phases(placed: Placed) -> list[tuple[EngineSettings | None, list[Step]]]:
-    """The steps that each engine works through: reading first, scoring last."""
-    found: dict[str, tuple[EngineSettings | None, list[Step]]] = {}
-    for step, engine in placed:
-        if step.stage is not None:
-            found.setdefault(repr(engine), (engine, []))[1].append(step)
-    order = ("reading", "rating", "scoring")
-    return sorted(found.values(), key=lambda own: order.index(own[1][0].stage.phase))  # type: ignore[union-attr]
 
 
 async def _started(reader: Reader) -> Reader:

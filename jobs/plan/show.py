@@ -1,19 +1,15 @@
 """`gistmill plan`: make the plan, keep it with the run, print it on one screen."""
 
-import json as json_module
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from upath import UPath
-
 from jobs.config import RunConfig
 from jobs.plan.numbers import short, span
-from jobs.plan.outcome import PLAN
 from jobs.plan.plan import Plan, document, make_plan, stages_of
 from jobs.plan.rates import RateOptions
 from jobs.tables import markdown, print_json, print_line
-from pipeline.place import is_remote, place, reaching, write
+from pipeline.place import place, reaching, unwritable
+from pipeline.store.runs import RunFolder
 
 _HEADINGS = {
     "calls": "calls",
@@ -31,28 +27,18 @@ def show_plan(config: RunConfig, options: RateOptions, as_json: bool) -> None:
         print_json(document(plan))
         return
     print_line(render_plan(plan))
-    where = f"kept in {plan.warehouse}/runs/{plan.run}/{PLAN}" if kept else "not kept"
+    where = f"kept in {plan.warehouse}/runs/{plan.run}/plan.json" if kept else "not kept"
     print_line(f"\nrun {plan.run}: {where}")
 
 
 def keep(plan: Plan) -> bool:
     """Whether the plan could be written beside the run."""
     warehouse = place(plan.warehouse)
-    content = json_module.dumps(document(plan), indent=1).encode()
-    file = warehouse / "runs" / plan.run / PLAN
-    if is_remote(warehouse):
-        with reaching(warehouse, "warehouse"):
-            write(file, content)
-        return True
-    if not _is_writable(warehouse):
+    if unwritable(warehouse):
         return False
-    write(file, content)
+    with reaching(warehouse, "warehouse"):
+        RunFolder(warehouse, plan.run).write_plan(document(plan))
     return True
-
-
-def _is_writable(folder: UPath) -> bool:
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    return there.is_dir() and os.access(str(there), os.W_OK)
 
 
 def render_plan(plan: Plan) -> str:

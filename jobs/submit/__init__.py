@@ -1,25 +1,25 @@
 """`gistmill submit`: a run sent to a Ray that is up, or made into a RayJob or a Slurm script."""
 
 import shlex
-import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from jobs.clusters import KubeRayCluster, RayCluster
 from jobs.config import RunConfig, read_config
 from jobs.submit.package import command, refuse_unshared, words_there
 from jobs.submit.render import dns_name, hand_over, rayjob, slurm_script
+from jobs.submit.sent import INCOMPLETE, Sent, tell
 from pipeline.errors import UsageError
 
-_SENT = 4  # a script must not take a run that was handed over for a complete one
 
-
-def submit(words: Sequence[str], is_followed: bool) -> int:
-    """Send the run to its cluster; the exit code is 0 only where the run is complete."""
+def submit(words: Sequence[str], log: TextIO | None) -> Sent:
+    """Send the run to its cluster, and follow a Ray's job into `log`; null: do not. The exit code
+    is 0 only where the run is complete: one that was handed over is not."""
     config, words = _read(words)
     if isinstance(config.cluster, RayCluster):
         from jobs.submit.send import send  # here: ray takes a second to import
 
-        return send(config, words, is_followed)
+        return send(config, words, log)
     text = rendered(words)
     if isinstance(config.cluster, KubeRayCluster):
         said = hand_over(text, ["kubectl", "create", "-f", "-"])
@@ -32,8 +32,8 @@ def submit(words: Sequence[str], is_followed: bool) -> int:
             "scancel --batch --signal=TERM JOB ends it well"
         )
     status = shlex.join(["gistmill", "status", f"warehouse={config.warehouse}"])
-    sys.stderr.write(f"gistmill: {said}. {then}; {status} run={config.run_name()}\n")
-    return _SENT
+    tell(f"{said}. {then}; {status} run={config.run_name()}")
+    return Sent(config.run_name(), said, "SENT", INCOMPLETE)
 
 
 def rendered(words: Sequence[str]) -> str:
@@ -47,7 +47,7 @@ def rendered(words: Sequence[str]) -> str:
     return make(config, words)
 
 
-def stop(words: Sequence[str]) -> None:
+def stop(words: Sequence[str]) -> Sent:
     """Stop the job of a run. Raises UsageError where there is nothing to stop."""
     config, words = _read(words)
     if not isinstance(config.cluster, RayCluster):
@@ -58,7 +58,7 @@ def stop(words: Sequence[str]) -> None:
     from jobs.submit.send import stop as stop_job
 
     named = any(word.startswith("warehouse=") for word in words)
-    stop_job(config.cluster, config.run_name(), config.warehouse if named else None)
+    return stop_job(config.cluster, config.run_name(), config.warehouse if named else None)
 
 
 def _read(words: Sequence[str]) -> tuple[RunConfig, Sequence[str]]:

@@ -24,7 +24,7 @@ _LONGEST_NAME = 38  # and `gistmill-` before it: 47, what KubeRay takes
 _SECONDS_TO_ANSWER = 60
 
 
-class _Quoted(yaml.SafeDumper):  # type: ignore[misc]
+class _Quoted(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
     """Strings in double quotes, whatever they look like."""
 
 

@@ -5,28 +5,27 @@ Exit codes are those of `gistmill run`; 0 only where the run is complete. Whoeve
 """
 
 import shlex
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 from jobs.clusters import RayCluster
 from jobs.config import RunConfig
 from jobs.provenance import sent_from
 from jobs.submit.package import command, pack, refuse_unshared, words_there
+from jobs.submit.sent import INCOMPLETE, Sent, tell
 from jobs.submit.started import mark, run_of, unmark
-from jobs.tables import print_line
 from pipeline.cluster.ray_jobs import Job, RayJobs
 from pipeline.errors import UsageError
 from pipeline.place import place
 
-INCOMPLETE = 4
 _SECONDS_TO_STOP = 30  # beside what a run has to end well
 _DRIVERS_OWN = (1, 2, 3, 4)
 
 
-def send(config: RunConfig, words: Sequence[str], is_followed: bool) -> int:
-    """Send the run, unless it is at work there already, and follow it; the exit code.
+def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Sent:
+    """Send the run, unless it is at work there already, and follow it into `log`; null: do not.
 
     Raises UsageError where nothing was sent, EngineError where the job is lost sight of.
     """
@@ -36,20 +35,21 @@ def send(config: RunConfig, words: Sequence[str], is_followed: bool) -> int:
     run, warehouse = config.run_name(), place(config.warehouse)
     if active := [job for job in jobs_of(jobs, run, config.warehouse) if not job.is_over]:
         job_id = active[-1].id
-        _tell(f"run {run} is at work there already, as job {job_id}")
+        tell(f"run {run} is at work there already, as job {job_id}")
     else:
         job_id = _send(jobs, config, words)
-        _tell(f"sent run {run} as job {job_id}")
-    if not is_followed:
-        _tell(_how_to_go_on(jobs.address, run))
-        return INCOMPLETE
+        tell(f"sent run {run} as job {job_id}")
+    left = Sent(run, job_id, "SENT", INCOMPLETE)
+    if log is None:
+        tell(_how_to_go_on(jobs.address, run))
+        return left
     try:
-        ended = jobs.follow(job_id, _show)
+        ended = jobs.follow(job_id, lambda text: print(text, end="", file=log, flush=True))
     except KeyboardInterrupt:
-        _tell(f"job {job_id} goes on without you. {_how_to_go_on(jobs.address, run)}")
-        return INCOMPLETE
+        tell(f"job {job_id} goes on without you. {_how_to_go_on(jobs.address, run)}")
+        return left
     unmark(warehouse, run)
-    return _exit_code(ended)
+    return Sent(run, job_id, ended.status, _exit_code(ended))
 
 
 def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> str:
@@ -97,7 +97,7 @@ def job_state(address: str, run: str, warehouse: str | None = None) -> Job | Non
     return next(reversed(jobs_of(RayJobs(address), run, warehouse)), None)
 
 
-def stop(cluster: RayCluster, run: str, warehouse: str | None) -> None:
+def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Sent:
     """Stop the job of the run that is at work, and wait until it is.
 
     Raises UsageError where there is none, or it does not end.
@@ -112,9 +112,10 @@ def stop(cluster: RayCluster, run: str, warehouse: str | None) -> None:
     if ended is None or not ended.is_over:
         raise UsageError(f"run={run}: job {active[-1].id} does not end; see its head's dashboard")
     if ended.status == "STOPPED":
-        print_line(f"job {ended.id}: stopped; to go on, send the same run again")
+        tell(f"job {ended.id}: stopped; to go on, send the same run again")
     else:
-        print_line(f"job {ended.id} had ended by itself: {ended.status.lower()}")
+        tell(f"job {ended.id} had ended by itself: {ended.status.lower()}")
+    return Sent(run, ended.id, ended.status, 0)
 
 
 def _exit_code(job: Job) -> int:
@@ -122,23 +123,14 @@ def _exit_code(job: Job) -> int:
     if job.status == "SUCCEEDED":
         return 0
     if job.status == "STOPPED":
-        _tell(f"job {job.id} was stopped; the same command goes on from here")
+        tell(f"job {job.id} was stopped; the same command goes on from here")
         return INCOMPLETE
     why = " ".join(job.message.split("\n", 1)[0].split()) if job.exit_code is None else ""
     how = f"exit code {job.exit_code}" if job.exit_code is not None else why
-    _tell(f"job {job.id} failed: {how}")
+    tell(f"job {job.id} failed: {how}")
     return job.exit_code if job.exit_code in _DRIVERS_OWN else 1
 
 
 def _how_to_go_on(address: str, run: str) -> str:
     there = shlex.join([f"run={run}", f"cluster.address={address}"])
     return f"The same command follows it again; gistmill submit --stop {there} stops it"
-
-
-def _show(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-def _tell(line: str) -> None:
-    sys.stderr.write(f"gistmill: {line}\n")

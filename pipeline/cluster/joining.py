@@ -34,18 +34,24 @@ def _init(address: str | None) -> None:
         ray.init(address="local", include_dashboard=False, **quiet)
         return
     try:
-        _knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
+        knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
         ray.init(address=address, **quiet)
     except (OSError, ValueError, RuntimeError) as error:
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise UsageError(f"cluster.address={address}: no Ray to join: {line}") from None
 
 
-def _knock(address: str) -> None:
+def knock(address: str) -> None:
     """Raise OSError where nobody is at HOST:PORT: Ray itself would try for many minutes."""
     host, _, port = address.rpartition(":")
     if port.isdecimal():
         socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
+
+
+def nodes() -> list[dict[str, float]]:
+    """The resources of each machine that is alive. A Ray has been joined."""
+    told: Any = ray.nodes()  # type: ignore[no-untyped-call]  # Ray says no types here
+    return [node["Resources"] for node in told if node["Alive"]]
 
 
 def _set_up_ray_data() -> None:

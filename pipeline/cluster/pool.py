@@ -1,11 +1,8 @@
 """The workers of an execution, and how many of them a cluster has room for."""
 
 from dataclasses import dataclass
-from typing import Any
 
-import ray
-
-from pipeline.cluster.joining import join
+from pipeline.cluster.joining import join, nodes
 from pipeline.errors import UsageError
 from pipeline.settings import ClusterSettings
 
@@ -34,7 +31,7 @@ class Pool:
         Raises UsageError where it is too small, and will not grow by itself.
         """
         join(self.cluster.address)
-        room = sum(self._on(node) for node in _nodes())
+        room = sum(self._on(node) for node in nodes())
         if room < self.min_workers and not self.cluster.autoscales:
             raise self._too_small()
         return min(self.max_workers or _MANY, max(room, self.min_workers))
@@ -50,19 +47,13 @@ class Pool:
     def _too_small(self) -> UsageError:
         """What there is not enough of; the GPUs first."""
         needs = {"GPU": self.gpus, "CPU": self.cpus}
-        there = {kind: sum(node.get(kind, 0.0) for node in _nodes()) for kind in needs}
+        there = {kind: sum(node.get(kind, 0.0) for node in nodes()) for kind in needs}
         lacking = [kind for kind in needs if there[kind] < self.min_workers * needs[kind]]
         kind = lacking[0] if lacking else ("GPU" if self.gpus else "CPU")
-        spread = "" if lacking else f" on {len(_nodes())} machines, not enough on one"
+        spread = "" if lacking else f" on {len(nodes())} machines, not enough on one"
         need = needs[kind]
         return UsageError(
             f"{self.section}.{kind.lower()}s_per_worker={need:g}: {self.min_workers} workers of "
             f"that size need {self.min_workers * need:g} {kind}s, there are {there[kind]:g}"
             f"{spread}; lower it"
         )
-
-
-def _nodes() -> list[dict[str, float]]:
-    """The resources of each machine that is alive."""
-    nodes: Any = ray.nodes()  # type: ignore[no-untyped-call]
-    return [node["Resources"] for node in nodes if node["Alive"]]

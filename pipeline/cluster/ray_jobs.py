@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +20,7 @@ import requests
 from ray.exceptions import AuthenticationError
 from ray.job_submission import JobSubmissionClient
 
-from pipeline.cluster.joining import quiet_stderr
+from pipeline.cluster.joining import knock, nodes, quiet_stderr
 from pipeline.errors import EngineError, UsageError
 
 _SECONDS_TO_ANSWER = 8.0
@@ -212,13 +211,11 @@ def wait_for_nodes(address: str, num_nodes: int, seconds: float) -> int:
 
 def _num_nodes(address: str) -> int:
     """0 while the head is not up."""
-    host, _, port = address.rpartition(":")
-    try:  # Ray itself would try for ever
-        socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
+    try:
+        knock(address)
     except OSError:
         return 0
     if not ray.is_initialized():
         with quiet_stderr():
             ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
-    nodes: Any = ray.nodes()  # type: ignore[no-untyped-call]
-    return sum(node["Alive"] for node in nodes)
+    return len(nodes())

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from upath import UPath
 
 from pipeline.place import AnyPath, place, write
 from pipeline.steps import Step, Unit
@@ -26,6 +27,8 @@ class RunFolder:
     def __init__(self, warehouse: AnyPath, name: str) -> None:
         self.warehouse = place(warehouse)
         self.path = self.warehouse / "runs" / name
+        self._progress = self.path / "alive" / "progress"
+        self._plan = self.path / "plan.json"
 
     def config(self) -> dict[str, Any] | None:
         """The config the run was last started with, if it stands."""
@@ -45,13 +48,13 @@ class RunFolder:
             launches = {"launches": [*before, provenance]}
             write_json(self.path / "provenance.json", launches)
 
+    def write_plan(self, plan: Mapping[str, Any]) -> None:
+        """Keep what `gistmill plan` found, the last one only."""
+        write(self._plan, json.dumps(plan, indent=1).encode())
+
     def plan_made(self) -> dict[str, Any] | None:
         """What `gistmill plan` left; null where nobody asked it."""
-        file = self.path / "plan.json"
-        if not file.is_file():
-            return None
-        made: dict[str, Any] = json.loads(file.read_text())
-        return made
+        return _json(self._plan)
 
     def took(self, phase: Mapping[str, Any]) -> None:
         """Note what a phase of the launch at work took: seconds, workers, calls and tokens."""
@@ -62,26 +65,20 @@ class RunFolder:
             file.unlink(missing_ok=True)
 
     def write_progress(self, state: Mapping[str, Any]) -> None:
-        """How far the launch at work is; advisory."""
-        write_json(self.path / "alive" / "progress", state)
+        """How far the launch at work is; advisory. A phase writes it before it has workers."""
+        write_json(self._progress, state)
 
     def progress(self) -> dict[str, Any] | None:
         """How far the launch at work is; null where none is."""
-        file = self.path / "alive" / "progress"
-        if not self.alive() or not file.is_file():
-            return None
-        state: dict[str, Any] = json.loads(file.read_text())
-        return state
+        return _json(self._progress) if self.alive() else None
 
     def write_report(self, markdown: str) -> None:
         write(self.path / "report.md", f"{markdown}\n".encode())
 
     def launches(self) -> list[dict[str, Any]]:
         """What made the run's rows: one entry for each command that did some of it, in order."""
-        file = self.path / "provenance.json"
-        if not file.is_file():
-            return []
-        launches: list[dict[str, Any]] = json.loads(file.read_text())["launches"]
+        found = _json(self.path / "provenance.json") or {"launches": []}
+        launches: list[dict[str, Any]] = found["launches"]
         return launches
 
     def planned(self, column: str) -> set[str]:
@@ -94,13 +91,17 @@ class RunFolder:
         return set(values.unique().to_pylist()) - {None}
 
     def alive(self) -> list[dict[str, Any]]:
-        """The workers that gave a sign of life within three beats."""
+        """The workers that gave a sign of life within three beats. None where no launch is at work:
+        one that is being ended may give a last sign when the driver has forgotten it."""
+        if not self._progress.is_file():
+            return []
         files = sorted(self.path.glob("alive/*.json"))
         fresh = [f for f in files if time.time() - f.stat().st_mtime < _SECONDS_ALIVE]
         return [json.loads(file.read_text()) for file in fresh]
 
     def all_gone(self) -> None:
         """Forget the workers; whoever started them knows that they have ended."""
+        self._progress.unlink(missing_ok=True)
         for file in self.path.glob("alive/*"):
             file.unlink(missing_ok=True)
         attempts = self.path / "attempts"
@@ -121,3 +122,11 @@ class RunFolder:
             columns["document_id"] += [unit.document_id] * len(asked)
             columns["question_id"] += asked
         write(self.path / "units.parquet", parquet(pa.Table.from_pydict(columns, schema=UNITS)))
+
+
+def _json(file: UPath) -> dict[str, Any] | None:
+    """Null where it does not stand."""
+    if not file.is_file():
+        return None
+    content: dict[str, Any] = json.loads(file.read_text())
+    return content

@@ -91,18 +91,18 @@ def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
     Raises UsageError where the first readable rows, a hundred at most, all lack it.
     """
     lacking = {name: key for name in ("text", "question") if (key := getattr(fields, name))}
-    known: dict[str, str] = {}  # key -> where it stands first
+    known: dict[str, None] = {}  # in order
+    where = ""
     for row in islice((row for row in rows if row.value is not None), _FIRST_ROWS):
-        where = f"{row.file.name}:{row.line}"
-        known = {**dict.fromkeys(row.value or {}, where), **known}
-        lacking = {name: key for name, key in lacking.items() if key not in known}
-        if not lacking:
+        where = where or f"{row.file.name}:{row.line}"
+        known |= dict.fromkeys(row.value or {})
+        if known.keys() >= set(lacking.values()):
             return
     for name, key in lacking.items():
-        where = next(iter(known.values()), where)
-        raise UsageError(
-            f"corpus.fields.{name}={key}: not in {where}, which has {', '.join(known)}"
-        )
+        if where and key not in known:
+            raise UsageError(
+                f"corpus.fields.{name}={key}: not in {where}, which has {', '.join(known)}"
+            )
 
 
 def _text(fields: Fields, row: dict[str, Any]) -> Text:
