@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,11 @@ def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    installed = {dist.name for dist in importlib.metadata.distributions()}
-    extras = [name for name in _EXTRAS if name in installed]
-    there = [name for name in _PACKAGES if name in installed]  # gistmill may travel as files
-    return {name: importlib.metadata.version(name) for name in (*there, *extras)}
+    found = {}
+    for name in (*_PACKAGES, *_EXTRAS):
+        with suppress(importlib.metadata.PackageNotFoundError):  # gistmill may travel as files
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def sent_from() -> dict[str, str]:

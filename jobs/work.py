@@ -15,9 +15,8 @@ from jobs.plan.weights import reply_costs
 from jobs.plan.weights import weights as by_curves
 from jobs.progress import Progress
 from jobs.stall import StallWatch
-from pipeline.cluster import join, run_items
+from pipeline.cluster import MakeWorker, join, run_items
 from pipeline.errors import EndedError
-from pipeline.place import place
 from pipeline.steps import DocumentKey, Unit
 from pipeline.stop import StopSign
 from pipeline.store.runs import RunFolder
@@ -62,7 +61,7 @@ class Work:
     def _phase(self, phase: Phase, ending: Ending) -> None:
         cluster = self._config.cluster
         pool = phase.pool(cluster)
-        make = functools.partial(_make_worker, self._config, phase, self._launch)
+        make = self._make_worker(phase)
         for name, items in phase.executions(self._keys, self._units, pool.size):
             told = functools.partial(_told, ending, self.progress)
             stall = StallWatch(self._folder, cluster.stall_minutes, told)
@@ -81,6 +80,22 @@ class Work:
             if ending.has_begun:
                 return
 
+    def _make_worker(self, phase: Phase) -> MakeWorker:
+        """Called in the worker's process: it is given no config, which takes a second to import."""
+        start = None
+        if phase.engine:
+            how = (phase.engine, self._config.family_folder, self._config.reply_format)
+            start = functools.partial(start_reader, *how)
+        steps = list(phase.with_upstream().values())
+        return functools.partial(
+            Worker,
+            self._folder.path,
+            self._launch,
+            steps=steps,
+            start=start,
+            start_timeout=phase.start_timeout,
+        )
+
     def _reply_costs(self, phase: Phase) -> float | None:
         """As the plan weighs a token of a reply; null for scoring."""
         if phase.engine is None:
@@ -98,14 +113,3 @@ def _look(ending: Ending, stall: StallWatch) -> None:
 def _told(ending: Ending, progress: Progress, workers: list[dict[str, Any]]) -> None:
     progress.alive(workers)
     ending.seen(workers)
-
-
-def _make_worker(config: RunConfig, phase: Phase, launch: str, name: str) -> Worker:
-    start = None
-    if phase.engine:
-        how = (phase.engine, config.family_folder, config.reply_format)
-        start = functools.partial(start_reader, *how)
-    run = RunFolder(place(config.warehouse), config.run_name()).path
-    return Worker(
-        run, launch, name, list(phase.with_upstream().values()), start, phase.start_timeout
-    )

@@ -2,8 +2,10 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict
 
@@ -74,20 +76,39 @@ class Family:
         """The names of a template and of all it imports, includes or extends, and so on."""
         if name not in found:
             found[name] = None
-            tree = self._environment.parse(self._file(name).read_text(encoding="utf-8"))
-            for other in find_referenced_templates(tree):
+            for other in self._referenced(name):
                 if other is None:
                     raise UsageError(f"{self._file(name)}: draws in a computed name; write it out")
                 self._drawn_in(other, found)
         return found
 
+    def _referenced(self, name: str) -> tuple[str | None, ...]:
+        with self._found(name):
+            return _referenced(self._file(name).read_text(encoding="utf-8"), str(self._file(name)))
+
     def _file(self, name: str) -> Path:
-        return Path(str(self._template(name).filename))
+        loader = self._environment.loader
+        assert loader
+        with self._found(name):
+            return Path(str(loader.get_source(self._environment, name)[1]))
 
     def _template(self, name: str) -> Any:
-        try:
+        with self._found(name):
             return self._environment.get_template(name)
+
+    @contextmanager
+    def _found(self, name: str) -> Iterator[None]:
+        """UsageError where a template is not there or malformed."""
+        try:
+            yield
         except jinja2.TemplateNotFound:
             raise UsageError(f"{self.folder}: no template {name}; add it") from None
         except jinja2.TemplateSyntaxError as error:
             raise UsageError(f"{error.filename}:{error.lineno}: {error.message}") from None
+
+
+@cache
+def _referenced(source: str, file: str) -> tuple[str | None, ...]:
+    """The templates a source draws in; null for a computed name. A run asks for a hundred steps."""
+    tree = SandboxedEnvironment().parse(source, filename=file)
+    return tuple(find_referenced_templates(tree))

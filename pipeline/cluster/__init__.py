@@ -11,8 +11,9 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else C++ warnings on 
 os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # else worker deaths on stdout
 # Else a thread of Ray Data that outlives a shutdown would start a Ray of its own.
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
+from pipeline.cluster.actor import MakeWorker
 from pipeline.cluster.execution import run_items
 from pipeline.cluster.joining import join
 from pipeline.cluster.pool import Pool
 
-__all__ = ["Pool", "join", "run_items"]
+__all__ = ["MakeWorker", "Pool", "join", "run_items"]
