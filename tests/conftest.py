@@ -1,9 +1,14 @@
 """Runs that several test files look at, made once; and slow files first."""
 
+import os
+
 import pytest
 
 from tests.command import own_process
 from tests.hand_run import HandRun
+
+# Several tests run side by side: each Ray of theirs has one CPU, which most runs put one worker on.
+os.environ.setdefault("RAY_OVERRIDE_RESOURCES", '{"CPU": 1}')
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -28,6 +28,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A head without GPUs, and a machine with two."""
     # Which a new node sets, and no thread but the main one may.
     monkeypatch.setattr(ray._private.utils, "set_sigterm_handler", lambda handler: None)
+    monkeypatch.delenv("RAY_OVERRIDE_RESOURCES", raising=False)
     ray.shutdown()  # of the tests before
     made: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0})
     made.add_node(num_cpus=1, num_gpus=2)

@@ -1,7 +1,8 @@
 """A run killed anywhere and started again ends as one that was never interrupted.
 
 The scripted engine answers after a while, so that a kill finds work under way. Twelve drivers are
-killed with SIGKILL when a drawn number of shards stands; their workers live on for a moment.
+killed with SIGKILL when a drawn number of shards stands, four of them with a Ray of their own, the
+others on one that stays; their workers live on for a moment.
 """
 
 import json
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import yaml
 
 from pipeline.store import connect
 from tests.command import ROOT, succeed
+from tests.ray_head import TOKEN, RayHead, environment
 from tests.small_corpus import UNIFORM, document, question, write
 
 KILLS = 12
@@ -49,7 +52,8 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [
         "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM,
         "methods=gist_only,readagent_p(max_pages=2),bm25(top_k=1)", "engine=scripted",
-        f"engine.script={script}", "engine.sequences=3", "engine.max_workers=2", "run=night",
+        f"engine.script={script}", "engine.sequences=3", "engine.max_workers=2",
+        "engine.cpus_per_worker=0.5", "run=night",
     ]  # fmt: skip
 
 
@@ -71,12 +75,18 @@ def rows(warehouse: Path) -> dict[str, list[tuple[Any, ...]]]:
         }
 
 
-def kill_at(words: list[str], warehouse: Path, standing: int, wait: bool) -> int:
+def kill_at(
+    words: list[str], warehouse: Path, standing: int, wait: bool, head: RayHead | None
+) -> int:
     """Start the run, kill its driver once so many shards stand; how many stand then, or, after a
     `wait` for its workers to notice, in the end."""
-    command = [sys.executable, "-m", "jobs", *words, f"warehouse={warehouse}"]
+    there = ["cluster=ray", f"cluster.address={head.gcs}"] if head else []
     driver = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "jobs", *words, f"warehouse={warehouse}", *there],
+        cwd=ROOT,
+        env=environment(TOKEN) if head else None,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     while shards(warehouse) < standing and driver.poll() is None:
         time.sleep(0.005)
@@ -97,17 +107,28 @@ def whole(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return warehouse
 
 
+@pytest.fixture
+def head() -> Iterator[RayHead]:
+    head = RayHead()
+    try:
+        head.start()
+        yield head
+    finally:
+        head.end()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_killed_runs_end_as_an_uninterrupted_one(
-    words: list[str], whole: Path, tmp_path: Path
+    words: list[str], whole: Path, tmp_path: Path, head: RayHead
 ) -> None:
     expected, total = rows(whole), shards(whole)
     draw = random.Random(20)
     targets = [draw.randint(1, total * 3 // 4) for _ in range(KILLS)]
 
     def killed(trial: int) -> int:
-        return kill_at(words, tmp_path / str(trial), targets[trial], wait=trial % 2 == 0)
+        own = None if trial % 3 == 0 else head
+        return kill_at(words, tmp_path / str(trial), targets[trial], trial % 2 == 0, own)
 
     def resumed(trial: int) -> bool:
         warehouse = tmp_path / str(trial)
