@@ -28,7 +28,9 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture(scope="module")
 def outcome(words: list[str]) -> dict[str, dict[str, int]]:
     """Units by worker and phase."""
-    done = json.loads(succeed(*words, "engine.min_workers=2", "--json"))
+    done = json.loads(
+        succeed(*words, "engine.min_workers=2", "engine.cpus_per_worker=0.5", "--json")
+    )
     workers: dict[str, dict[str, int]] = done["workers"]
     return workers
 

@@ -51,7 +51,6 @@ def hold(warehouse: Path, *words: str, code: int = 0) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "words",
     [
-        (*MEETINGS, "limit=2"),
         (*MEETINGS, "limit=2", "memory=uniform"),
         (*MEETINGS, "limit=2", *FAST, "engine.openings.look_up_s='Page 1'"),
         (*MEETINGS, "limit=2", *FAST, "reply_format=constrained"),
@@ -59,7 +58,7 @@ def hold(warehouse: Path, *words: str, code: int = 0) -> dict[str, Any]:
         (*QUALITY, *FAST, "reply_format=constrained"),
         (*HISTORIES, "limit=6"),
     ],
-    ids=["meetings", "uniform", "simulated", "constrained", "choice", "choice-constrained",
+    ids=["uniform", "simulated", "constrained", "choice", "choice-constrained",
          "histories"],
 )  # fmt: skip
 def test_what_a_run_makes_is_within_its_plan(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -111,10 +110,17 @@ def test_once_pages_stand_calls_are_known(tmp_path: Path) -> None:
 
 
 def test_only_what_is_left_is_planned(tmp_path: Path) -> None:
-    words = (*MEETINGS, f"warehouse={tmp_path}")
-    succeed("run", *words, "limit=2")
+    words = (*MEETINGS[:3], f"warehouse={tmp_path}")
+    succeed("run", *words, "limit=2", "methods=gist_only")
+    assert "nothing is left" in succeed("plan", *words, "limit=2", "methods=gist_only")
+    # Another method of a finished run reads nothing again.
     before = made(tmp_path)
-    assert "nothing is left" in succeed("plan", *words, "limit=2")
+    words = (*words, "methods=gist_only,readagent_p(max_pages=2)")
+    plan = planned(*words, "limit=2")
+    assert stages(plan).keys() == {"look_up", "answer", "rate"}
+    succeed("run", *words, "limit=2")
+    assert outside(plan, since(made(tmp_path), before)) == []
+    before = made(tmp_path)
     plan = planned(*words, "limit=4")
     assert plan["corpus"]["documents_to_do"] == 2
     succeed("run", *words, "limit=4")
@@ -124,16 +130,6 @@ def test_only_what_is_left_is_planned(tmp_path: Path) -> None:
     for stage, row in since(made(tmp_path), before).items():
         assert told[stage]["calls"]["made"] == row["calls"]
         assert told[stage]["prompt_tokens"]["made"] == row["prompt_tokens"]
-
-
-def test_another_method_of_a_finished_run_reads_nothing_again(tmp_path: Path) -> None:
-    words = (*MEETINGS[:3], "limit=2", f"warehouse={tmp_path}")
-    succeed("run", *words, "methods=gist_only")
-    before = made(tmp_path)
-    plan = planned(*words, "methods=readagent_p(max_pages=2)")
-    assert stages(plan).keys() == {"look_up", "answer", "rate"}
-    succeed("run", *words, "methods=readagent_p(max_pages=2)")
-    assert outside(plan, since(made(tmp_path), before)) == []
 
 
 def test_hours_are_of_the_clocks_size(tmp_path: Path) -> None:
@@ -153,9 +149,8 @@ def test_hours_are_of_the_clocks_size(tmp_path: Path) -> None:
 
 
 def test_disk_is_within_a_third(tmp_path: Path) -> None:
-    words = (*MEETINGS, "limit=3", f"warehouse={tmp_path}")
-    plan = planned(*words)
-    succeed("run", *words)
+    plan = hold(tmp_path, *MEETINGS, "limit=3")
+    assert plan["corpus"]["documents_to_do"] == plan["sample"]["documents"]
     there = sum(file.stat().st_size for file in (tmp_path / "tables").rglob("*.parquet"))
     assert sum(plan["disk"].values()) == pytest.approx(there, rel=0.33)
 
