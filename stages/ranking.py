@@ -83,7 +83,8 @@ def _index(texts: tuple[str, ...]) -> _Index:
     split = [_terms(text) for text in texts]
     num_texts_with = _num_texts_with(texts)
     bm25 = BM25Plus(split, k1=_K1, b=_B, delta=_DELTA) if num_texts_with else None
-    sums = [sum(math.log1p(num_texts_with[t]) for t in dict.fromkeys(found)) for found in split]
+    weight = {term: math.log1p(num) for term, num in num_texts_with.items()}
+    sums = [sum(map(weight.__getitem__, dict.fromkeys(found))) for found in split]
     most = max(sums, default=0.0) or 1.0
     return _Index(bm25, num_texts_with, np.array(sums, dtype=np.float64) / most)
 

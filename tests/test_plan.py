@@ -110,12 +110,12 @@ def test_once_pages_stand_calls_are_known(tmp_path: Path) -> None:
 
 
 def test_only_what_is_left_is_planned(tmp_path: Path) -> None:
-    words = (*MEETINGS[:3], f"warehouse={tmp_path}")
-    succeed("run", *words, "limit=2", "methods=gist_only")
-    assert "nothing is left" in succeed("plan", *words, "limit=2", "methods=gist_only")
+    one = (*MEETINGS[:3], f"warehouse={tmp_path}", "methods=gist_only")
+    succeed("run", *one, "limit=2")
+    assert "nothing is left" in succeed("plan", *one, "limit=2")
     # Another method of a finished run reads nothing again.
     before = made(tmp_path)
-    words = (*words, "methods=gist_only,readagent_p(max_pages=2)")
+    words = (*one[:-1], "methods=gist_only,readagent_p(max_pages=2)")
     plan = planned(*words, "limit=2")
     assert stages(plan).keys() == {"look_up", "answer", "rate"}
     succeed("run", *words, "limit=2")

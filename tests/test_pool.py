@@ -14,7 +14,9 @@ from tests.clusters import LOCAL
 def four_gpus() -> Iterator[None]:
     """A Ray that believes it has four GPUs and eight CPUs."""
     ray.shutdown()  # of the tests before
-    ray.init(address="local", num_cpus=8, num_gpus=4, include_dashboard=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RAY_OVERRIDE_RESOURCES")
+        ray.init(address="local", num_cpus=8, num_gpus=4, include_dashboard=False)
     yield
     ray.shutdown()
 
