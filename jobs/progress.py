@@ -1,6 +1,6 @@
 """How far a run is: a live view in a terminal, a plain line a minute otherwise. On standard error.
 
-`runs/<name>/progress.json` holds the same for `gistmill status`.
+`runs/<name>/alive/progress` holds the same for `gistmill status`.
 """
 
 import sys

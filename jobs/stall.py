@@ -11,7 +11,7 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 
 
 class StallWatch:
-    """Watches one execution by its workers' signs of life, which `told` is given as well.
+    """Watches one execution by its launch's signs of life, which `told` is given as well.
 
     A worker whose engine starts gets on: that has its own limit (engine.start_timeout).
     """
@@ -19,10 +19,11 @@ class StallWatch:
     def __init__(
         self,
         folder: RunFolder,
+        launch: str,
         stall_minutes: float,
         told: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
     ) -> None:
-        self._folder = folder
+        self._folder, self._launch = folder, launch
         self._told = told
         self._stall_minutes = stall_minutes
         self._moved = self._looked = time.monotonic()
@@ -38,7 +39,7 @@ class StallWatch:
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return
         self._looked = now
-        workers = self._folder.alive()
+        workers = self._folder.alive(self._launch)
         self._told(workers)
         for worker in workers:
             name, done = worker["worker"], worker["calls"] + worker["units"]

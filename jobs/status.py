@@ -26,7 +26,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
     with connect(options.warehouse, name) as connection:
         steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
     folder = RunFolder(options.warehouse, name)
-    alive, progress = folder.alive(), folder.progress()
+    progress, alive = folder.at_work()
     job = _job(options, name)
     not_done = sum(step["not_done"] for step in steps)
     if as_json:

@@ -40,7 +40,8 @@ class Work:
         self._units = units
         self._launch = uuid.uuid4().hex
         pending = sum(not unit.is_done for planned in units.values() for unit in planned)
-        self.progress = Progress(pending, folder.write_progress)
+        self._tell = functools.partial(folder.write_progress, self._launch)
+        self.progress = Progress(pending, self._tell)
         self.ended: str | None = None  # why there is work left
         self._plan = folder.plan_made()
         # Phase -> document -> tokens.
@@ -64,12 +65,12 @@ class Work:
         make = self._make_worker(phase)
         for name, items in phase.executions(self._keys, self._units, pool.size):
             told = functools.partial(_told, ending, self.progress)
-            stall = StallWatch(self._folder, cluster.stall_minutes, told)
+            stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, told)
             watch = functools.partial(_look, ending, stall)
             by_plan = self._planned.get(phase.name, {})
             planned = weights(items, self._keys, by_plan)
             self.progress.start(name, planned, bool(by_plan), self._reply_costs(phase))
-            self._folder.write_progress(self.progress.state())
+            self._tell(self.progress.state())
             tags = {"run": self._folder.path.name, "phase": name}
             try:
                 for summary in run_items(make, items, pool, watch, tags):

@@ -18,11 +18,13 @@ SECONDS_BETWEEN_BEATS = 10.0
 class Heartbeat:
     """Rewrites <folder>/<host>-<pid>.json every few seconds, from the first `start` on.
 
-    `tally` is what the worker has done; `is_starting`: its engine is not up yet.
+    `launch` is the command it works for, `tally` what it has done; `is_starting`: its engine is not
+    up yet.
     """
 
-    def __init__(self, folder: AnyPath, tally: Tally) -> None:
+    def __init__(self, folder: AnyPath, launch: str, tally: Tally) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}"
+        self._launch = launch
         self._tally = tally
         self._file = place(folder) / f"{self.name}.json"
         self._since: dict[str, float] = {}
@@ -62,5 +64,11 @@ class Heartbeat:
     def _write(self) -> None:
         now = time.monotonic()
         documents = {name: round(now - start, 1) for name, start in self._since.items()}
-        content = {"worker": self.name, "is_starting": self._is_starting, **asdict(self._tally)}
-        write_json(self._file, {**content, "documents": documents})
+        content = {
+            "worker": self.name,
+            "launch": self._launch,
+            "is_starting": self._is_starting,
+            **asdict(self._tally),
+            "documents": documents,
+        }
+        write_json(self._file, content)

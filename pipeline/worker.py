@@ -53,7 +53,7 @@ class Worker:
         self._name = name
         self._shards = Shards(run.parent.parent)
         self.tally = Tally()
-        self._alive = Heartbeat(run / "alive", self.tally)
+        self._alive = Heartbeat(run / "alive", launch, self.tally)
         self._stop = StopSign(run, launch)
         self._attempts = Attempts(run / "attempts" / launch)
         self._steps = {step.id: step for step in steps}

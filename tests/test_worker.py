@@ -264,16 +264,18 @@ def test_a_worker_gives_a_sign_of_life(bench: Bench) -> None:
 
 
 def test_a_last_sign_of_life_is_of_nobody(bench: Bench) -> None:
-    """Ray may end a worker when the driver is through."""
+    """Ray may end a worker when the driver is through, or when the next command has begun."""
     folder = RunFolder(bench.shards.warehouse, "night")
-    folder.write_progress({"phase": "reading"})
+    folder.write_progress("launch", {"phase": "reading"})
     bench.work()
-    assert len(folder.alive()) == 1
-    assert folder.progress() == {"phase": "reading"}
+    state, workers = folder.at_work()
+    assert (state, len(workers)) == ({"launch": "launch", "phase": "reading"}, 1)
     folder.all_gone()
     bench.work()
     assert list(folder.path.glob("alive/*.json"))
-    assert (folder.alive(), folder.progress()) == ([], None)
+    assert folder.at_work() == (None, [])
+    folder.write_progress("the next", {"phase": "reading"})
+    assert folder.at_work() == (None, []) and folder.alive("the next") == []
 
 
 class _Watched:

@@ -72,10 +72,11 @@ def _work(config: RunConfig, phase: Phase, keys: Sequence[DocumentKey], units: P
     """The time when the last document was through."""
     folder = RunFolder(place(config.warehouse), "bench")
     pool = phase.pool(config.cluster)
-    make = functools.partial(_make_worker, config, phase, uuid.uuid4().hex)
+    launch = uuid.uuid4().hex
+    make = functools.partial(_make_worker, config, phase, launch)
     ended = time.time()
     for _, items in phase.executions(keys, units, pool.size):
-        watch = StallWatch(folder, config.cluster.stall_minutes)
+        watch = StallWatch(folder, launch, config.cluster.stall_minutes)
         for _ in run_items(make, items, pool, watch.look, {}):
             watch.moved()
             ended = time.time()

@@ -64,13 +64,18 @@ class RunFolder:
         for file in self.path.glob("alive/*.json"):  # its workers are gone
             file.unlink(missing_ok=True)
 
-    def write_progress(self, state: Mapping[str, Any]) -> None:
-        """How far the launch at work is; advisory. A phase writes it before it has workers."""
-        write_json(self._progress, state)
+    def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
+        """How far the launch at work is; advisory."""
+        write_json(self._progress, {"launch": launch, **state})
 
-    def progress(self) -> dict[str, Any] | None:
-        """How far the launch at work is; null where none is."""
-        return _json(self._progress) if self.alive() else None
+    def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+        """How far the launch at work is, and its workers; null and none where there is no such.
+
+        One that is being ended may give a last sign of life when its driver has forgotten it.
+        """
+        state = _json(self._progress)
+        workers = self.alive(state["launch"]) if state else []
+        return state if workers else None, workers
 
     def write_report(self, markdown: str) -> None:
         write(self.path / "report.md", f"{markdown}\n".encode())
@@ -90,14 +95,12 @@ class RunFolder:
             values = pq.read_table(opened, columns=[column])[column]
         return set(values.unique().to_pylist()) - {None}
 
-    def alive(self) -> list[dict[str, Any]]:
-        """The workers that gave a sign of life within three beats. None where no launch is at work:
-        one that is being ended may give a last sign when the driver has forgotten it."""
-        if not self._progress.is_file():
-            return []
+    def alive(self, launch: str) -> list[dict[str, Any]]:
+        """The launch's workers that gave a sign of life within three beats."""
         files = sorted(self.path.glob("alive/*.json"))
         fresh = [f for f in files if time.time() - f.stat().st_mtime < _SECONDS_ALIVE]
-        return [json.loads(file.read_text()) for file in fresh]
+        signs = [json.loads(file.read_text()) for file in fresh]
+        return [sign for sign in signs if sign["launch"] == launch]
 
     def all_gone(self) -> None:
         """Forget the workers; whoever started them knows that they have ended."""
