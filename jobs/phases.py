@@ -4,18 +4,21 @@ A model loads once per GPU and phase: all steps of one engine are one phase, the
 among them. Scoring comes last, when the GPUs are released.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipeline.engine import EngineSettings
+from pipeline.place import AnyPath
 from pipeline.settings import ClusterSettings
 from pipeline.steps import DocumentKey, Item, Step, Unit
+from pipeline.worker import Start, Worker
 from stages.engines import num_slots
 
 if TYPE_CHECKING:
-    from pipeline.cluster import Pool
+    from pipeline.cluster import MakeWorker, Pool
 
 Plan = Mapping[str, Sequence[Unit]]
 """The units of every document, by its id."""
@@ -66,6 +69,14 @@ class Phase:
             gpus=engine.gpus,
             slots=num_slots(engine),
             cluster=cluster,
+        )
+
+    def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> "MakeWorker":
+        """What makes a worker in its own process. It is given no config, which would take a second
+        to import there; `start` is null where the phase has no engine."""
+        steps = list(self.with_upstream().values())
+        return functools.partial(
+            Worker, run, launch, steps=steps, start=start, start_timeout=self.start_timeout
         )
 
     def executions(

@@ -15,12 +15,12 @@ from jobs.plan.weights import reply_costs
 from jobs.plan.weights import weights as by_curves
 from jobs.progress import Progress
 from jobs.stall import StallWatch
-from pipeline.cluster import MakeWorker, join, run_items
+from pipeline.cluster import join, run_items
 from pipeline.errors import EndedError
 from pipeline.steps import DocumentKey, Unit
 from pipeline.stop import StopSign
 from pipeline.store.runs import RunFolder
-from pipeline.worker import Worker
+from pipeline.worker import Start
 from stages.engines import start_reader
 
 
@@ -62,7 +62,7 @@ class Work:
     def _phase(self, phase: Phase, ending: Ending) -> None:
         cluster = self._config.cluster
         pool = phase.pool(cluster)
-        make = self._make_worker(phase)
+        make = phase.make_worker(self._folder.path, self._launch, self._start(phase))
         for name, items in phase.executions(self._keys, self._units, pool.size):
             told = functools.partial(_told, ending, self.progress)
             stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, told)
@@ -81,21 +81,11 @@ class Work:
             if ending.has_begun:
                 return
 
-    def _make_worker(self, phase: Phase) -> MakeWorker:
-        """Called in the worker's process: it is given no config, which takes a second to import."""
-        start = None
-        if phase.engine:
-            how = (phase.engine, self._config.family_folder, self._config.reply_format)
-            start = functools.partial(start_reader, *how)
-        steps = list(phase.with_upstream().values())
-        return functools.partial(
-            Worker,
-            self._folder.path,
-            self._launch,
-            steps=steps,
-            start=start,
-            start_timeout=phase.start_timeout,
-        )
+    def _start(self, phase: Phase) -> Start | None:
+        if phase.engine is None:
+            return None
+        how = (self._config.family_folder, self._config.reply_format)
+        return functools.partial(start_reader, phase.engine, *how)
 
     def _reply_costs(self, phase: Phase) -> float | None:
         """As the plan weighs a token of a reply; null for scoring."""

@@ -83,8 +83,9 @@ class Family:
         return found
 
     def _referenced(self, name: str) -> tuple[str | None, ...]:
+        file = self._file(name)
         with self._found(name):
-            return _referenced(self._file(name).read_text(encoding="utf-8"), str(self._file(name)))
+            return _referenced(file.read_text(encoding="utf-8"), str(file))
 
     def _file(self, name: str) -> Path:
         loader = self._environment.loader

@@ -247,7 +247,7 @@ class ReadAgentSAnswering(ReadAgentS):
     shown (ReadAgent's prompts for NarrativeQA's film scripts). An answer that fails is not shown.
     """
 
-    strategy: Literal["sequential_answering"] = "sequential_answering"  # type: ignore[assignment]
+    strategy: Literal["sequential_answering"] = "sequential_answering"  # type: ignore[assignment]  # not its parent's
     prompts: ClassVar[tuple[str, ...]] = ("look_up_s", "answer")
     answer_words: PositiveInt
 

@@ -1,11 +1,13 @@
 """Runs that several test files look at, made once; and slow files first."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from tests.command import own_process
 from tests.hand_run import HandRun
+from tests.ray_head import RayHead
 
 # Several tests run side by side: each Ray of theirs has one CPU, which most runs put one worker on.
 os.environ.setdefault("RAY_OVERRIDE_RESOURCES", '{"CPU": 1}')
@@ -24,3 +26,14 @@ def hand(tmp_path_factory: pytest.TempPathFactory) -> HandRun:
     done = own_process(*run.words)
     run.code, run.out, run.err = done.returncode, done.stdout, done.stderr
     return run
+
+
+@pytest.fixture(scope="module")
+def head() -> Iterator[RayHead]:
+    """A Ray that stays, with its dashboard, for a file's tests."""
+    made = RayHead()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.end()

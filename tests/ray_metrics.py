@@ -3,15 +3,14 @@
 A process of its own: the tests' own Ray shows nothing. The words are those of `gistmill run`.
 """
 
+import logging
 import socket
 import sys
 import threading
 import time
 import urllib.request
 
-import pipeline.cluster  # before ray, which reads its environment when it is imported
-
-import ray  # isort: skip
+import ray
 
 from jobs.config import read_config
 from jobs.run import run
@@ -47,12 +46,10 @@ def main() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    assert pipeline.cluster
     ray.init(address="local", include_dashboard=False, num_cpus=2, _metrics_export_port=port)
-    warned: list[str] = []
     watch = _Watch(port)
     watch.start()
-    outcome = run(read_config(sys.argv[1:]), warn=warned.append)
+    outcome = run(read_config(sys.argv[1:]), warn=logging.warning)
     watch.join()
     sys.stdout.write(watch.text)
     sys.exit(outcome.exit_code)

@@ -90,7 +90,7 @@ def test_who_watches_may_end_it() -> None:
         raise EngineError("nothing was finished")
 
     with pytest.raises(EngineError, match="nothing was finished"):
-        list(run_items(Slow, [("slow", [])], POOL, watch, {}))  # type: ignore[arg-type]
+        list(run_items(Slow, [("slow", [])], POOL, watch, {}))  # type: ignore[arg-type]  # a worker is all it has to be
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def ask(fields: Fields, max_reply_tokens: int = 1000) -> Reply:
     request = Request(
         prompt=fields.prompt,
         fields=fields,
-        messages=messages,  # type: ignore[arg-type]
+        messages=messages,  # type: ignore[arg-type]  # plain dicts will do
         max_reply_tokens=max_reply_tokens,
     )
     return asyncio.run(ExtractiveEngine().generate(request))

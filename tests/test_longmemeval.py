@@ -184,7 +184,7 @@ BAD_HISTORIES: list[tuple[dict[str, Any], str]] = [
     ({"haystack_sessions": ["user: Hi.", []]}, "haystack_sessions[0] is a string, not a list"),
     ({"haystack_sessions": [ONE, ["Hi."]]}, "haystack_sessions[1][0] is a string, not an object"),
     ({"haystack_sessions": [ONE, [{"role": "user"}]]}, "[1][0]: no `content`; add it"),
-    ({"haystack_sessions": [ONE, [turn(7)]]}, "`content` is a number"),  # type: ignore[arg-type]
+    ({"haystack_sessions": [ONE, [turn(7)]]}, "`content` is a number"),  # type: ignore[arg-type]  # what is tested
     ({"haystack_sessions": [ONE, [{"content": "x"}]]}, "[1][0]: no `role`; add it"),
 ]
 

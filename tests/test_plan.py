@@ -113,9 +113,9 @@ def test_only_what_is_left_is_planned(tmp_path: Path) -> None:
     one = (*MEETINGS[:3], f"warehouse={tmp_path}", "methods=gist_only")
     succeed("run", *one, "limit=2")
     assert "nothing is left" in succeed("plan", *one, "limit=2")
-    # Another method of a finished run reads nothing again.
+    # Other methods of a finished run read nothing again.
     before = made(tmp_path)
-    words = (*one[:-1], "methods=gist_only,readagent_p(max_pages=2)")
+    words = (*MEETINGS, f"warehouse={tmp_path}")
     plan = planned(*words, "limit=2")
     assert stages(plan).keys() == {"look_up", "answer", "rate"}
     succeed("run", *words, "limit=2")

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,16 +104,6 @@ def whole(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     warehouse = tmp_path_factory.mktemp("whole") / "warehouse"
     succeed(*words, f"warehouse={warehouse}")
     return warehouse
-
-
-@pytest.fixture
-def head() -> Iterator[RayHead]:
-    head = RayHead()
-    try:
-        head.start()
-        yield head
-    finally:
-        head.end()
 
 
 @pytest.mark.slow

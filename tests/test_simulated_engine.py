@@ -24,7 +24,7 @@ def settings(**changed: Any) -> SimulatedSettings:
 def request(content: str, **changed: Any) -> Request:
     values: dict[str, Any] = {"prompt": "gist", "max_reply_tokens": 100, **changed}
     messages = ({"role": "user", "content": content},)
-    return Request(fields=ShortenPage(page=""), messages=messages, **values)  # type: ignore[arg-type]
+    return Request(fields=ShortenPage(page=""), messages=messages, **values)  # type: ignore[arg-type]  # any values
 
 
 def words(num: int, word: str = "w") -> str:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -23,16 +23,6 @@ from tests.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
 SLOW = 16.0  # seconds of one answer: what is done to the first job fits into it
-
-
-@pytest.fixture(scope="module")
-def head() -> Iterator[RayHead]:
-    made = RayHead()
-    try:
-        made.start()
-        yield made
-    finally:
-        made.end()
 
 
 def started(*words: str, token: str | None = TOKEN) -> "subprocess.Popen[str]":

@@ -22,7 +22,6 @@ from pipeline.place import place
 from pipeline.steps import DocumentKey, Step, plan_document
 from pipeline.store import Shards
 from pipeline.store.runs import RunFolder
-from pipeline.worker import Worker
 from stages.engines import start_reader
 
 Order = Callable[[Sequence[DocumentKey]], Sequence[DocumentKey]]
@@ -73,7 +72,9 @@ def _work(config: RunConfig, phase: Phase, keys: Sequence[DocumentKey], units: P
     folder = RunFolder(place(config.warehouse), "bench")
     pool = phase.pool(config.cluster)
     launch = uuid.uuid4().hex
-    make = functools.partial(_make_worker, config, phase, launch)
+    assert phase.engine
+    start = functools.partial(_start, config, phase.engine)
+    make = phase.make_worker(folder.path, launch, start)
     ended = time.time()
     for _, items in phase.executions(keys, units, pool.size):
         watch = StallWatch(folder, launch, config.cluster.stall_minutes)
@@ -81,15 +82,6 @@ def _work(config: RunConfig, phase: Phase, keys: Sequence[DocumentKey], units: P
             watch.moved()
             ended = time.time()
     return ended
-
-
-def _make_worker(config: RunConfig, phase: Phase, launch: str, name: str) -> Worker:
-    assert phase.engine
-    start = functools.partial(_start, config, phase.engine)
-    run = RunFolder(place(config.warehouse), "bench").path
-    return Worker(
-        run, launch, name, list(phase.with_upstream().values()), start, phase.start_timeout
-    )
 
 
 async def _start(config: RunConfig, engine: EngineSettings) -> Reader:
