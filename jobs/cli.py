@@ -16,7 +16,6 @@ from jobs.config import RunConfig, read_config
 from jobs.corpus import distributions, draw
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
-from jobs.plan.rates import RateOptions
 from jobs.rate import shown_rater, with_rater
 from jobs.render import render
 from jobs.report import make_report
@@ -84,27 +83,6 @@ def submit(
 def rate(words: Words = None, json: Json = False) -> None:
     """Add a rater to a finished run without answering again: run=NAME rater=..."""
     _run(with_rater(words or []), json)
-
-
-@app.command()
-def plan(  # noqa: PLR0913  # each is an option of the command line
-    words: Words = None,
-    like: Annotated[str | None, typer.Option(help="A former run: its habits and rates.")] = None,
-    rates: Annotated[
-        str | None, typer.Option(help="PREFILL,DECODE: tokens a second of one engine.")
-    ] = None,
-    gpu: Annotated[str | None, typer.Option(help="A kind in conf/gpus.yaml; vllm: h100.")] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="There are to work on.")] = 1,
-    params: Annotated[
-        float | None, typer.Option(help="Of the model, in billions, where its name has none.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """What a run will take: calls, tokens, disk, hours. Asks no model; takes the words of run."""
-    from jobs.plan.show import show_plan  # here: numpy and the engines take a moment
-
-    options = RateOptions(like, rates, gpu, gpus, params)
-    show_plan(read_config(words or []), options, json)
 
 
 def _run(config: RunConfig, as_json: bool) -> None:

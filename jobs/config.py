@@ -17,33 +17,46 @@ from jobs.clusters import AnyCluster
 from pipeline.config import compose
 from pipeline.embedder import EmbedderSettings
 from pipeline.engine import EngineSettings
+from pipeline.engines import AnyEngine, ReplyFormat, is_constrained
 from pipeline.errors import UsageError
-from pipeline.prompts import Family
+from pipeline.family import Family, load_family
+from pipeline.methods import Method, expand, stage_specs
+from pipeline.plugins import load_plugins
+from pipeline.prompts import PROMPTS
 from pipeline.settings import CONF, Settings, sha
+from pipeline.stage import ROLES, STAGES, Role
+from stages import builtin as _builtin
 from stages.corpora import AnyCorpus
-from stages.engines import AnyEngine, ReplyFormat, identity
-from stages.family import SAMPLES, FamilySettings, load_family
-from stages.methods import Method, expand
 
+_builtin.load()
 GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 
 class Memory(Settings):
-    """How a document becomes pages and gists. Null: the prompt family's value."""
+    """How a document becomes the memory that methods share: stages as in a method's YAML, and
+    settings of theirs. Null: the prompt family's value."""
 
-    pagination: Literal["model", "uniform"]
+    name: str
+    stages: dict[str, dict[str, Any] | None]
     min_words: PositiveInt | None
     max_words: PositiveInt | None
     tail_words: NonNegativeInt | None
     preceding_words: NonNegativeInt | None
     words: PositiveInt | None
-    gist_reply_tokens: PositiveInt | None
+
+    def overrides(self) -> dict[str, Any]:
+        """The settings that are set."""
+        own = self.model_dump(exclude={"name", "stages"})
+        return {key: value for key, value in own.items() if value is not None}
 
 
-class NamedRater(Settings):
-    """`reader`: the engine that answered rates too. `none`: nobody does."""
+class SameAsReader(Settings):
+    """`reader`: the engine that answers takes this role too. `none`, of raters: nobody does."""
 
     name: Literal["reader", "none"]
+
+
+RoleEngine = Annotated[AnyEngine | SameAsReader, Field(discriminator="name")]
 
 
 class RunConfig(Settings):
@@ -52,11 +65,15 @@ class RunConfig(Settings):
     name: str | None
     run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$")
     warehouse: str
+    plugins: str | None
     corpus: AnyCorpus
     memory: Memory
     engine: AnyEngine
-    raters: tuple[Annotated[AnyEngine | NamedRater, Field(discriminator="name")], ...]
+    memory_engine: RoleEngine
+    extractor: RoleEngine
+    raters: tuple[RoleEngine, ...]
     reply_format: ReplyFormat
+    reply_tokens: dict[str, PositiveInt]  # by prompt; what is not here is the family's
     embedder: EmbedderSettings
     cluster: AnyCluster
     methods: str
@@ -69,44 +86,60 @@ class RunConfig(Settings):
     max_fallback_rate: NonNegativeFloat = Field(le=1)
 
     @property
-    def family_folder(self) -> Path:
-        """`family`, or the corpus's: a name in conf/prompts or the path of a folder."""
-        name = self.family or self.corpus.family
-        shipped = CONF / "prompts" / name
-        return shipped if shipped.is_dir() else Path(name)
+    def conf_folders(self) -> list[Path]:
+        """The `conf` folders of the plugins, and ours; the plugins' modules are imported."""
+        return [*load_plugins(plugin_folders(self.plugins)), CONF]
 
-    def family_settings(self) -> FamilySettings:
-        return load_family(self.family_folder)
+    @property
+    def family_folder(self) -> Path:
+        """`family`, or the corpus's: a name in conf/prompts, ours or a plugin's, or a folder."""
+        name = self.family or self.corpus.family
+        named = [conf / "prompts" / name for conf in self.conf_folders]
+        return next((folder for folder in named if folder.is_dir()), Path(name))
+
+    def family_resolved(self) -> Family:
+        """The prompt family with what it leaves out, and `reply_tokens`."""
+        roots = [conf / "prompts" for conf in self.conf_folders]
+        return load_family(self.family_folder, roots, self.reply_tokens)
 
     def expanded(self) -> list[Method]:
-        return expand(self.methods, CONF / "method")
+        return expand(self.methods, [conf / "method" for conf in reversed(self.conf_folders)])
 
-    def rater_engines(self) -> list[EngineSettings]:
-        """The engine of each rater, `reader` being the reader's own; each once."""
-        engines: dict[str, EngineSettings] = {}
-        for rater in self.raters:
-            if isinstance(rater, EngineSettings):
-                engines[sha(rater.identity())] = rater
-            elif rater.name == "reader":
-                engines[sha(self.engine.identity())] = self.engine
-        return list(engines.values())
+    def engines(self, role: Role) -> list[EngineSettings]:
+        """The engines of a role, each once: of raters as many as there are, else one."""
+        chosen: tuple[EngineSettings | SameAsReader, ...] = {
+            "reader": (self.engine,),
+            "memory": (self.memory_engine,),
+            "extractor": (self.extractor,),
+            "judge": self.raters,
+        }[role]
+        found: dict[str, EngineSettings] = {}
+        for engine in chosen:
+            if isinstance(engine, EngineSettings):
+                found[sha(engine.identity())] = engine
+            elif engine.name == "reader":
+                found[sha(self.engine.identity())] = self.engine
+        return list(found.values())
 
-    def identity(self, engine: EngineSettings) -> dict[str, Any]:
-        """What names an engine in a step of this run."""
-        return identity(engine, self.family_folder, self.reply_format)
+    def section(self, role: Role) -> str:
+        """The section of the configuration that sets a role's engine."""
+        return {"reader": "engine", "memory": "memory_engine", "judge": "rater"}.get(role, role)
+
+    def is_constrained(self, engine: EngineSettings) -> bool:
+        """Whether the engine's replies are."""
+        return is_constrained(engine, self.reply_format)
 
     def hashed(self) -> dict[str, Any]:
         """What shapes every row of the run, but for what a named run may grow by."""
-        prompts = Family(self.family_folder)
-        settings = self.family_settings().model_dump(exclude={"examples", "forms"})
-        names = sorted(file.stem for file in (CONF / "prompts" / "generic").glob("[a-z]*.jinja"))
+        roles: tuple[Role, ...] = ("memory", "extractor")
+        others = {role: [e.identity() for e in self.engines(role)] for role in roles}
         return {
             "corpus": dict(self.corpus.hashed()),
-            "memory": self.memory.model_dump(),
-            "engine": self.identity(self.engine),
-            "seed": self.engine.seed,  # random_pages draws with it whatever the temperature
-            "family": {"name": prompts.name, "settings": sha(settings, 8)},
-            "prompts": prompts.shas(tuple(names)),
+            "memory": self.memory.model_dump(mode="json", exclude={"name"}),
+            "engine": {**self.engine.identity(), "constrained": self.is_constrained(self.engine)},
+            "seed": self.engine.seed,  # random draws use it whatever the temperature
+            "roles": {k: v for k, v in others.items() if v != [self.engine.identity()]},
+            "family": self.family_resolved().hashed(),
             "repeats": self.repeats,
             **self.embedder.hashed(),
         }
@@ -115,7 +148,7 @@ class RunConfig(Settings):
         """`run`, or experiment or corpus and 8 hex of what the run is made from."""
         chosen = [self.corpus.selection(), self.limit, self.sample]
         methods = [method.name for method in self.expanded()]
-        raters = [self.identity(engine) for engine in self.rater_engines()]
+        raters = [rater.identity() for rater in self.engines("judge")]
         content = [self.hashed(), chosen, methods, raters]
         # Only what may stand in a run's name: the corpus `My Books (2024)` makes my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
@@ -123,9 +156,16 @@ class RunConfig(Settings):
         return self.run or (made if made[0].isalpha() else f"run-{made}")
 
 
+def plugin_folders(plugins: str | None) -> list[str]:
+    """The folders that `plugins=A,B` names."""
+    return [folder.strip() for folder in (plugins or "").split(",") if folder.strip()]
+
+
 def read_config(overrides: Sequence[str]) -> RunConfig:
     """The config of a command line. Raises UsageError, in one line, for whatever is wrong."""
-    composed = compose(overrides)
+    named = [word.partition("=")[2] for word in overrides if word.startswith("plugins=")]
+    confs = load_plugins(plugin_folders(named[-1] if named else None))
+    composed = compose(overrides, confs)
     composed["raters"] = [composed.pop("rater")]
     composed.pop("experiment", None)
     return validated(composed)
@@ -141,17 +181,10 @@ def validated(values: Mapping[str, Any]) -> RunConfig:
     return config
 
 
-_MODEL_ONLY = ("min_words", "tail_words", "preceding_words")  # of pagination by a model
-
-
 def _check(config: RunConfig) -> None:
     if config.limit and config.sample:
         raise UsageError("limit and sample are both set; set one of them to null")
-    useless = ("words",) if config.memory.pagination == "model" else _MODEL_ONLY
-    for key in useless:
-        if getattr(config.memory, key) is not None:
-            other = {"model": "uniform", "uniform": "model"}[config.memory.pagination]
-            raise UsageError(f"memory.{key} does nothing here; add memory={other} or remove it")
+    _refuse_useless(config)
     if config.repeats > 1 and config.engine.is_deterministic:
         name = config.engine.name
         raise UsageError(f"repeats={config.repeats}: engine={name} is deterministic; set repeats=1")
@@ -166,14 +199,43 @@ def _check(config: RunConfig) -> None:
         if family is None:
             key, family = "corpus.family", config.corpus.family
         raise UsageError(f"{key}={family}: no such family or folder; there are {known}")
-    prompts = Family(config.family_folder)
-    for fields in SAMPLES:  # a template that cannot be rendered is found now, not in every unit
-        prompts.render(fields)
+    _check_family(config)
+
+
+def _refuse_useless(config: RunConfig) -> None:
+    """Raise UsageError for settings of the memory that none of its stages has."""
+    memory = config.memory
+    fields = {name for spec in stage_specs(f"memory={memory.name}", memory.stages)
+              for name in spec.stage.model_fields}  # fmt: skip
+    for key in memory.overrides():
+        if key not in fields:
+            other = {"model": "uniform"}.get(memory.name, "model")
+            raise UsageError(f"memory.{key} does nothing here; add memory={other} or remove it")
+
+
+def _check_family(config: RunConfig) -> None:
+    """Raise UsageError for a setting that no stage has, a budget of no prompt, or a template that
+    cannot be rendered: now, and not in every unit."""
+    family = config.family_resolved()
+    known = {name for kinds in STAGES.values() for s in kinds.values() for name in s.model_fields}
+    for key in family.settings:
+        if key not in known:
+            file = f"{family.folder}/family.yaml"
+            raise UsageError(f"{file}: settings.{key}: no stage has such a setting; remove it")
+    for name in config.reply_tokens:
+        if name not in PROMPTS:
+            there = ", ".join(sorted(PROMPTS))
+            raise UsageError(f"reply_tokens.{name}: no such prompt; there are {there}")
+    for prompt in PROMPTS.values():
+        for sample in prompt.samples():
+            family.render(sample)
 
 
 def _takes_constraints(config: RunConfig) -> bool:
-    raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
-    return any(engine.takes_constraints for engine in (config.engine, *raters))
+    return any(engine.takes_constraints for role in ROLES for engine in config.engines(role))
+
+
+_UNIONS = ("engine", "corpus", "cluster", "memory_engine", "extractor")
 
 
 def _first(error: ValidationError) -> str:
@@ -182,7 +244,13 @@ def _first(error: ValidationError) -> str:
     parts = [str(part) for part in first["loc"]]
     if parts[0] == "raters":  # raters.0.extractive.seed is rater.seed to who wrote it
         parts = ["rater", *parts[3:]]
-    elif parts[0] in ("engine", "corpus", "cluster"):  # engine.extractive.seed likewise
+    elif parts[0] in (
+        "engine",
+        "corpus",
+        "cluster",
+        "memory_engine",
+        "extractor",
+    ):  # engine.extractive.seed likewise
         parts = [parts[0], *parts[2:]]
     if first["type"] == "union_tag_invalid":  # the input is the whole section
         told = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}

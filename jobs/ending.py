@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from pipeline.alive import SECONDS_BETWEEN_BEATS
 from pipeline.errors import EndedError, UsageError
+from pipeline.heartbeat import SECONDS_BETWEEN_BEATS
 from pipeline.settings import ClusterSettings
-from pipeline.stop import StopSign
+from pipeline.stop_signal import StopSignal
 
 # Within this time workers have seen the sign, and given another of their own.
 _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
@@ -32,7 +32,7 @@ class Ending:
             self._over_at = deadline(cluster.deadline, now or datetime.now()).timestamp()
             self._begins_at = self._over_at - self._grace
             self._why = f"cluster.deadline={cluster.deadline}"
-        self._sign: StopSign | None = None
+        self._sign: StopSignal | None = None
         self.has_begun = False
         self._told_at = 0.0
 
@@ -53,7 +53,7 @@ class Ending:
         """Why the run ended before its end."""
         return f"ended by {self._why}"
 
-    def workers_see(self, sign: StopSign) -> None:
+    def workers_see(self, sign: StopSignal) -> None:
         """From now on there are workers, who look at `sign`; they are told before they go."""
         self._sign = sign
         signal.signal(signal.SIGTERM, self._terminated)  # Ray has set its own when it was joined

@@ -7,8 +7,9 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.steps import DocumentKey, Item, Unit
+from pipeline.units import DocumentKey, Item, Unit
 
+REPLY_COSTS = 10.0  # a token of a reply, in tokens of a prompt
 _TRUST = 0.02  # of the whole: how much finished work outweighs the plan
 _SECONDS_OF_RATE = 20.0  # or the later half of what was seen, so that a slow start is forgotten
 

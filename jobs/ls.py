@@ -8,9 +8,9 @@ from upath import UPath
 from jobs.config import GROUPS
 from jobs.options import ReadOptions
 from jobs.tables import print_json, print_line, print_table
+from pipeline.methods import available
 from pipeline.settings import CONF
 from pipeline.store import connect, query
-from stages.methods import available
 
 
 def show_listing(options: ReadOptions | None, as_json: bool) -> None:
@@ -29,8 +29,8 @@ def _choices() -> dict[str, list[dict[str, Any]]]:
     """Each choice with the comment its file begins with."""
     groups = {group: [_row(file) for file in _files(group)] for group in GROUPS}
     methods = [
-        {**_row(CONF / "method" / f"{name}.yaml"), "arguments": _arguments(arguments)}
-        for name, arguments in available(CONF / "method").items()
+        {**_row(file), "arguments": _arguments(arguments)}
+        for name, (file, arguments) in available([CONF / "method"]).items()
     ]
     families = [{"name": path.name} for path in sorted((CONF / "prompts").iterdir())]
     return {**groups, "methods": methods, "prompts": families}

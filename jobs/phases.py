@@ -1,21 +1,25 @@
-"""In which Ray Data executions the steps of a run are worked through.
+"""Phases: runs of steps that one engine can do without waiting for another.
 
-A model loads once per GPU and phase: all steps of one engine are one phase, the reader's ratings
-among them. Scoring comes last, when the GPUs are released.
+They follow from what the steps read and which engine each asks: a model loads once per GPU and
+phase, and a run of one engine is one phase. What asks no engine is done in the phase of what reads
+it; where nothing that asks one does, in the last phase, when the GPUs are released.
 """
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from jobs.step_graph import Placed
 from pipeline.engine import EngineSettings
+from pipeline.engines import num_slots
 from pipeline.place import AnyPath
 from pipeline.settings import ClusterSettings
-from pipeline.steps import DocumentKey, Item, Step, Unit
+from pipeline.stage import ROLES, Role
+from pipeline.steps import Step
+from pipeline.units import DocumentKey, Item, Unit
 from pipeline.worker import Start, Worker
-from stages.engines import num_slots
 
 if TYPE_CHECKING:
     from pipeline.cluster import MakeWorker, Pool
@@ -28,7 +32,7 @@ _SCORING_DOCUMENTS = 2  # at once per worker: one is read while the other is wor
 
 @dataclass(frozen=True)
 class Phase:
-    """Steps that one engine works through; `section` of the config sets it."""
+    """Steps that one engine executes; `section` of the config sets it."""
 
     name: str
     section: str
@@ -73,7 +77,7 @@ class Phase:
 
     def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> "MakeWorker":
         """What makes a worker in its own process. It is given no config, which would take a second
-        to import there; `start` is null where the phase has no engine."""
+        to import there; `start` starts the phase's engine, null where it has none."""
         steps = list(self.with_upstream().values())
         return functools.partial(
             Worker, run, launch, steps=steps, start=start, start_timeout=self.start_timeout
@@ -125,17 +129,67 @@ def _done(unit: Unit) -> Unit:
     return replace(unit, is_done=True)
 
 
-def phases(placed: Sequence[tuple[Step, EngineSettings | None]]) -> list[Phase]:
-    """Reading, one phase per other rater, scoring. The two loading steps are in none."""
+def phases(placed: Sequence[Placed]) -> list[Phase]:
+    """The phases in order; of engines that could go on, that of the first role in `ROLES` does, so
+    that judges come last. The two loading steps are in none."""
     loading = tuple(step for step, _ in placed if step.stage is None)
-    found: dict[str, Phase] = {}
-    for step, engine in placed:
-        if step.stage is None:
-            continue
-        section = "engine" if step.stage.phase == "reading" else "rater"
-        phase = found.setdefault(
-            repr(engine), Phase(step.stage.phase, section, engine, loading, ())
-        )
-        found[repr(engine)] = replace(phase, steps=(*phase.steps, step))
-    order = ("reading", "rating", "scoring")
-    return sorted(found.values(), key=lambda phase: order.index(phase.name))
+    engines = _by_role([(step, engine) for step, engine in placed if engine is not None])
+    done = {step.id for step in loading}
+    left = [(step, engine) for step, engine in placed if step.stage is not None]
+    found: list[Phase] = []
+    while any(engine is not None for _, engine in left):
+        own = next(mine for engine in engines if (mine := _possible(left, engine, done)))
+        done |= {step.id for step, _ in own}
+        left = [(step, engine) for step, engine in left if step.id not in done]
+        found.append(_phase(loading, own, [phase.name for phase in found]))
+    if left:
+        steps = tuple(step for step, _ in left)
+        found.append(Phase("scoring", "cluster", None, loading, steps))
+    return found
+
+
+def _by_role(asking: Sequence[Placed]) -> list[EngineSettings]:
+    """The engines, by the first of the roles that each has."""
+    found: dict[str, EngineSettings] = {}
+    for role in ROLES:
+        for step, engine in asking:
+            if engine and step.stage and step.stage.role == role:
+                found.setdefault(repr(engine), engine)
+    return list(found.values())
+
+
+def _possible(left: Sequence[Placed], engine: EngineSettings, done: Iterable[str]) -> list[Placed]:
+    """The steps that can be executed now with this engine and no other: those that ask it, and
+    those that ask none but that one of them reads. None where nothing asks it yet."""
+    ready, found = set(done), list[Placed]()
+    for step, own in left:
+        reads = {upstream.id for upstream in step.upstream}
+        if reads <= ready and (own is None or own == engine):
+            ready.add(step.id)
+            found.append((step, own))
+    needed: set[str] = set()
+    kept = []
+    for step, own in reversed(found):
+        if own is not None or step.id in needed:
+            needed |= {upstream.id for upstream in step.upstream}
+            kept.append((step, own))
+    return kept[::-1]
+
+
+_NAMES: Mapping[Role, str] = {
+    "reader": "reading", "memory": "building memories", "extractor": "extracting",
+    "judge": "rating",
+}  # fmt: skip
+_SECTIONS: Mapping[Role, str] = {
+    "reader": "engine", "memory": "memory_engine", "extractor": "extractor", "judge": "rater",
+}  # fmt: skip
+
+
+def _phase(loading: tuple[Step, ...], own: Sequence[Placed], names: Sequence[str]) -> Phase:
+    """The phase of these steps, named after the first role of its engine."""
+    roles = {step.stage.role for step, engine in own if engine and step.stage}
+    role = next(role for role in ROLES if role in roles)
+    engine = next(engine for _, engine in own if engine)
+    times = sum(name.split(" (")[0] == _NAMES[role] for name in names)
+    name = f"{_NAMES[role]} ({times + 1})" if times else _NAMES[role]
+    return Phase(name, _SECTIONS[role], engine, loading, tuple(step for step, _ in own))

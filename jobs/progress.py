@@ -17,11 +17,11 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
 from jobs.eta import Eta, cost
-from pipeline.tally import Tally
-from pipeline.walk import Summary
+from pipeline.executor import Summary
+from pipeline.usage import UsageCounters
 
 _SECONDS_BETWEEN_LINES = 60.0
-_NAMES = [field.name for field in fields(Tally)]
+_NAMES = [field.name for field in fields(UsageCounters)]
 
 
 class Progress:
@@ -38,10 +38,10 @@ class Progress:
         self.calls: Counter[str] = Counter()  # by step_id, of the documents that are through
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
         self._phase = ""
-        self._before = Tally()  # of the phases that are over
-        self._alive: dict[str, Tally] = {}  # of this phase's workers, as last seen
+        self._before = UsageCounters()  # of the phases that are over
+        self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, as last seen
         self._gone: set[str] = set()  # workers of the phases that are over
-        self._through = Tally()  # of this phase's documents that are through
+        self._through = UsageCounters()  # of this phase's documents that are through
         self._eta = Eta([], is_cost=True)
         self._reply_costs: float | None = None
         self._started = self._printed = clock()
@@ -90,7 +90,7 @@ class Progress:
 
     def _end_phase(self) -> None:
         self._gone |= set(self._alive)
-        self._before, self._alive, self._through = self._total(), {}, Tally()
+        self._before, self._alive, self._through = self._total(), {}, UsageCounters()
 
     def took(self) -> dict[str, Any]:
         """What the phase has taken so far; JSON."""
@@ -113,7 +113,7 @@ class Progress:
         for worker in workers:
             if worker["worker"] in self._gone:
                 continue
-            self._alive[worker["worker"]] = Tally(**{name: worker[name] for name in _NAMES})
+            self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
         self._eta.spent(self._cost(self._phase_total()), self._clock())
         self._show()
         self._tell(self.state())
@@ -138,17 +138,19 @@ class Progress:
             "problems": self._total().problems,
         }
 
-    def _cost(self, done: Tally) -> float:
+    def _cost(self, done: UsageCounters) -> float:
         if self._reply_costs is None:
             return float(done.units)
         return cost(vars(done), self._reply_costs)
 
-    def _phase_total(self) -> Tally:
+    def _phase_total(self) -> UsageCounters:
         """Signs of life are late, and tell of documents in hand."""
         alive = _sum(self._alive.values())
-        return Tally(**{n: max(getattr(alive, n), getattr(self._through, n)) for n in _NAMES})
+        return UsageCounters(
+            **{n: max(getattr(alive, n), getattr(self._through, n)) for n in _NAMES}
+        )
 
-    def _total(self) -> Tally:
+    def _total(self) -> UsageCounters:
         return _sum([self._before, self._phase_total()])
 
     def _show(self) -> None:
@@ -168,9 +170,9 @@ class Progress:
         self._console.print(told(self.state()), highlight=False, soft_wrap=True)
 
 
-def _sum(tallies: Iterable[Tally]) -> Tally:
+def _sum(tallies: Iterable[UsageCounters]) -> UsageCounters:
     listed = list(tallies)
-    return Tally(**{name: sum(getattr(tally, name) for tally in listed) for name in _NAMES})
+    return UsageCounters(**{name: sum(getattr(tally, name) for tally in listed) for name in _NAMES})
 
 
 def told(state: Mapping[str, Any]) -> str:

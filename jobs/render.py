@@ -1,10 +1,7 @@
 """A report as Markdown: the tables, the intervals, and the foot."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from jobs.plan.numbers import short, span
-from jobs.plan.outcome import MEASURES, Planned
 from jobs.report import Mean, Report, Row
 from jobs.tables import markdown
 
@@ -41,7 +38,6 @@ def render(report: Report, intervals: bool = True) -> str:
         markdown(cost),
         _COST.format(report.memory["calls"], report.memory["tokens"]),
         *([markdown([_stage(row) for row in report.stages])] if report.stages else []),
-        *(_planned(report.planned) if report.planned else []),
         *([_SPREAD, markdown(spread)] if intervals else []),
         _foot(report),
     ]
@@ -87,30 +83,6 @@ def _stage(row: dict[str, Any]) -> dict[str, object]:
     }
 
 
-def _planned(plan: Planned) -> list[str]:
-    """The plan beside what was made of it so far."""
-    rows = [{"stage": row["stage"], **_beside(row)} for row in plan.stages]
-    changed = "" if plan.documents == plan.documents_now else f", now {plan.documents_now}"
-    hours = ""
-    if plan.hours:
-        low, likely, high = (f"{n:.3g}" for n in plan.hours)
-        took = "-" if plan.took is None else f"{plan.took:.3g}"
-        hours = f" Hours: {likely} planned ({low}-{high}), {took} taken."
-    head = f"Planned {plan.made_at} for {plan.documents} documents{changed}; made since:{hours}"
-    return [head, markdown(rows)]
-
-
-def _beside(row: Mapping[str, Any]) -> dict[str, object]:
-    cells: dict[str, object] = {}
-    for measure in MEASURES:
-        low, likely, high = row[measure]["planned"]
-        heading = measure.replace("_", " ")
-        cells[f"{heading} planned"] = short(likely)
-        cells[f"low-high {heading.split()[0]}"] = span(low, high)
-        cells[f"{heading} made"] = short(row[measure]["made"])
-    return cells
-
-
 def _spread(row: Row, report: Report) -> dict[str, object]:
     shown = (*report.measures, "evidence_recall")
     return {_HEADINGS.get(m, m): _interval(row.means.get(m)) for m in shown}
@@ -147,7 +119,7 @@ def _foot(report: Report) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in foot["versions"].items())
     return (
         f"corpus {foot['corpus']} · engine {foot['engine']} · prompts {foot['family']} "
-        f"({foot['words']} words) · replies {foot['replies']} · "
+        f"({foot['wording']} words) · replies {foot['replies']} · "
         f"rater {foot['rater'] or 'none that is a model'} · "
         f"commit {', '.join(foot['commits'])} · {versions}"
     )

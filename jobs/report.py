@@ -7,7 +7,6 @@ from typing import Any
 
 from jobs.intervals import interval, sd
 from jobs.options import ReadOptions
-from jobs.plan.outcome import Planned, planned
 from pipeline.errors import UsageError
 from pipeline.settings import sha
 from pipeline.store import connect, query, run_name
@@ -48,7 +47,6 @@ class Report:
     memory: dict[str, Any]
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]
-    planned: Planned | None = None  # null where no plan was made
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -70,7 +68,6 @@ def make_report(options: ReadOptions) -> Report:
             memory=_memory(connection),
             stages=tuple(query(connection, _STAGES)),
             foot=_foot(folder, facts, rater),
-            planned=planned(folder, connection),
         )
 
 
@@ -115,8 +112,8 @@ def _measures(connection: Any, facts: Mapping[str, Any]) -> tuple[str, ...]:
         """select bool_or(len(options) = 0 and len("references") > 0) as free,
         bool_or(len(options) > 0) as choice from questions""",
     )[0]
-    free = ("lr_1", "lr_2", *facts["metrics"]) if kinds["free"] else ()
-    return (*free, *(("accuracy",) if kinds["choice"] or facts["judged"] else ()))
+    columns = [c for kind in ("free", "choice") if kinds[kind] for c in facts["columns"][kind]]
+    return tuple(c["measure"] for c in columns)
 
 
 def _rows(connection: Any, methods: Sequence[str], rater: str | None) -> tuple[Row, ...]:
@@ -241,13 +238,13 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     launches = folder.launches()
     made = launches[-1]
     hashed = (folder.config() or {})["hashed"]  # as the family was then, not as it is now
-    family_sha = sha([hashed["family"], hashed["prompts"]], 8)
+    family_sha = sha(hashed["family"], 8)
     return {
         "corpus": f"{facts['corpus']} {made['corpus_sha']}",
         "engine": facts["engine"],
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
-        "words": facts["words"],
+        "wording": facts["wording"],
         "replies": facts["reply_format"],
         "rater": rater,
         "commits": list(dict.fromkeys(launch["commit"] or "-" for launch in launches)),

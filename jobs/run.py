@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from upath import UPath
 
 from jobs.clusters import refuse_elsewhere
+from jobs.compatibility import grown, refuse_fewer, stored
 from jobs.config import RunConfig
 from jobs.ending import Ending
-from jobs.grow import grown, refuse_fewer, stored
-from jobs.load import load_corpus
 from jobs.phases import phases
+from jobs.preparation import prepare
 from jobs.provenance import provenance
-from jobs.steps import run_steps
-from jobs.work import Work
+from jobs.run_executor import RunExecutor
+from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, place, reaching, unwritable, write
-from pipeline.steps import plan_document
-from pipeline.store import Shards, accounts, connect, fallback_rate
+from pipeline.store import accounts, connect, query
 from pipeline.store.runs import RunFolder
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
@@ -52,30 +51,23 @@ def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outc
     folder = RunFolder(place(config.warehouse), config.run_name())
     _refuse_unwritable(folder.warehouse)
     config = grown(config, folder)
-    placed = run_steps(config)
     if config.cluster.address:  # before an hour of loading
-        for phase in phases(placed):
+        for phase in phases(run_steps(config)):
             phase.pool(config.cluster).size()
-    steps = [step for step, _ in placed]
-    shards = Shards(folder.warehouse)
-    keys = load_corpus(config, shards, steps[0], steps[1], warn)
-    refuse_fewer(folder, keys)
-    committed = shards.committed(steps)
-    units = {
-        key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
-        for key in keys
-    }
-    has_work = any(not unit.is_done for planned in units.values() for unit in planned)
-    folder.start(stored(config), provenance(keys), has_work)
-    folder.plan(steps, (unit for planned in units.values() for unit in planned))
-    work = Work(config, folder, keys, units)
+    prepared = prepare(config, folder.warehouse, warn)
+    refuse_fewer(folder, prepared.keys)
+    planned = prepared.planned()
+    has_work = any(not unit.is_done for unit in planned)
+    folder.start(stored(config), provenance(prepared.keys), has_work)
+    folder.plan(prepared.steps, planned)
+    executor = RunExecutor(prepared, folder)
     if has_work:
         try:
-            work.through(phases(placed), ending)
+            executor.execute(ending)
         finally:
             folder.all_gone()
-    shards.verify(steps)
-    return _outcome(config, folder, work)
+    prepared.shards.verify(prepared.steps)
+    return _outcome(config, folder, executor)
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:
@@ -87,27 +79,29 @@ def _refuse_unwritable(warehouse: UPath) -> None:
             write(warehouse / "runs" / ".writable", b"")
 
 
-def _outcome(config: RunConfig, folder: RunFolder, work: Work) -> Outcome:
+def _outcome(config: RunConfig, folder: RunFolder, executor: RunExecutor) -> Outcome:
     """The accounts checked, and whether there are more problems than allowed."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
-        fallbacks = fallback_rate(connection)
+        fallbacks = query(connection, "select * from fallbacks where asked > 0")
     complaints = [
         f"{step.label}: {step.problem} of {step.inputs} inputs have a problem "
         f"(max_problem_rate={config.max_problem_rate})"
         for step in counts
         if step.problem > config.max_problem_rate * step.inputs
     ]
-    if fallbacks is not None and fallbacks > config.max_fallback_rate:
-        complaints.append(
-            f"paginate: {100 * fallbacks:.1f}% of the pages asked for fell back to the last label "
-            f"(max_fallback_rate={config.max_fallback_rate})"
-        )
-    workers = {phase: dict(units) for phase, units in work.progress.workers.items()}
-    took = (dict(work.progress.calls), workers)
+    complaints += [
+        f"{row['stage']}: {100 * row['fell_back'] / row['asked']:.1f}% {row['what']} "
+        f"(max_fallback_rate={config.max_fallback_rate})"
+        for row in fallbacks
+        if row["fell_back"] > config.max_fallback_rate * row["asked"]
+    ]
+    workers = {phase: dict(units) for phase, units in executor.progress.workers.items()}
+    took = (dict(executor.progress.calls), workers)
     not_done = sum(step.not_done for step in counts)
     if not_done:
-        why = f"{work.ended or 'not done'}: {not_done} inputs are left; run the same command again"
+        ended = executor.ended or "not done"
+        why = f"{ended}: {not_done} inputs are left; run the same command again"
         return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
     code = PROBLEMS if complaints else COMPLETE
     return Outcome(folder.path.name, code, tuple(complaints), *took)

@@ -1,25 +1,30 @@
-"""`Ask`: all that a stage sees of a model. Renders, minds the budget, keeps every Call."""
+"""`Ask`: all that a stage sees of a model. Renders prompts, keeps to their reply budgets, takes
+thinking off replies, reads them, and keeps every Call."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from typing import Any, TypeVar
 
-from pipeline.engine import Constraint, Engine, Reply, Request
+from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import Problem
-from pipeline.prompts import Family, Fields, Message
-from pipeline.records import Call
+from pipeline.family import Family
+from pipeline.prompts import Asked, Message, Prompt
+from pipeline.rows import Call
 from pipeline.settings import sha
-from pipeline.shared import SharedReplies
+from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Slots
-from pipeline.tally import Tally
+from pipeline.usage import UsageCounters
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
     """An engine with all that shapes its replies, shared by the units of a worker.
 
-    `forms` are what replies are to look like, by prompt; null where they are free.
+    `is_constrained`: it can only reply with what is legal, where a prompt says what that is.
     """
 
     engine: Engine
@@ -30,9 +35,9 @@ class Reader:
     seed: int
     deadline_seconds: float
     slots: Slots  # requests at the engine at once, all documents together
-    forms: Mapping[str, str] | None = None
+    is_constrained: bool = False
     shared: SharedReplies | None = None  # what documents of the step have in common
-    tally: Tally = field(default_factory=Tally)  # of the worker
+    tally: UsageCounters = field(default_factory=UsageCounters)  # of the worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +80,8 @@ class Ask:
 
     @property
     def engine_name(self) -> str:
-        return self._reader.engine.name
+        """Empty where the stage runs in a phase without an engine."""
+        return "" if self._given is None else self._given.engine.name
 
     @property
     def rater_name(self) -> str:
@@ -86,35 +92,36 @@ class Ask:
     def is_model(self) -> bool:
         return self._reader.is_model
 
-    def form(self, prompt: str) -> str | None:
-        """What the reply to a prompt is to look like; null where replies are free."""
-        return None if self._reader.forms is None else self._reader.forms[prompt]
+    async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
+        """Whether the rendered prompt and such a reply fit the engine's context, in tokens."""
+        return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
 
-    async def fits(self, fields: Fields, max_reply_tokens: int) -> bool:
-        """Whether the prompt for `fields` and such a reply fit the engine's context, in tokens."""
-        return await self._fits(self._reader.family.render(fields), max_reply_tokens)
+    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
+        """The reply budget of a prompt, in the engine's tokens."""
+        return self._reader.family.max_reply_tokens(prompt)
 
     async def _fits(self, messages: tuple[Message, ...], max_reply_tokens: int) -> bool:
         engine = self._reader.engine
         return await engine.count_tokens(messages) + max_reply_tokens <= engine.context_tokens
 
     async def __call__(
-        self,
-        fields: Fields,
-        max_reply_tokens: int,
-        subject: Subject,
-        constraint: Constraint | None = None,
-        is_shared: bool = False,
-    ) -> Reply:
-        """The reply to the prompt named by `fields`, its problem filled in.
+        self, prompt: Prompt[T], subject: Subject, is_shared: bool = False
+    ) -> Asked[T]:
+        """The reply to `prompt`, read. `is_shared`: other documents may send the same request; the
+        step asks it once.
 
-        `is_shared`: other documents may send the same request; the step asks it once.
-
-        Problems: context_overflow (not asked, no Call), truncated (text kept), timeout,
-        engine_failed. Raises EngineError where the engine is dead.
+        Problems: see `Asked`. Raises EngineError where the engine is dead.
         """
-        request = self._request(fields, max_reply_tokens, subject, constraint)
-        if not await self._fits(request.messages, max_reply_tokens):
+        reply = await self._reply(self._request(prompt, subject), subject, is_shared)
+        if reply.problem not in (None, "truncated"):
+            return Asked(None, reply.problem, reply.text)
+        value = prompt.read(reply.text, reply.problem is not None)
+        if value is None:
+            return Asked(None, reply.problem or "unparseable", reply.text)
+        return Asked(value, reply.problem if prompt.is_whole else None, reply.text)
+
+    async def _reply(self, request: Request, subject: Subject, is_shared: bool) -> Reply:
+        if not await self._fits(request.messages, request.max_reply_tokens):
             return Reply(text="", finish_reason="abort", problem="context_overflow")
         request_sha = self.sha_of(request)
         recorded = self._recorded.get(about(request_sha, subject))
@@ -145,19 +152,15 @@ class Ask:
         ordered = sorted(self._calls, key=_place)
         return tuple(replace(call, call_index=i) for i, call in enumerate(ordered))
 
-    def _request(
-        self,
-        fields: Fields,
-        max_reply_tokens: int,
-        subject: Subject,
-        constraint: Constraint | None,
-    ) -> Request:
+    def _request(self, prompt: Prompt[Any], subject: Subject) -> Request:
+        family = self._reader.family
+        form = family.form(type(prompt)) if self._reader.is_constrained else None
         return Request(
-            prompt=fields.prompt,
-            fields=fields,
-            messages=self._reader.family.render(fields),
-            max_reply_tokens=max_reply_tokens,
-            constraint=constraint,
+            prompt=prompt.name,
+            fields=prompt,
+            messages=family.render(prompt),
+            max_reply_tokens=family.max_reply_tokens(type(prompt)),
+            constraint=None if form is None else prompt.legal(form),
             temperature=self._reader.temperature,
             seed=self._seed(subject.attempt),
             attempt=subject.attempt,
@@ -188,7 +191,9 @@ class Ask:
                 seconds = self._reader.deadline_seconds
                 return Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
         problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
-        return replace(reply, problem=reply.problem or problems.get(reply.finish_reason))
+        return replace(
+            without_thinking(reply), problem=reply.problem or problems.get(reply.finish_reason)
+        )
 
     def _call(self, reply: Reply, request: Request, request_sha: str, subject: Subject) -> Call:
         return Call(
@@ -226,6 +231,22 @@ def about(request_sha: str, place: Subject | Call) -> About:
         place.turn,
         place.reference_index,
     )
+
+
+def without_thinking(reply: Reply) -> Reply:
+    """The reply with any `<think>...</think>` moved from its text to `thinking`.
+
+    Models leave out the opening tag where their chat template writes it, and the closing one where
+    the budget ends them: then nothing was said yet.
+    """
+    thought, closing, said = reply.text.rpartition("</think>")
+    said, opening, unfinished = said.partition("<think>")
+    if not closing and not opening:
+        return reply
+    thoughts = [reply.thinking or "", thought.replace("<think>", "").replace("</think>", ""),
+                unfinished]  # fmt: skip
+    thinking = "\n".join(text.strip() for text in thoughts if text.strip())
+    return replace(reply, text=said.strip() if closing else said, thinking=thinking or None)
 
 
 def _replayed(call: Call) -> Reply:

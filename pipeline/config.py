@@ -6,6 +6,7 @@ No `instantiate`: YAML names things, code makes them.
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from hydra import compose as hydra_compose
@@ -20,30 +21,43 @@ from pipeline.settings import CONF
 # Keys whose values are taken as they are written: paths, names and lists of methods hold
 # characters that Hydra's grammar would read as its own.
 _PLAIN = {
-    "corpus.path", "corpus.name", "engine.model", "engine.script", "engine.base_url",
-    "rater.model", "rater.script", "rater.base_url", "engine.chat_template", "rater.chat_template",
-    "embedder.model", "cluster.address", "warehouse", "run", "methods", "family", "cluster.image",
-    "cluster.time", "cluster.memory", "cluster.partition", "cluster.account",
+    "corpus.path", "corpus.name", "embedder.model", "cluster.address", "warehouse", "run",
+    "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
+    "cluster.account", "plugins",
+    *(f"{section}.{key}" for section in ("engine", "rater", "memory_engine", "extractor")
+      for key in ("model", "script", "base_url", "chat_template")),
 }  # fmt: skip
-# Sections that hold what another library takes: any key may be added there.
+# Sections that hold what another library takes, or prompts' names: any key may be added there.
 _OPEN = re.compile(
-    r"((engine|rater)\.(args|chat_template_kwargs)|cluster\.(runtime_env|node_selector))(\.|$)"
+    r"((engine|rater|memory_engine|extractor)\.(args|chat_template_kwargs)"
+    r"|cluster\.(runtime_env|node_selector)|reply_tokens)(\.|$)"
 )
-_GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
+# Sections that are chosen from the files of the group `rater`.
+_LIKE_RATER = ("memory_engine", "extractor")
+_GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
 
 OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
 
 
-def compose(overrides: Sequence[str]) -> dict[str, Any]:
-    """conf/config.yaml with `overrides`, resolved. Raises UsageError in one line naming the key."""
+def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, Any]:
+    """conf/config.yaml with `overrides`, resolved; groups have what is in `folders`, too.
+
+    Raises UsageError in one line naming the key.
+    """
+    searched = [f"hydra.searchpath=[{','.join(_file_url(folder) for folder in folders)}]"]
     with initialize_config_dir(str(CONF), version_base="1.3"):
         try:
-            config = hydra_compose("config", overrides=[_quoted(word) for word in overrides])
+            words = [_quoted(word) for word in overrides] + (searched if folders else [])
+            config = hydra_compose("config", overrides=words)
             resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
         except (HydraException, OmegaConfBaseException) as error:
             raise UsageError(_one_line(error, overrides)) from None
     assert isinstance(resolved, dict)
     return {str(key): value for key, value in resolved.items()}
+
+
+def _file_url(folder: Path) -> str:
+    return "'file://" + str(folder).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _quoted(word: str) -> str:
@@ -57,6 +71,8 @@ def _quoted(word: str) -> str:
         raise UsageError(f"{key}= is empty; give it a value or leave it out")
     if value == "null" and key in _GROUPS:
         raise UsageError(f"{key}=null: there is none; {key} is one of {_options(key)}")
+    if key in _LIKE_RATER:
+        return f"rater@{word}"
     if key not in _PLAIN or value == "null":
         return f"++{word}" if _OPEN.match(key) else word
     # OmegaConf reads backslashes before ${, then Hydra those before quotes and at the end.

@@ -8,34 +8,23 @@ from typing import Any, ClassVar, Literal, Protocol
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from pipeline.errors import Problem
-from pipeline.prompts import Fields, Message
+from pipeline.prompts import Constraint, Message, Prompt
 from pipeline.settings import Settings
 
 FinishReason = Literal["stop", "length", "abort"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constraint:
-    """All that a reply may be: one of `choices`, or where there are none a match of `regex`.
-
-    `regex` keeps to what vLLM's structured output reads: groups, classes, `|`, `?`, `{m,n}`.
-    """
-
-    choices: tuple[str, ...] = ()
-    regex: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One prompt to answer.
 
-    `fields` are the values the prompt was rendered from; only the extractive engine reads them.
+    `fields` is what the messages were rendered from; engines without a model reply from it.
     `max_reply_tokens` counts the engine's own tokens, thinking apart. `attempt` is 1 unless asked
     again.
     """
 
-    prompt: str
-    fields: Fields
+    prompt: str  # its name
+    fields: Prompt[Any] | None  # null: an engine's own question, of no prompt
     messages: tuple[Message, ...]
     max_reply_tokens: int
     constraint: Constraint | None = None

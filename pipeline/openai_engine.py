@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, field_validator
 
-from pipeline.engine import Constraint, EngineSettings, Reply, Request
+from pipeline.engine import EngineSettings, Reply, Request
 from pipeline.errors import EngineError, StartError, UsageError
 from pipeline.openai_server import OpenAIServer, RefusedError
-from pipeline.prompts import Fields, Message
+from pipeline.prompts import Constraint, Message
 from pipeline.settings import sha
 
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
@@ -178,7 +178,7 @@ class OpenAIEngine:
         takes_constraints = self._settings.takes_constraints
         request = Request(
             prompt="try_out",
-            fields=Fields(),
+            fields=None,
             messages=({"role": "user", "content": "Say: ready"},),
             max_reply_tokens=16,
             constraint=Constraint(choices=("ready",)) if takes_constraints else None,

@@ -1,20 +1,19 @@
-"""Prompt families: a folder of templates and a `family.yaml`. Knows nothing of their meaning."""
+"""What a prompt is: its fields, and all that is known of the replies to it, in one module each.
+
+`await ask(prompt)` renders it by the family's template of the same name and gives back an `Asked`.
+A prompt class is found by its name in `PROMPTS` once its module is imported.
+"""
 
 import dataclasses
-import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar
 
-import jinja2
-from jinja2.meta import find_referenced_templates
-from jinja2.sandbox import SandboxedEnvironment
+from pipeline.errors import Problem, UsageError
 
-from pipeline.errors import UsageError
-from pipeline.settings import CONF
+T = TypeVar("T")
+PROMPTS: "dict[str, type[Prompt[Any]]]" = {}
 
 
 class Message(TypedDict):
@@ -24,92 +23,101 @@ class Message(TypedDict):
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """The values of one prompt. Each prompt has one subclass, `prompt` is its name."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """All that a reply may be: one of `choices`, or where there are none a match of `regex`.
 
-    prompt: ClassVar[str]
-
-
-class Family:
-    """The templates of one family folder, each `<prompt>.jinja` rendered to one user message.
-
-    What the folder lacks is taken from `generic`: the folder beside it, else the shipped one.
+    `regex` keeps to what vLLM's structured output reads: groups, classes, `|`, `?`, `{m,n}`.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Raises UsageError where the folder has no `family.yaml` or a template is malformed."""
-        if not (folder / "family.yaml").is_file():
-            raise UsageError(f"{folder}: no family.yaml there; name a folder of prompts")
-        self.name = folder.name
-        self.folder = folder
-        self._environment = SandboxedEnvironment(
-            loader=jinja2.FileSystemLoader(
-                [folder, folder.parent / "generic", CONF / "prompts" / "generic"]
-            ),
-            undefined=jinja2.StrictUndefined,
-            keep_trailing_newline=False,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-
-    def render(self, fields: Fields) -> tuple[Message, ...]:
-        """The messages for `fields`. Raises UsageError where the template uses another name."""
-        name = f"{fields.prompt}.jinja"
-        values = {f.name: getattr(fields, f.name) for f in dataclasses.fields(fields)}
-        try:
-            content = self._template(name).render(values)
-        except jinja2.TemplateError as error:
-            raise UsageError(f"{self._file(name)}: {error}") from error
-        return ({"role": "user", "content": content},)
-
-    def sha(self, prompt: str) -> str:
-        """8 hex of the sha256 of the prompt's template and of every template it draws in."""
-        names = sorted(self._drawn_in(f"{prompt}.jinja", {}))
-        sources = [self._file(name).read_bytes() for name in names]
-        return hashlib.sha256(b"\0".join(sources)).hexdigest()[:8]
-
-    def shas(self, prompts: tuple[str, ...]) -> Mapping[str, str]:
-        return {prompt: self.sha(prompt) for prompt in prompts}
-
-    def _drawn_in(self, name: str, found: dict[str, None]) -> dict[str, None]:
-        """The names of a template and of all it imports, includes or extends, and so on."""
-        if name not in found:
-            found[name] = None
-            for other in self._referenced(name):
-                if other is None:
-                    raise UsageError(f"{self._file(name)}: draws in a computed name; write it out")
-                self._drawn_in(other, found)
-        return found
-
-    def _referenced(self, name: str) -> tuple[str | None, ...]:
-        file = self._file(name)
-        with self._found(name):
-            return _referenced(file.read_text(encoding="utf-8"), str(file))
-
-    def _file(self, name: str) -> Path:
-        loader = self._environment.loader
-        assert loader
-        with self._found(name):
-            return Path(str(loader.get_source(self._environment, name)[1]))
-
-    def _template(self, name: str) -> Any:
-        with self._found(name):
-            return self._environment.get_template(name)
-
-    @contextmanager
-    def _found(self, name: str) -> Iterator[None]:
-        """UsageError where a template is not there or malformed."""
-        try:
-            yield
-        except jinja2.TemplateNotFound:
-            raise UsageError(f"{self.folder}: no template {name}; add it") from None
-        except jinja2.TemplateSyntaxError as error:
-            raise UsageError(f"{error.filename}:{error.lineno}: {error.message}") from None
+    choices: tuple[str, ...] = ()
+    regex: str = ""
 
 
-@cache
-def _referenced(source: str, file: str) -> tuple[str | None, ...]:
-    """The templates a source draws in; null for a computed name. A run asks for a hundred steps."""
-    tree = SandboxedEnvironment().parse(source, filename=file)
-    return tuple(find_referenced_templates(tree))
+@dataclass(frozen=True)
+class Prompt(Generic[T]):
+    """The values one prompt is filled with; templates loop over its fields. Each prompt is a
+    subclass in a module of its own, with everything that is known of its replies.
+
+    References, evidence and the right option are never fields of a reader's prompt.
+    """
+
+    name: ClassVar[str]  # of its template, and in the calls table
+    max_reply_tokens: ClassVar[int]  # default budget, in the engine's tokens; families override it
+    # What a constrained reply looks like, with {} for the value; null: there is nothing to
+    # enumerate, replies stay free. Families override it.
+    form: ClassVar[str | None] = None
+    # Whether a reply that its budget cut off is a problem even where it can be read.
+    is_whole: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        name = cls.__dict__.get("name")
+        if not isinstance(name, str):
+            return
+        other = PROMPTS.get(name)
+        if other is not None and (other.__module__, other.__name__) != (
+            cls.__module__,
+            cls.__name__,
+        ):
+            raise UsageError(
+                f"{cls.__module__}: {cls.__name__} is the prompt {name!r}, which is that of "
+                f"{other.__module__}.{other.__name__}; give it another name"
+            )
+        PROMPTS[name] = cls
+
+    @abstractmethod
+    def read(self, reply: str, is_cut: bool) -> T | None:
+        """The value that a reply names, null where it cannot be read: never a guess, never an
+        error. `is_cut`: the reply budget ended it."""
+
+    def legal(self, form: str) -> Constraint | None:
+        """All replies that are legal in this form; null where there is nothing to enumerate."""
+        return None
+
+    @abstractmethod
+    def extractive(self) -> str:
+        """The extractive engine's reply: from the fields, by lexical rules, without a model."""
+
+    @abstractmethod
+    def expected(self) -> str:
+        """A reply as a model would usually give it; `plan` counts it."""
+
+    def at_most(self) -> str:
+        """The legal reply after which most is still to be asked; `plan` counts its tokens as the
+        whole reply budget."""
+        return self.expected()
+
+    @classmethod
+    @abstractmethod
+    def samples(cls) -> tuple[Self, ...]:
+        """Fills that a family's template is tried with, all fields of them set somewhere; a
+        family's example replies are read by the first."""
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        """What forms are tried with: texts to put in, and the value each must be read as."""
+        return {}
+
+    def shown(self) -> Sequence[Any]:
+        """The values that the rendered prompt must hold; by default those of every field."""
+        return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What came of asking. `value` is null where there is a problem other than truncated.
+
+    `raw` is the reply without thinking, kept whatever came of it. Problems: context_overflow (not
+    asked), timeout, engine_failed, unparseable; truncated (of a prompt that `is_whole`, or where
+    nothing could be read in what there is).
+    """
+
+    value: T | None
+    problem: Problem | None
+    raw: str
+
+    @property
+    def has_reply(self) -> bool:
+        """Whether the engine replied at all, be it cut off or unreadable."""
+        return self.problem in (None, "truncated", "unparseable")

@@ -13,18 +13,19 @@ from itertools import count
 
 from aiorwlock import RWLock
 
-from pipeline.alive import Heartbeat
 from pipeline.ask import Reader
-from pipeline.attempts import Attempts
 from pipeline.errors import StartError, UsageError
+from pipeline.executor import DocumentExecutor, Summary
+from pipeline.heartbeat import Heartbeat
+from pipeline.in_flight import Attempts
 from pipeline.place import AnyPath, place
-from pipeline.shared import SharedReplies
+from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Room
-from pipeline.steps import Step, Unit
-from pipeline.stop import StopSign
+from pipeline.steps import Step
+from pipeline.stop_signal import StopSignal
 from pipeline.store import Shards
-from pipeline.tally import Tally
-from pipeline.walk import Summary, Walk
+from pipeline.units import Unit
+from pipeline.usage import UsageCounters
 
 # Bytes of the documents in hand, or one larger. All that is made of a document on the way takes
 # about thirteen times its text.
@@ -52,9 +53,9 @@ class Worker:
         run = place(run)
         self._name = name
         self._shards = Shards(run.parent.parent)
-        self.tally = Tally()
+        self.tally = UsageCounters()
         self._alive = Heartbeat(run / "alive", launch, self.tally)
-        self._stop = StopSign(run, launch)
+        self._stop = StopSignal(run, launch)
         self._attempts = Attempts(run / "attempts" / launch)
         self._steps = {step.id: step for step in steps}
         self._start, self._start_timeout = start, start_timeout
@@ -86,7 +87,7 @@ class Worker:
             self._text.held(text),
         ):
             with self._attempts.attempt(item, alone) as attempt, self._alive.on(document_id):
-                walk = Walk(
+                walk = DocumentExecutor(
                     shards=self._shards,
                     steps=self._steps,
                     reader=reader,

@@ -9,15 +9,16 @@ import yaml
 from upath import UPath
 
 from jobs.config import RunConfig, read_config
-from jobs.load import load_corpus
-from jobs.steps import run_steps
+from jobs.loading import load_corpus
+from jobs.step_graph import run_steps
 from pipeline.ask import Reader
-from pipeline.records import Answer, Gist, Lookup, Page, Rating, Record, Score
-from pipeline.steps import Step, Unit, plan_document
+from pipeline.rows import Answer, Gist, Lookup, Page, Rating, Record, Score
+from pipeline.steps import Step
+from pipeline.units import Unit, plan_document
 from pipeline.store import Shards
-from pipeline.walk import Summary
+from pipeline.executor import Summary
 from pipeline.worker import Worker
-from stages.engines import start_reader
+from pipeline.engines import start_reader
 from tests.small_corpus import document, question, write
 
 RULES: list[dict[str, Any]] = [

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipeline.config import compose
-from pipeline.records import Document, Question
+from pipeline.rows import Document, Question
 from stages.corpora import AnyCorpus, Corpus, Loaded, load
 from tests.command import DATA
 

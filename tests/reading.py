@@ -13,9 +13,9 @@ import yaml
 from pipeline.ask import Ask, Reader
 from pipeline.engine import FinishReason, Reply, Request
 from pipeline.prompts import Family, Fields, Message
-from pipeline.records import Call, Document, Gist, Lookup, Page, Question
+from pipeline.rows import Call, Document, Gist, Lookup, Page, Question
 from pipeline.scripted_engine import ScriptedEngine
-from pipeline.shared import SharedReplies
+from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Slots
 from pipeline.stage import DocumentRows, Stage
 from stages.fields import Passage

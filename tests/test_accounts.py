@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import AccountingError
-from pipeline.records import Page, Score
+from pipeline.rows import Page, Score
 from pipeline.store import accounts, connect, fallback_rate, query
 from pipeline.store.accounts import StepCounts
 from tests.warehouse import (

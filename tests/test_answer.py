@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pipeline.errors import AccountingError
-from pipeline.records import Answer, Lookup, Question, Span
+from pipeline.rows import Answer, Lookup, Question, Span
 from pipeline.stage import DocumentRows
-from stages.answer import (
+from stages.read.answer import (
     AnswerClosedBook,
     AnswerConstant,
     AnswerFromContext,
@@ -18,7 +18,7 @@ from stages.answer import (
     AnswerFromPages,
     AnswerFromText,
 )
-from stages.context import memory, raw_pages, raw_text
+from stages.read.context import memory, raw_pages, raw_text
 from stages.fields import AnswerQuestion, Passage
 from tests.reading import (
     NASTY,

@@ -12,7 +12,7 @@ from pipeline.ask import Ask, Reader, Subject
 from pipeline.engine import FinishReason, Reply, Request
 from pipeline.errors import EngineError
 from pipeline.prompts import Family, Message
-from pipeline.records import Call
+from pipeline.rows import Call
 from pipeline.settings import CONF
 from pipeline.slots import Slots
 from stages.fields import ShortenPage

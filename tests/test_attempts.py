@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.attempts import Attempts
+from pipeline.in_flight import Attempts
 from pipeline.errors import AccountingError, EngineError, StartError
 
 

@@ -13,7 +13,7 @@ from pipeline.ask import Ask, Subject
 from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import EngineError, UsageError
 from pipeline.prompts import Message
-from stages.engines import start_reader
+from pipeline.engines import start_reader
 from stages.fields import ShortenPage
 from tests.bench import Bench
 from tests.test_bench_chains import GISTS, PAGES, made

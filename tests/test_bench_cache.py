@@ -7,7 +7,7 @@ import pytest
 from jobs.bench.cache import ideal, ideal_tokens
 from pipeline.errors import UsageError
 from pipeline.simulated_engine import SimulatedEngine
-from stages.extractive import ExtractiveEngine
+from pipeline.extractive_engine import ExtractiveEngine
 from tests.test_simulated_engine import in_order, request, settings
 
 

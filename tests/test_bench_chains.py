@@ -5,7 +5,7 @@ from typing import Any
 
 from jobs.bench.chains import Made, longest_chain, waits
 from jobs.bench.limit import middle
-from pipeline.records import Call
+from pipeline.rows import Call
 from pipeline.steps import Step
 
 

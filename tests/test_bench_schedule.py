@@ -9,7 +9,7 @@ from jobs.bench.chains import Made
 from jobs.bench.reading import Reading, longest_first
 from jobs.bench.recorder import Recorded
 from jobs.bench.schedule import lengths, lower_bound, shuffled, work, write_corpus
-from pipeline.steps import DocumentKey
+from pipeline.units import DocumentKey
 from tests.command import refused
 from tests.test_bench_chains import GISTS, PAGES, made
 from tests.test_simulated_engine import settings

@@ -10,7 +10,7 @@ from upath import UPath
 
 from jobs.config import RunConfig, read_config, validated
 from jobs.options import ReadOptions, read_options
-from jobs.steps import run_steps
+from jobs.step_graph import run_steps
 from pipeline.config import compose
 from pipeline.errors import UsageError
 from pipeline.settings import CONF

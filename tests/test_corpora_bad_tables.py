@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.records import Document
+from pipeline.rows import Document
 from stages.corpora import Loaded
 from tests.loading import bad, good, loaded, written
 

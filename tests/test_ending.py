@@ -13,7 +13,7 @@ import pytest
 
 from jobs.ending import Ending, deadline
 from pipeline.errors import EndedError, UsageError
-from pipeline.stop import StopSign
+from pipeline.stop_signal import StopSignal
 from tests.clusters import cluster
 from tests.command import ROOT, refused, sql, succeed
 
@@ -67,13 +67,13 @@ def seconds_from_now(seconds: float) -> str:
 
 
 def is_up(run: Path, launch: str) -> bool:
-    return asyncio.run(StopSign(run, launch).is_up())
+    return asyncio.run(StopSignal(run, launch).is_up())
 
 
 def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:
     words = (f"cluster.deadline={seconds_from_now(2.0)}", "cluster.grace_minutes=0.02")
     ending = Ending(cluster(*words))
-    ending.workers_see(StopSign(tmp_path, "launch"))
+    ending.workers_see(StopSignal(tmp_path, "launch"))
     ending.look()
     assert not is_up(tmp_path, "launch")
     time.sleep(1.0)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.excerpts import best_clauses, best_sentences, gist, sentences
-from stages.words import num_words
+from stages.text.excerpts import best_clauses, best_sentences, gist, sentences
+from stages.text.words import num_words
 
 CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.engine import Engine, Reply, Request
 from pipeline.prompts import Fields
-from stages.extractive import ExtractiveEngine, reply_to
+from pipeline.extractive_engine import ExtractiveEngine, reply_to
 from stages.fields import (
     PROMPTS,
     AnswerQuestion,

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from stages.extractive import reply_to
+from pipeline.extractive_engine import reply_to
 from stages.fields import AnswerQuestion, ParallelLookUp, Passage, ShortenPage
-from stages.paragraphs import sentence_spans
+from stages.text.paragraphs import sentence_spans
 from stages.parsing import parse_pages
-from stages.ranking import rank
+from stages.text.ranking import rank
 
 VAL = Path(__file__).parents[2] / "shared" / "data" / "qmsum" / "val.jsonl"
 PAGE_WORDS = 430

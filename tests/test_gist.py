@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import AccountingError
-from stages.gist import GistPages
+from stages.index.gist import GistPages
 from tests.reading import NASTY, Listener, always, book, content, deadline, never, run, scripted
 
 STAGE = GistPages(page_breaks=False, max_reply_tokens=64)

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from jobs.config import RunConfig, read_config
-from jobs.grow import grown, refuse_fewer, stored, stored_config
+from jobs.compatibility import grown, refuse_fewer, stored, stored_config
 from jobs.rate import with_rater
 from pipeline.errors import UsageError
-from pipeline.records import Document, Question
-from pipeline.steps import DocumentKey
+from pipeline.rows import Document, Question
+from pipeline.units import DocumentKey
 from pipeline.store.runs import RunFolder
 from tests.warehouse import Warehouse, chunk, document_unit, step
 

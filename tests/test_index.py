@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import AccountingError
 from pipeline.stage import DocumentRows
-from stages.index import IndexGists, IndexPages, IndexTexts, chunks
+from stages.index.embed import IndexGists, IndexPages, IndexTexts, chunks
 from tests.embedding import counts
 from tests.reading import book, never, run
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobs.config import read_config
-from jobs.load import chosen
+from jobs.loading import chosen
 from tests.small_corpus import document, question, write
 
 NUMBERS = range(20)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pipeline.errors import AccountingError
-from pipeline.records import Dropped, Lookup
+from pipeline.rows import Dropped, Lookup
 from pipeline.stage import DocumentRows
 from stages.fields import AnswerQuestion, ParallelLookUp, SequentialLookUp
-from stages.look_up import NoLookUp, ReadAgentP
+from stages.retrieve.by_model import NoLookUp, ReadAgentP
 from tests.reading import (
     NASTY,
     always,

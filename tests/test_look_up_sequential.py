@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.records import Dropped, Lookup
+from pipeline.rows import Dropped, Lookup
 from pipeline.settings import CONF
-from stages.family import load_family
+from pipeline.family import load_family
 from stages.fields import SequentialLookUp
-from stages.look_up import ReadAgentS, ReadAgentSAnswering
+from stages.retrieve.by_model import ReadAgentS, ReadAgentSAnswering
 from tests.reading import (
     NASTY,
     always,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import Problem
-from pipeline.records import Rating
+from pipeline.rows import Rating
 from pipeline.store import connect, query
 from tests.warehouse import Warehouse, answer, chunk, step
 

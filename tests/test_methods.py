@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pipeline.errors import UsageError
-from stages.answer import (
+from stages.read.answer import (
     AnswerClosedBook,
     AnswerConstant,
     AnswerFromContext,
@@ -15,9 +15,9 @@ from stages.answer import (
     AnswerFromPages,
     AnswerFromText,
 )
-from stages.look_up import LookUp, NoLookUp, ReadAgentP, ReadAgentS
-from stages.methods import available, expand
-from stages.retrieve import BM25, Dense, OraclePages, RandomPages
+from stages.retrieve.by_model import LookUp, NoLookUp, ReadAgentP, ReadAgentS
+from pipeline.methods import available, expand
+from stages.retrieve.ranked import BM25, Dense, OraclePages, RandomPages
 from tests.command import ROOT
 from tests.embedding import counts
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from pipeline.records import Span
-from stages.metrics import METRICS, covered_chars
+from pipeline.rows import Span
+from stages.score.metrics import METRICS, covered_chars
 
 ANSWER = "The cats were running to the old house. They found nothing."
 REFERENCES = ("A cat runs to its old house and finds nothing.", "They were late.")

@@ -277,7 +277,7 @@ def test_noise_is_seen(spoil: Callable[[Any], Any], complaint: str) -> None:
     assert noise(spoilt) == [complaint]
 
 
-@pytest.mark.parametrize("line", ["import duckdb", "from pipeline.records import Page"])
+@pytest.mark.parametrize("line", ["import duckdb", "from pipeline.rows import Page"])
 def test_other_imports_are_seen(line: str) -> None:
     spoilt = notebook("comparing_methods")
     code_cells(spoilt)[-1].source += f"\n{line}"

@@ -15,7 +15,7 @@ from pipeline.engine import Constraint, Reply, Request
 from pipeline.errors import EngineError, StartError, UsageError
 from pipeline.openai_engine import OpenAIEngine, OpenAISettings
 from pipeline.settings import CONF
-from stages.engines import identity
+from pipeline.engines import identity
 from stages.fields import ShortenPage
 from tests.command import own_process
 from tests.loopback_server import Answer, Asked, LoopbackServer

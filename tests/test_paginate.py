@@ -8,10 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from pipeline.errors import AccountingError
-from pipeline.records import Page
+from pipeline.rows import Page
 from pipeline.stage import DocumentRows
 from stages.fields import BreakPoint
-from stages.paginate import PaginateByModel, PaginateUniform
+from stages.index.paginate import PaginateByModel, PaginateUniform
 from tests.reading import (
     NASTY,
     Listener,

@@ -7,11 +7,11 @@ from itertools import count, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.records import Page
+from pipeline.rows import Page
 from pipeline.stage import DocumentRows
 from stages.fields import BreakPoint
-from stages.paginate import PaginateByModel, PaginateUniform
-from stages.paragraphs import Paragraphs
+from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.text.paragraphs import Paragraphs
 from tests.reading import Listener, content, document, run
 
 Words = list[str]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from jobs.config import read_config
 from jobs.phases import Phase, phases
-from jobs.steps import run_steps
-from pipeline.records import Document, Question
-from pipeline.steps import Committed, DocumentKey, Unit, plan_document
+from jobs.step_graph import run_steps
+from pipeline.rows import Document, Question
+from pipeline.units import Committed, DocumentKey, Unit, plan_document
 
 NOTHING = Committed(units={}, inputs={})
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from jobs.config import read_config
-from jobs.load import chosen
+from jobs.loading import chosen
 from jobs.plan.numbers import short, span
 from jobs.plan.rates import params_of
 from jobs.plan.weights import weights
 from pipeline.config import compose
-from pipeline.steps import DocumentKey
+from pipeline.units import DocumentKey
 from pipeline.store.runs import RunFolder
 from stages.planning import Prefixes
 from tests.command import QMSUM, refused, sql, succeed

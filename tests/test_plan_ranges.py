@@ -16,7 +16,7 @@ from jobs.plan.plan import Plan, make_plan, stages_of
 from jobs.plan.rates import RateOptions
 from jobs.plan.rehearsal import Rehearsal, sample
 from jobs.plan.todo import count
-from jobs.steps import run_steps
+from jobs.step_graph import run_steps
 from pipeline.engine import EngineSettings, Reply, Request
 from pipeline.store import Shards
 from stages.planning import Habits, PlanningEngine, Temper

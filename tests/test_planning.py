@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.config import read_config
-from jobs.steps import run_steps
-from pipeline.records import Document, Question, Span
-from pipeline.steps import Committed, DocumentKey, Unit, plan_document
+from jobs.step_graph import run_steps
+from pipeline.rows import Document, Question, Span
+from pipeline.units import Committed, DocumentKey, Unit, plan_document
 from tests.warehouse import document, question
 
 STEPS = [

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from jobs.progress import Progress, told
 from pipeline.metrics import COUNTERS
-from pipeline.tally import Tally
-from pipeline.walk import Summary
+from pipeline.usage import UsageCounters
+from pipeline.executor import Summary
 from tests.command import gistmill, succeed
 
 
@@ -23,7 +23,7 @@ class Clock:
 
 def sign(worker: str, **counts: int) -> dict[str, Any]:
     """A sign of life, as Heartbeat writes it."""
-    return {"worker": worker, "is_starting": False, "documents": {}, **vars(Tally(**counts))}
+    return {"worker": worker, "is_starting": False, "documents": {}, **vars(UsageCounters(**counts))}
 
 
 def begun(clock: Clock, states: list[Any]) -> Progress:
@@ -63,7 +63,7 @@ def test_a_document_that_is_through_counts_once() -> None:
     assert progress.state()["units"] == 3  # the sign of life is late
     assert progress.calls == {"s": 3}
     assert progress.took() == {
-        "phase": "reading", "seconds": 10.0, "workers": 1, **vars(Tally(
+        "phase": "reading", "seconds": 10.0, "workers": 1, **vars(UsageCounters(
             calls=3, prompt_tokens=40, units=3, rows=7)),
     }  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_hours_are_told_as_hours() -> None:
 
 
 def test_rays_metrics_are_the_tally() -> None:
-    assert {name.removeprefix("gistmill_") for name in COUNTERS} == set(vars(Tally()))
+    assert {name.removeprefix("gistmill_") for name in COUNTERS} == set(vars(UsageCounters()))
 
 
 def test_status_shows_no_progress_of_a_run_that_is_over(tmp_path: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.errors import UsageError
 from pipeline.prompts import Family, Fields
-from stages.family import PARSERS, SAMPLES, check_family, load_family, rendered_values
+from pipeline.family import PARSERS, SAMPLES, check_family, load_family, rendered_values
 from stages.fields import (
     PROMPTS,
     AnswerQuestion,

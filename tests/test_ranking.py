@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.ranking import centrality, rank, relevance, terms, weights
-from stages.words import num_words, word_spans
+from stages.text.ranking import centrality, rank, relevance, terms, weights
+from stages.text.words import num_words, word_spans
 
 
 def test_terms_are_stems_without_stop_words() -> None:
@@ -103,7 +103,7 @@ def test_every_text_is_ranked_once(texts: list[str], query: str) -> None:
 
 def test_the_order_does_not_hang_on_the_hash_seed() -> None:
     program = (
-        "from stages.excerpts import gist, best_sentences\n"
+        "from stages.text.excerpts import gist, best_sentences\n"
         "said = [f'The w{i % 7} met x{i % 5} near y{i % 11} on day z{i}.' for i in range(60)]\n"
         "text = ' '.join(said)\n"
         "print(gist(text), best_sentences([text], 'Where did w3 meet y5?', 40))"

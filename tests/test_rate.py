@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pipeline.errors import AccountingError
-from pipeline.records import Answer, Question, Rating
+from pipeline.rows import Answer, Question, Rating
 from pipeline.stage import DocumentRows
-from stages.rate import RateAnswers
+from stages.judge.rate import RateAnswers
 from tests.reading import NASTY, always, book, deadline, never, question, run, scripted
 
 STAGE = RateAnswers(max_reply_tokens=16)

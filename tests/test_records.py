@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records import (
+from pipeline.rows import (
     TABLES,
     Answer,
     Call,

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from jobs.config import read_config
-from jobs.grow import stored
-from jobs.steps import run_steps
+from jobs.compatibility import stored
+from jobs.step_graph import run_steps
 from pipeline.engine import Constraint
 from pipeline.errors import UsageError
-from pipeline.records import Answer
+from pipeline.rows import Answer
 from pipeline.settings import CONF
 from pipeline.stage import DocumentRows, Stage
-from stages.answer import AnswerClosedBook
-from stages.engines import identity
-from stages.family import load_family
-from stages.look_up import ReadAgentP, ReadAgentS
-from stages.paginate import PaginateByModel
-from stages.rate import RateAnswers
+from stages.read.answer import AnswerClosedBook
+from pipeline.engines import identity
+from pipeline.family import load_family
+from stages.retrieve.by_model import ReadAgentP, ReadAgentS
+from stages.index.paginate import PaginateByModel
+from stages.judge.rate import RateAnswers
 from tests.hand_run import HandRun
 from tests.reading import Listener, always, book, document, in_turn, question, run
 

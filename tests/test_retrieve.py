@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.records import Lookup, Span
+from pipeline.rows import Lookup, Span
 from pipeline.stage import DocumentRows, Stage
-from stages.gist import GistPages
-from stages.methods import ANSWERS, LOOK_UPS
-from stages.paginate import PaginateByModel, PaginateUniform
-from stages.rate import RateAnswers
-from stages.retrieve import BM25, OraclePages, RandomPages
-from stages.scores import ScoreAnswers
+from stages.index.gist import GistPages
+from pipeline.methods import ANSWERS, LOOK_UPS
+from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.judge.rate import RateAnswers
+from stages.retrieve.ranked import BM25, OraclePages, RandomPages
+from stages.score.score import ScoreAnswers
 from tests.reading import book, looked_up, never, question, run
 
 PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke rose. "]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from pipeline.errors import AccountingError
-from pipeline.records import Answer, Question, Score, Span
+from pipeline.rows import Answer, Question, Score, Span
 from pipeline.stage import DocumentRows
-from stages.metrics import METRICS
-from stages.scores import ScoreAnswers
+from stages.score.metrics import METRICS
+from stages.score.score import ScoreAnswers
 from tests.reading import book, never, question, run
 
 STAGE = ScoreAnswers(metrics=("rouge1_stem", "rougeL_stem", "squad_em"))

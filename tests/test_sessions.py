@@ -8,12 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from upath import UPath
 
-from pipeline.records import Page
-from pipeline.shared import SharedReplies
+from pipeline.rows import Page
+from pipeline.shared_replies import SharedReplies
 from pipeline.stage import DocumentRows
 from stages.corpora import Loaded
-from stages.gist import GistPages
-from stages.paginate import PaginateByModel, PaginateUniform
+from stages.index.gist import GistPages
+from stages.index.paginate import PaginateByModel, PaginateUniform
 from tests.command import sql, succeed
 from tests.loading import loaded
 from tests.reading import Listener, always, content, document, run

@@ -12,7 +12,7 @@ import pytest
 from upath import UPath
 
 from pipeline.errors import AccountingError, UsageError
-from pipeline.records import Answer, Gist
+from pipeline.rows import Answer, Gist
 from pipeline.store import Shards, read_parquet_rows
 from pipeline.store.shards import write_json
 from tests.warehouse import Warehouse, answer, chunk, document_unit, gist, step

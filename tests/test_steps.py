@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.config import read_config
-from jobs.steps import run_steps
+from jobs.step_graph import run_steps
 from pipeline.engine import EngineSettings
 from pipeline.settings import CONF
 from pipeline.steps import Step

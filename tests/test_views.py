@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import UsageError
-from pipeline.records import TABLES, schema
+from pipeline.rows import TABLES, schema
 from pipeline.store import connect, query, run_name
 from pipeline.store.runs import RunFolder
 from tests.warehouse import (

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records import Page
+from pipeline.rows import Page
 from pipeline.stage import DocumentRows
-from stages.paginate import PaginateByModel, PaginateUniform
-from stages.paragraphs import sentence_spans
-from stages.words import header_of, num_words, without_header, word_spans
+from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.text.paragraphs import sentence_spans
+from stages.text.words import header_of, num_words, without_header, word_spans
 from tests.loading import DATA
 from tests.reading import always, document, never, run
 

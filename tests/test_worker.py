@@ -13,13 +13,13 @@ from upath import UPath
 
 from pipeline.engine import Reply, Request
 from pipeline.errors import AccountingError, EngineError, UsageError
-from pipeline.records import Call, Gist, Lookup
+from pipeline.rows import Call, Gist, Lookup
 from pipeline.stage import DocumentRows
 from pipeline.store.runs import RunFolder
-from pipeline.walk import Summary
+from pipeline.executor import Summary
 from pipeline.worker import Worker
-from stages.gist import GistPages
-from stages.look_up import ReadAgentP
+from stages.index.gist import GistPages
+from stages.retrieve.by_model import ReadAgentP
 from tests.bench import RULES, Bench
 from tests.small_corpus import document, question, write
 

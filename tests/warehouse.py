@@ -6,8 +6,9 @@ from typing import Any
 
 from upath import UPath
 
-from pipeline.records import Answer, Document, Gist, Page, Question, Record, Score
-from pipeline.steps import Step, Unit, unit_name
+from pipeline.rows import Answer, Document, Gist, Page, Question, Record, Score
+from pipeline.steps import Step
+from pipeline.units import Unit, unit_name
 from pipeline.store import Shards
 from pipeline.store.runs import RunFolder
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.records import Call
+from pipeline.rows import Call
 from pipeline.steps import Step
 
 _CHAINS = ("paginate", "look_up")  # stages whose calls for one input follow each other

@@ -10,7 +10,7 @@ from jobs.bench.figures import Figure, barred, plain
 from jobs.bench.reading import Reading, read
 from jobs.bench.recorder import Sent
 from jobs.config import RunConfig
-from stages.engines import num_slots
+from pipeline.engines import num_slots
 
 _BAR = 1.10
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from stages.fields import ShortenPage
+
 from jobs.bench.bare import on_engine
 from jobs.bench.figures import Figure, plain
 from jobs.config import RunConfig
 from pipeline.engine import Engine, Request
-from stages.engines import num_slots
-from stages.fields import ShortenPage
+from pipeline.engines import num_slots
 
 _PROMPTS_PER_SEQUENCE, _MOST_PROMPTS = 4, 512
 _PROMPT_WORDS, _REPLY_TOKENS = 1000, 256

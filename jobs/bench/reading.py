@@ -11,18 +11,19 @@ from pathlib import Path
 from jobs.bench.chains import Made
 from jobs.bench.recorder import Recorded, Sent, recorded, recording
 from jobs.config import RunConfig
-from jobs.load import load_corpus
+from jobs.loading import load_corpus
 from jobs.phases import Phase, Plan, phases
 from jobs.stall import StallWatch
-from jobs.steps import run_steps
+from jobs.step_graph import run_steps
 from pipeline.ask import Reader
 from pipeline.cluster import run_items
 from pipeline.engine import EngineSettings
+from pipeline.engines import start_reader
 from pipeline.place import place
-from pipeline.steps import DocumentKey, Step, plan_document
+from pipeline.steps import Step
 from pipeline.store import Shards
 from pipeline.store.runs import RunFolder
-from stages.engines import start_reader
+from pipeline.units import DocumentKey, plan_document
 
 Order = Callable[[Sequence[DocumentKey]], Sequence[DocumentKey]]
 

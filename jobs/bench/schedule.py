@@ -15,9 +15,9 @@ from jobs.bench.figures import Figure, barred, plain
 from jobs.bench.reading import Order, Reading, longest_first, read
 from jobs.config import RunConfig
 from pipeline.errors import UsageError
-from pipeline.records import Call
+from pipeline.rows import Call
 from pipeline.simulated_engine import SimulatedSettings
-from pipeline.steps import DocumentKey
+from pipeline.units import DocumentKey
 
 NUM_DOCUMENTS = 400
 _BAR = 1.15

@@ -14,7 +14,8 @@ from ray.util.metrics import Counter
 
 from pipeline.errors import AccountingError, EngineError, StartError, UsageError
 from pipeline.metrics import COUNTERS
-from pipeline.tally import Tally
+from pipeline.plugins import received
+from pipeline.usage import UsageCounters
 from pipeline.worker import Worker
 
 _SECONDS_BETWEEN_METRICS = 5.0
@@ -30,9 +31,11 @@ ERRORS: dict[str, type[Exception]] = {
 class Actor:
     """A Ray Data worker around a `Worker`; its blocks are documents."""
 
-    def __init__(self, make_worker: MakeWorker, tags: Mapping[str, str]) -> None:
+    def __init__(self, make_worker: bytes, tags: Mapping[str, str]) -> None:
+        """`make_worker`: a MakeWorker with its plugins, as `pipeline.plugins.sent` made it."""
+        make: MakeWorker = received(make_worker)
         # Ray gives the next process of an actor the same id.
-        self._worker = make_worker(ray.get_runtime_context().get_actor_id() or "")
+        self._worker = make(ray.get_runtime_context().get_actor_id() or "")
         self._metrics = _Metrics(self._worker.tally, tags)
         self._publishing: asyncio.Task[None] | None = None
 
@@ -55,8 +58,8 @@ class Actor:
 class _Metrics:
     """The worker's tally as counters of Ray."""
 
-    def __init__(self, tally: Tally, tags: Mapping[str, str]) -> None:
-        self._tally, self._told = tally, Tally()
+    def __init__(self, tally: UsageCounters, tags: Mapping[str, str]) -> None:
+        self._tally, self._told = tally, UsageCounters()
         self._counters = {
             name.removeprefix("gistmill_"): Counter(name, told, tuple(tags))
             for name, told in COUNTERS.items()

@@ -14,8 +14,9 @@ from ray.data import ActorPoolStrategy, DataContext
 from pipeline.cluster.actor import ERRORS, Actor, MakeWorker
 from pipeline.cluster.pool import Pool
 from pipeline.errors import AccountingError, EndedError, EngineError, UsageError
-from pipeline.steps import Item
-from pipeline.walk import Summary
+from pipeline.executor import Summary
+from pipeline.plugins import sent
+from pipeline.units import Item
 
 # Documents in hand beyond the requests of a worker: one of them may be about to ask.
 _DOCUMENTS_OVER_SLOTS = 4
@@ -62,7 +63,7 @@ def _dataset(
     DataContext.get_current().wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
     return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         Actor,
-        fn_constructor_args=(make_worker, tags),
+        fn_constructor_args=(sent(make_worker), tags),
         batch_size=1,  # the whole block; Ray Data wants a number where there are GPUs
         batch_format="pyarrow",
         num_cpus=pool.cpus,

@@ -3,7 +3,7 @@
 `connect(warehouse)` is the public way in; it reads committed files only and locks none.
 """
 
-from pipeline.store.accounts import accounts, fallback_rate
+from pipeline.store.accounts import accounts
 from pipeline.store.shards import Shards, read_parquet_rows
 from pipeline.store.views import connect, query, run_name
 
@@ -11,7 +11,6 @@ __all__ = [
     "Shards",
     "accounts",
     "connect",
-    "fallback_rate",
     "query",
     "read_parquet_rows",
     "run_name",

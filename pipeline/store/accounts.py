@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import AccountingError
-from pipeline.records import TABLES
+from pipeline.rows import RECORDS
 
 
 @dataclass(frozen=True)
@@ -39,24 +39,15 @@ def accounts(connection: Any) -> list[StepCounts]:
         found = step.ok + step.problem + step.skipped + step.not_done
         if found != step.inputs:
             raise AccountingError(f"{step.label}: {step.inputs} inputs, but {found} accounted for")
-    for table in TABLES:
+    for table in RECORDS:
         _refuse_doubles(connection, table)
     return counts
 
 
 def _refuse_doubles(connection: Any, table: str) -> None:
-    key = ", ".join(("step_id", *TABLES[table].key))
+    key = ", ".join(("step_id", *RECORDS[table].key))
     double = connection.execute(
         f"select {key}, count(*) from {table} group by all having count(*) > 1 limit 1"
     ).fetchone()
     if double:
         raise AccountingError(f"{table}: {double[-1]} rows for one key {double[:-1]}")
-
-
-def fallback_rate(connection: Any) -> float | None:
-    """The share of asked-for pages that fell back: fallback / (model + fallback). Null if none."""
-    row = connection.execute(
-        """select count(*) filter (chosen_by = 'fallback') / nullif(count(*), 0)
-        from pages where chosen_by in ('model', 'fallback')"""
-    ).fetchone()
-    return None if row is None or row[0] is None else float(row[0])

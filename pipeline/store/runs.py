@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import yaml
 from upath import UPath
 
+from pipeline.errors import AccountingError
 from pipeline.place import AnyPath, place, write
-from pipeline.steps import Step, Unit
+from pipeline.steps import Step
 from pipeline.store.shards import parquet, write_json
 from pipeline.store.views import UNITS
+from pipeline.units import Unit
 
 _SECONDS_ALIVE = 30.0
 
@@ -114,9 +116,7 @@ class RunFolder:
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write what made each step, once, and every input the run plans."""
         for step in steps:
-            file = self.warehouse / "steps" / f"{step.id}.json"
-            if not file.is_file():
-                write_json(file, step.description())
+            self._describe(step)
         columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
         for unit in units:  # by column: there may be millions
             asked: list[str | None] = [*unit.inputs] or [None]
@@ -125,6 +125,22 @@ class RunFolder:
             columns["document_id"] += [unit.document_id] * len(asked)
             columns["question_id"] += asked
         write(self.path / "units.parquet", parquet(pa.Table.from_pydict(columns, schema=UNITS)))
+
+    def _describe(self, step: Step) -> None:
+        """Write what made a step, once. Raises AccountingError where the file says otherwise."""
+        file = self.warehouse / "steps" / f"{step.id}.json"
+        found = _json(file)
+        # As JSON has it: tuples are lists there.
+        made = json.loads(json.dumps({**step.description(), "table": step.table}))
+        if found is None:
+            write_json(file, made)
+        elif found != made:
+            keys = ", ".join(key for key in {**found, **made} if found.get(key) != made.get(key))
+            raise AccountingError(
+                f"{file}: does not describe the step of that name ({keys} differ), so its rows "
+                "cannot be reused; move the file and the step's folders in tables/ elsewhere, or "
+                "name another warehouse"
+            )
 
 
 def _json(file: UPath) -> dict[str, Any] | None:

@@ -15,8 +15,9 @@ from upath import UPath
 
 from pipeline.errors import AccountingError, UsageError
 from pipeline.place import AnyPath, commit, each, place, write
-from pipeline.records import Call, Record, from_arrow, to_arrow
-from pipeline.steps import Committed, Step, Unit, unit_name
+from pipeline.rows import Call, Record, from_arrow, to_arrow
+from pipeline.steps import Step
+from pipeline.units import Committed, Unit, unit_name
 
 R = TypeVar("R", bound=Record)
 ATTEMPT = 1  # a retry will write the next one
@@ -37,12 +38,12 @@ class Shards:
         folder = self.warehouse / "tables" / table / step_id
         return frozenset(file.name.split(".")[0] for file in folder.glob("*.parquet"))
 
-    def commit(self, table: str, step: Step, unit: Unit, rows: Sequence[Record]) -> bool:
-        """Write a shard unless it stands already: the first commit wins. True if ours does."""
+    def commit(self, record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bool:
+        """Write a shard unless it is there already: the first commit wins. True if ours does."""
         stamps = [_stamps(step, unit, row) for row in rows]
-        arrow = to_arrow(table, rows, stamps)
+        arrow = to_arrow(record, rows, stamps)
         arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
-        return commit(self.path(table, step.id, unit.unit), parquet(arrow))
+        return commit(self.path(record.table, step.id, unit.unit), parquet(arrow))
 
     def load(self, record: type[R], step_id: str, unit: str) -> tuple[R, ...]:
         """The rows of a committed shard, in the order they were written."""
@@ -101,6 +102,7 @@ def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:
         "unit": unit.unit,
         "method": step.method,
         "repeat": step.repeat,
+        "memory": step.memory,
         "input_sha": unit.inputs.get(question_id) if question_id else None,
     }
 

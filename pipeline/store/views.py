@@ -6,7 +6,7 @@ A table without files is an empty view with its columns typed.
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import duckdb
@@ -19,7 +19,8 @@ from upath import UPath
 
 from pipeline.errors import UsageError
 from pipeline.place import AnyPath, each, is_remote, place
-from pipeline.records import TABLES, schema
+from pipeline.plugins import installed
+from pipeline.rows import RECORDS, Call, schema
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -50,15 +51,16 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
     name = run_name(folder, run)
     connection = duckdb.connect()
     _without_progress_bar(connection)
-    files = {table: sorted(folder.glob(f"tables/{table}/*/*.parquet")) for table in TABLES}
-    for table in TABLES:
-        _raw_view(connection, table, files[table])
+    files = _shard_files(folder)
+    tables = {table: _columns(table, paths) for table, paths in files.items()}
+    for table, columns in tables.items():
+        _raw_view(connection, table, files[table], columns)
     _register(connection, "steps", _STEPS, _step_rows(folder))
     _register(connection, "shards", _SHARDS, _shard_rows(files))
     _units_views(connection, folder, name)
-    for table, record in TABLES.items():
-        _run_views(connection, table, "question_id" in record.__dataclass_fields__)
-    for statement in _derived():
+    for table, columns in tables.items():
+        _run_views(connection, table, columns)
+    for statement in _derived(tables):
         connection.execute(statement)
     return connection
 
@@ -119,12 +121,29 @@ def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any
     connection.execute(f"create view {name} as select * from {name}_rows")
 
 
-def _raw_view(connection: Any, table: str, files: list[UPath]) -> None:
+def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
+    """The committed shards of every table: of record classes that are known here, and of what
+    else the warehouse holds (a plugin's tables, where the plugin is not loaded)."""
+    installed()
+    there = [path.name for path in folder.glob("tables/*")]
+    names = dict.fromkeys([*RECORDS, *sorted(there)])
+    return {table: sorted(folder.glob(f"tables/{table}/*/*.parquet")) for table in names}
+
+
+def _columns(table: str, files: list[UPath]) -> Any:
+    """The Arrow schema of a table: its record class's, else that of its newest shard."""
+    if table in RECORDS:
+        return schema(RECORDS[table])
+    with files[-1].open("rb") as file:
+        return pq.read_schema(file).remove_metadata()
+
+
+def _raw_view(connection: Any, table: str, files: list[UPath], columns: Any) -> None:
     if not files:
-        _register(connection, f"raw_{table}", schema(table), [])
+        _register(connection, f"raw_{table}", columns, [])
         return
     if is_remote(files[0]):
-        connection.register(f"raw_{table}_files", _dataset(files, schema(table)))
+        connection.register(f"raw_{table}_files", _dataset(files, columns))
         connection.execute(f"create view raw_{table} as from raw_{table}_files")
         return
     source = f"read_parquet({_files(files)}, union_by_name = true)"
@@ -173,58 +192,41 @@ def _units_of_run(file: UPath) -> Any:
     return rows.append_column("run", pa.array([file.parent.name] * rows.num_rows, pa.string()))
 
 
-def _run_views(connection: Any, table: str, per_question: bool) -> None:
+def _run_views(connection: Any, table: str, columns: Any) -> None:
     """The run's rows, and everybody's with one row per input where two runs overlapped."""
+    per_question = "question_id" in columns.names
     same = "r.question_id is not distinct from u.question_id" if per_question else "true"
     connection.execute(
         f"""create view {table} as select r.* from raw_{table} r semi join units u
         on r.step_id = u.step_id and r.unit = u.unit and {same}"""
     )
     one = ""
-    if per_question and table != "calls":
+    if per_question and table != Call.table:
         one = "qualify unit = min(unit) over (partition by step_id, question_id, input_sha)"
     connection.execute(f"create view all_{table} as select * from raw_{table} {one}")
 
 
-def _derived() -> list[str]:
-    """Views that follow from the tables: LR per answer, counts per step, runs."""
-    statements = [_lr(prefix) for prefix in ("", "all_")]
-    return [*statements, _inputs_view(), _ACCOUNTING, _RUNS, _MEASURES]
+def _derived(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Views that follow from the tables: those that record classes bring, counts per step, runs."""
+    records = [record for name, record in RECORDS.items() if name in tables]
+    for prefix in ("", "all_"):
+        for record in records:
+            yield from (view.format(prefix=prefix) for view in record.views)
+    yield _inputs_view(tables)
+    yield from (_ACCOUNTING, _RUNS)
+    measures = [record.measures for record in records if record.measures]
+    if measures:
+        yield f"create view measures as {' union all by name '.join(measures)}"
 
 
-def _lr(prefix: str) -> str:
-    """LLM rating per answer and rater (ReadAgent section 4.1): over references exact wins, else
-    any unscored makes it unscored, else partial wins. An answer with a problem is `none`.
-
-    A step has one rater; rows of a failed unit do not name it and are its rows all the same."""
-    return f"""
-    create view {prefix}lr as
-    with verdicts as (
-      select * exclude (rater, rater_is_model), max(rater) over mine as rater,
-        bool_or(rater_is_model) over mine as rater_is_model, case
-        when strict = 'yes' or permissive = 'yes' then 'exact'
-        when strict = 'no' and permissive = 'partially' then 'partial'
-        when strict = 'no' and permissive = 'no' then 'none'
-        when problem = 'upstream' then 'none'
-        else 'unscored' end as verdict
-      from {prefix}ratings where not skipped window mine as (partition by step_id))
-    select corpus, step_id, method, repeat, document_id, question_id, rater, rater_is_model,
-      case when bool_or(verdict = 'exact') then 'exact'
-        when bool_or(verdict = 'unscored') then 'unscored'
-        when bool_or(verdict = 'partial') then 'partial'
-        else 'none' end as lr
-    from verdicts group by all"""
-
-
-def _inputs_view() -> str:
+def _inputs_view(tables: Mapping[str, Any]) -> str:
     """One row per planned input of the run and what became of it, from its step's own table."""
     parts = []
-    for table, record in TABLES.items():
-        if table == "calls":
+    for table, columns in tables.items():
+        if table == Call.table:
             continue
-        fields = record.__dataclass_fields__
-        skipped = "bool_and(skipped)" if "skipped" in fields else "false"
-        question = "question_id" if "question_id" in fields else "null::varchar"
+        skipped = "bool_and(skipped)" if "skipped" in columns.names else "false"
+        question = "question_id" if "question_id" in columns.names else "null::varchar"
         parts.append(
             f"""select '{table}' as table_name, step_id, unit, document_id,
             {question} as question_id, {skipped} as skipped,
@@ -234,7 +236,7 @@ def _inputs_view() -> str:
     return f"""
     create view inputs as
     with outcomes as ({" union all ".join(parts)}),
-    tables as (select distinct step_id, table_name from shards where table_name <> 'calls')
+    tables as (select distinct step_id, table_name from shards where table_name <> '{Call.table}')
     select u.step_id, u.unit, u.document_id, u.question_id,
       s.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
     from units u
@@ -266,27 +268,3 @@ select (select any_value(run) from units) as run, s.stage, s.method, s.repeat, a
   coalesce(c.cached_tokens, 0) as cached_tokens, coalesce(c.reply_tokens, 0) as reply_tokens,
   coalesce(c.seconds, 0) as seconds
 from accounting a left join steps s using (step_id) left join cost c using (step_id)"""
-
-# All that a report takes means of, one row per question, method, repeat and measure. A row's
-# problem is the answer's (or the verdict's): the headline is avg(value) over all rows.
-_MEASURES = """
-create view measures as
-with long as (
-  select method, repeat, document_id, question_id, problem, measure, value
-  from (select method, repeat, document_id, question_id, problem, compression_rate,
-      num_context_words::double as words_read,
-      case when num_context_words is not null then num_lookups::double end as lookups,
-      case when answer is not null then num_answer_words::double end as length
-    from answers where not skipped)
-  unpivot (value for measure in (compression_rate, lookups, words_read, length)))
-select *, null::varchar as rater from long
-union all by name
-select method, repeat, document_id, question_id, problem, metric as measure, value
-from scores where not skipped and value is not null
-union all by name
-select method, repeat, document_id, question_id, rater,
-  case when lr = 'unscored' then 'unscored' else a.problem end as problem,
-  m.measure, (100 * list_contains(m.verdicts, lr)::int)::double as value
-from lr join answers a using (method, repeat, document_id, question_id)
-cross join (values ('lr_1', ['exact']), ('lr_2', ['exact', 'partial'])) m(measure, verdicts)
-where rater_is_model"""

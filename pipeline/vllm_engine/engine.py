@@ -14,9 +14,9 @@ from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from pipeline.engine import Constraint, FinishReason, Reply, Request
+from pipeline.engine import FinishReason, Reply, Request
 from pipeline.errors import EngineError
-from pipeline.prompts import Message
+from pipeline.prompts import Constraint, Message
 from pipeline.vllm_engine.thinking import Thinking
 from pipeline.vllm_engine.tokens import ChatTokens
 

@@ -6,7 +6,7 @@ from datetime import date
 from string import ascii_uppercase
 from typing import Any
 
-from pipeline.records import Span
+from pipeline.rows import Span
 
 
 class BadInputError(Exception):

@@ -10,7 +10,7 @@ from upath import UPath
 from pipeline.errors import UsageError
 from pipeline.place import AnyPath, place, reaching
 from pipeline.settings import Settings
-from stages.paragraphs import Paragraphs
+from stages.text.paragraphs import Paragraphs
 
 if TYPE_CHECKING:
     from stages.corpora.loaded import Loaded

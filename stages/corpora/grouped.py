@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from pipeline.records import Document, Question
+from pipeline.rows import Document, Question
 from stages.corpora.checks import BadInputError, json_text
 from stages.corpora.corpus import Corpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of, question_or_bad

@@ -9,7 +9,7 @@ from functools import partial
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from pipeline.records import Question
+from pipeline.rows import Question
 from stages.corpora.checks import (
     BadInputError,
     optional_text,

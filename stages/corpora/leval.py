@@ -12,7 +12,7 @@ from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from pipeline.records import Question
+from pipeline.rows import Question
 from stages.corpora.checks import (
     BadInputError,
     json_text,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.records import Document, Question
+from pipeline.rows import Document, Question
 from stages.corpora.checks import BadInputError, label_of, shown
 from stages.corpora.corpus import Corpus
 from stages.corpora.row import Row
-from stages.paragraphs import paragraph_spans
-from stages.words import num_words
+from stages.text.paragraphs import paragraph_spans
+from stages.text.words import num_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
-from pipeline.records import Question
+from pipeline.rows import Question
 from stages.corpora.checks import (
     json_text,
     label_of,

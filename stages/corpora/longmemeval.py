@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from upath import UPath
 
-from pipeline.records import Document, Question
+from pipeline.rows import Document, Question
 from stages.corpora.checks import (
     BadInputError,
     json_text,
@@ -36,7 +36,7 @@ from stages.corpora.loaded import (
 )
 from stages.corpora.row import Row
 from stages.corpora.rows import files_of, rows_of
-from stages.words import PAGE_BREAK
+from stages.text.words import PAGE_BREAK
 
 _DATE = "%Y/%m/%d (%a) %H:%M"
 _BLANK_LINES = re.compile(r"\n\s*\n")
@@ -175,9 +175,8 @@ def _question(
     is_abstention = question_id.endswith("_abs")
     answer = label_of(value, "answer")
     about: dict[str, Any] = {"answer_session_ids": evidence_ids, "is_abstention": is_abstention}
-    if is_abstention or kind in _ONLY_JUDGED:
-        about["only_judged"] = True
     return Question(
+        only_judged=is_abstention or kind in _ONLY_JUDGED,
         document_id=document_id,
         question_id=question_id,
         question=question_of(value, "question"),

@@ -13,7 +13,7 @@ from upath import UPath
 
 from pipeline.errors import UsageError
 from pipeline.place import place
-from pipeline.records import Document
+from pipeline.rows import Document
 from stages.corpora.checks import BadInputError, json_text, label_of, optional_text
 from stages.corpora.corpus import FileCorpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from upath import UPath
 
-from pipeline.records import Question, Span
+from pipeline.rows import Question, Span
 from stages.corpora.checks import (
     BadInputError,
     json_text,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from pipeline.records import Question, Span
+from pipeline.rows import Question, Span
 from stages.corpora.checks import (
     BadInputError,
     index_of,

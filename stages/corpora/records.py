@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeInt
 
 from pipeline.errors import UsageError
-from pipeline.records import Question
+from pipeline.rows import Question
 from pipeline.settings import Settings
 from stages.corpora.checks import (
     BadInputError,

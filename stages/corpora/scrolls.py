@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from pipeline.records import Question
+from pipeline.rows import Question
 from stages.corpora.checks import BadInputError, question_of, text_of, texts_of
 from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import Format, Text, load_grouped

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from pipeline.records import Question, Span
+from pipeline.rows import Question, Span
 from stages.corpora.corpus import Corpus
 from stages.corpora.loaded import Loaded, document_of
 

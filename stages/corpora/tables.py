@@ -10,7 +10,7 @@ from typing import Literal
 from upath import UPath
 
 from pipeline.errors import UsageError
-from pipeline.records import Document
+from pipeline.rows import Document
 from stages.corpora.checks import BadInputError, label_of, metadata_of, text_of
 from stages.corpora.corpus import FileCorpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of

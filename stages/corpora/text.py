@@ -9,7 +9,7 @@ from typing import Literal
 
 from upath import UPath
 
-from pipeline.records import Document
+from pipeline.rows import Document
 from stages.corpora.checks import BadInputError, whole_text
 from stages.corpora.corpus import FileCorpus
 from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
-from pipeline.records import Question
+from pipeline.rows import Question
 from stages.corpora.checks import json_object, json_text, label_of, question_of, text_of, texts_of
 from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import Format, Text, itself, load_grouped

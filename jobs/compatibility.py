@@ -1,0 +1,105 @@
+"""A named run may grow by methods, raters, documents and questions; nothing else of it changes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from jobs.config import RunConfig, validated
+from jobs.step_graph import run_steps
+from pipeline.errors import UsageError
+from pipeline.settings import sha
+from pipeline.store.runs import RunFolder
+from pipeline.units import DocumentKey
+
+
+def stored(config: RunConfig) -> dict[str, Any]:
+    """What runs/<name>/config.yaml holds: the config, resolved, what of it is hashed, and what
+    a report needs of files that may have changed by the time it is read."""
+    return {
+        "run": config.run_name(),
+        "hashed": config.hashed(),
+        "report": _report_facts(config),
+        "config": config.model_dump(mode="json"),
+    }
+
+
+def _report_facts(config: RunConfig) -> dict[str, Any]:
+    family = config.family_resolved()
+    return {
+        "corpus": config.corpus.name,
+        "engine": config.engine.title,
+        "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
+        "is_model": config.engine.is_model,
+        "methods": _names(config),
+        "columns": _columns(config),
+        "stages": list(dict.fromkeys(step.name for step, _ in run_steps(config))),
+        "family": family.name,
+        "wording": family.wording,
+    }
+
+
+def _columns(config: RunConfig) -> dict[str, list[dict[str, Any]]]:
+    """The report's columns that the run's stages bring: whatever the questions are, where some are
+    free-form, where some have options."""
+    found: dict[str, dict[str, dict[str, Any]]] = {"any": {}, "free": {}, "choice": {}}
+    for step, _ in run_steps(config):
+        for kind, columns in (step.stage.columns() if step.stage else {}).items():
+            found[kind] |= {column.measure: asdict(column) for column in columns}
+    return {kind: list(columns.values()) for kind, columns in found.items()}
+
+
+def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
+    """The config with the methods and raters the run has already, under its own name.
+
+    Raises UsageError showing the difference where the run was made otherwise.
+    """
+    name = folder.path.name
+    before = folder.config()
+    if before is None:
+        return config.model_copy(update={"run": name})
+    now = config.hashed()
+    made = {"embedder": now.get("embedder"), **before["hashed"]}  # the first dense method brings it
+    templates = {**now["family"]["templates"], **made["family"]["templates"]}  # a plugin, its own
+    made["family"] = {**made["family"], "templates": templates}
+    differences = list(_differences(made, now, ""))
+    if differences:
+        raise UsageError(f"run={name} was made otherwise: {'; '.join(differences)}; name another")
+    earlier = validated(before["config"])
+    methods = ",".join(dict.fromkeys([*_names(earlier), *_names(config)]))
+    both = [*earlier.raters, *config.raters]
+    raters = tuple({sha(rater.model_dump(mode="json")): rater for rater in both}.values())
+    return config.model_copy(update={"run": name, "methods": methods, "raters": raters})
+
+
+def stored_config(folder: RunFolder) -> RunConfig:
+    """The config a run was last started with. Raises UsageError where there is no such run."""
+    before = folder.config()
+    if before is None:
+        raise UsageError(f"{folder.path}: no such run; gistmill ls warehouse=DIR shows them")
+    return validated({**before["config"], "run": before["run"]})
+
+
+def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
+    """Raise UsageError where the run has documents or questions that this command leaves out."""
+    questions = {question.question_id for key in keys for question in key.questions}
+    for what, now in (("document", {key.document_id for key in keys}), ("question", questions)):
+        missing = sorted(folder.planned(f"{what}_id") - now)
+        if missing:
+            raise UsageError(
+                f"run={folder.path.name} has {len(missing)} {what}s that this command leaves out "
+                f"({', '.join(missing[:3])}); put them back, raise limit, or name another run"
+            )
+
+
+def _names(config: RunConfig) -> list[str]:
+    return [method.name for method in config.expanded()]
+
+
+def _differences(before: Any, now: Any, key: str) -> list[str]:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        inner = [
+            _differences(before.get(part), now.get(part), f"{key}.{part}".lstrip("."))
+            for part in {**before, **now}
+        ]
+        return [line for lines in inner for line in lines]
+    return [] if before == now else [f"{key} {before} -> {now}"]

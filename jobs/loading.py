@@ -1,0 +1,72 @@
+"""From a corpus to committed `documents` and `questions` shards, one document at a time."""
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+
+from jobs.config import RunConfig
+from pipeline.rows import Document, Question
+from pipeline.settings import sha
+from pipeline.steps import Step
+from pipeline.store import Shards
+from pipeline.units import DocumentKey, plan_document
+from stages.corpora import load
+from stages.corpora.loaded import Loaded
+
+_MOST_WARNINGS = 20
+
+
+def load_corpus(
+    config: RunConfig, shards: Shards, steps: Sequence[Step], warn: Callable[[str], None]
+) -> list[DocumentKey]:
+    """The key of every document chosen, in corpus order, for `steps`; their rows are committed.
+
+    The first two steps are those of documents and questions.
+    `warn` gets a line for each bad row, up to a number. Raises UsageError where the corpus is of
+    no use.
+    """
+    documents, questions = loading = steps[:2]
+    committed = shards.committed(loading)
+    keys = []
+    bad: list[str] = []
+    num_skipped = 0
+    for loaded in chosen(config):
+        key = DocumentKey.of(loaded.document, loaded.questions, steps)
+        for unit in plan_document(loading, key, committed, config.questions_per_unit):
+            if unit.is_done:
+                continue
+            if unit.step_id == documents.id:
+                shards.commit(Document, documents, unit, [loaded.document])
+            else:
+                rows = [q for q in loaded.questions if q.question_id in unit.inputs]
+                shards.commit(Question, questions, unit, rows)
+        keys.append(key)
+        num_skipped += loaded.document.skipped
+        details = [loaded.document.detail, *(q.detail for q in loaded.questions)]
+        bad += dict.fromkeys(detail for detail in details if detail)
+    if num_skipped:
+        warn(f"{num_skipped} documents have no text to read (no story) and are skipped")
+    for line in bad[:_MOST_WARNINGS]:
+        warn(f"bad_input: {line}")
+    if len(bad) > _MOST_WARNINGS:
+        warn(f"bad_input: and {len(bad) - _MOST_WARNINGS} more; their rows hold the rest")
+    return keys
+
+
+def chosen(config: RunConfig) -> Iterator[Loaded]:
+    """The documents that `limit` or `sample` leave, in corpus order. Both count documents that
+    have a text; one without a story stands with those before which it comes."""
+    if config.sample is None:
+        yield from _first(load(config.corpus), config.limit)
+        return
+    ids = (i.document.document_id for i in load(config.corpus) if not i.document.skipped)
+    draw = set(heapq.nsmallest(config.sample, ids, key=lambda i: sha([config.corpus.seed, i])))
+    yield from (loaded for loaded in load(config.corpus) if loaded.document.document_id in draw)
+
+
+def _first(corpus: Iterator[Loaded], limit: int | None) -> Iterator[Loaded]:
+    num_read = 0
+    for loaded in corpus:
+        num_read += not loaded.document.skipped
+        yield loaded
+        if num_read == limit:
+            return

@@ -1,0 +1,84 @@
+"""Executes the phases of a run, one Ray Data execution after another: watched and counted."""
+
+import functools
+import uuid
+from contextlib import suppress
+from typing import Any
+
+from jobs.ending import Ending
+from jobs.eta import REPLY_COSTS, weights
+from jobs.phases import Phase
+from jobs.preparation import Prepared
+from jobs.progress import Progress
+from jobs.stall import StallWatch
+from pipeline.cluster import join, run_items
+from pipeline.engines import start_reader
+from pipeline.errors import EndedError
+from pipeline.stop_signal import StopSignal
+from pipeline.store.runs import RunFolder
+from pipeline.worker import Start
+
+
+class RunExecutor:
+    """Of one launch of a run. `progress` and `ended` tell what came of it."""
+
+    def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
+        self._config = prepared.config
+        self._phases = prepared.phases
+        self._folder = folder
+        self._keys = sorted(prepared.keys, key=lambda key: -key.num_words)
+        self._units = prepared.units
+        self._launch = uuid.uuid4().hex
+        pending = sum(not unit.is_done for unit in prepared.planned())
+        self._tell = functools.partial(folder.write_progress, self._launch)
+        self.progress = Progress(pending, self._tell)
+        self.ended: str | None = None  # why there is work left
+
+    def execute(self, ending: Ending) -> None:
+        """Execute the phases, as far as there is time. Raises what workers raise."""
+        join(self._config.cluster.address)
+        ending.workers_see(StopSignal(self._folder.path, self._launch))
+        with self.progress:
+            for phase in self._phases:
+                with suppress(EndedError):  # what was in flight is lost
+                    self._phase(phase, ending)
+                if ending.has_begun:
+                    self.ended = ending.told
+                    return
+
+    def _phase(self, phase: Phase, ending: Ending) -> None:
+        cluster = self._config.cluster
+        pool = phase.pool(cluster)
+        make = phase.make_worker(self._folder.path, self._launch, self._start(phase))
+        for name, items in phase.executions(self._keys, self._units, pool.size):
+            told = functools.partial(_told, ending, self.progress)
+            stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, told)
+            watch = functools.partial(_look, ending, stall)
+            planned = weights(items, self._keys, {})
+            self.progress.start(name, planned, False, REPLY_COSTS if phase.engine else None)
+            self._tell(self.progress.state())
+            tags = {"run": self._folder.path.name, "phase": name}
+            try:
+                for summary in run_items(make, items, pool, watch, tags):
+                    stall.moved()
+                    self.progress.add(summary)
+            finally:
+                self._folder.took(self.progress.took())
+            if ending.has_begun:
+                return
+
+    def _start(self, phase: Phase) -> Start | None:
+        if phase.engine is None:
+            return None
+        how = (self._config.family_resolved(), self._config.reply_format)
+        return functools.partial(start_reader, phase.engine, *how)
+
+
+def _look(ending: Ending, stall: StallWatch) -> None:
+    ending.look()
+    stall.look()
+
+
+def _told(ending: Ending, progress: Progress, workers: list[dict[str, Any]]) -> None:
+    progress.alive(workers)
+    ending.seen(workers)

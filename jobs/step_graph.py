@@ -1,0 +1,222 @@
+"""The steps of a run, each after the steps it reads: the corpus's two, the shared memory's, then
+those of every method in the order of its `stages`, and those that judge its answers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobs.config import RunConfig
+from pipeline.engine import EngineSettings
+from pipeline.errors import UsageError
+from pipeline.methods import Method, StageSpec, stage_specs
+from pipeline.rows import Document, IndexRow, Question, Record
+from pipeline.stage import STAGES, Stage
+from pipeline.steps import Step
+
+# Raise when loaders or sentence cutting change what a file becomes.
+LOADING_VERSION = 2
+SHARED = "shared"  # the name of the run's own memory
+Placed = tuple[Step, EngineSettings | None]
+"""A step and the engine that its stage asks; null where it asks none."""
+
+
+def run_steps(config: RunConfig) -> list[Placed]:
+    """Every step of a run once, upstream first.
+
+    Raises UsageError, naming the file, the stage and what to do, where a stage reads what no
+    earlier one writes, or has settings that contradict each other.
+    """
+    return _Graph(config).placed()
+
+
+class _Graph:
+    """Builds the steps of one run; `found` holds each once, by its id."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self.family = config.family_resolved()
+        self.found: dict[str, Placed] = {}
+        self.documents = self._load(Document)
+        self._load(Question)
+        self.shared = self._shared_memory()
+
+    def placed(self) -> list[Placed]:
+        for method in self.config.expanded():
+            for repeat in range(self.config.repeats):
+                self._method(method, repeat)
+        return list(self.found.values())
+
+    def _load(self, record: type[Record]) -> Step:
+        corpus = self.config.corpus
+        step = Step(
+            corpus=corpus.name,
+            name=record.table,
+            version=LOADING_VERSION,
+            writes=record,
+            settings=corpus.hashed(),
+        )
+        self.found[step.id] = (step, None)
+        return step
+
+    def _shared_memory(self) -> dict[str, Step]:
+        place, earlier = f"memory={self.config.memory.name}", dict[str, Step]()
+        for spec in stage_specs(place, self.config.memory.stages):
+            if not spec.stage.is_index():
+                raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
+            stage = spec.made(place, {**self._values(0), **self.config.memory.overrides()})
+            upstream = self._upstream(place, spec, earlier, {})
+            earlier[spec.key] = self._step(place, stage, upstream, memory=SHARED)
+        return earlier
+
+    def _method(self, method: Method, repeat: int) -> None:
+        judging = stage_specs(f"{self.family.folder}: judging", self.family.judging)
+        earlier: dict[str, Step] = {}
+        for spec in (*method.stages, *judging):
+            place = method.file if spec in method.stages else f"{self.family.folder}: judging"
+            stage = spec.made(f"{place} ({method.name})", self._values(repeat))
+            stage.refuse_unusable(method.name)
+            upstream = self._upstream(place, spec, earlier, self.shared)
+            engines = self._engines(place, spec, stage, is_judging=spec in judging)
+            for engine in engines:
+                step = self._own(place, spec, stage, upstream, engine, (method.name, repeat))
+                earlier[spec.key] = step
+
+    def _own(  # all that tells a method's step from another's
+        self,
+        place: str,
+        spec: StageSpec,
+        stage: Stage,
+        upstream: Sequence[Step],
+        engine: EngineSettings | None,
+        of: tuple[str, int],
+    ) -> Step:
+        if not stage.starts_memory:
+            return self._step(place, stage, upstream, engine=engine, of=of)
+        shared = self._step(place, stage, upstream, memory=SHARED, engine=engine, keep=False)
+        if shared.id in self.found:  # the run's own, asked for by another name
+            return shared
+        return self._step(place, stage, upstream, memory=spec.memory(), engine=engine)
+
+    def _engines(
+        self, place: str, spec: StageSpec, stage: Stage, is_judging: bool
+    ) -> list[EngineSettings | None]:
+        """The engine of the stage's role; every rater's in turn where it judges."""
+        if not stage.asked():
+            return [None]
+        engines = self.config.engines(stage.role)
+        if not engines and not is_judging:
+            raise UsageError(
+                f"{place}: {spec.key}: asks the role {stage.role}, which has no engine; set "
+                f"{self.config.section(stage.role)}=..."
+            )
+        return list(engines)
+
+    def _upstream(
+        self, place: str, spec: StageSpec, earlier: Mapping[str, Step], shared: Mapping[str, Step]
+    ) -> list[Step]:
+        """The steps that the stage's inputs are the rows of, in the order it reads them."""
+        tables = [record.table for record in spec.stage.reads]
+        for table in spec.reads_from:
+            if table not in tables:
+                raise UsageError(
+                    f"{place}: {spec.key}: from: it does not read {table}; it reads "
+                    f"{', '.join(tables) or 'no table of another stage'}"
+                )
+        return [self._input(place, spec, record, earlier, shared) for record in spec.stage.reads]
+
+    def _input(
+        self,
+        place: str,
+        spec: StageSpec,
+        record: type[Record],
+        earlier: Mapping[str, Step],
+        shared: Mapping[str, Step],
+    ) -> Step:
+        named = spec.reads_from.get(record.table)
+        if named is not None:
+            step = earlier.get(named) or shared.get(named)
+            if step is None or step.writes is not record:
+                raise UsageError(
+                    f"{place}: {spec.key}: from: {record.table}: no earlier stage {named!r} writes "
+                    f"it; those before it are {', '.join([*shared, *earlier]) or 'none'}"
+                )
+            return step
+        found = [step for step in (*shared.values(), *earlier.values()) if step.writes is record]
+        if not found:
+            writers = [name for name, kinds in STAGES.items() for s in kinds.values()
+                       if s.writes is record]  # fmt: skip
+            raise UsageError(
+                f"{place}: {spec.key}: reads {record.table}, which no earlier stage writes; put "
+                f"{' or '.join(dict.fromkeys(writers)) or 'a stage that does'} before it"
+            )
+        return found[-1]
+
+    def _values(self, repeat: int) -> dict[str, Any]:
+        """The settings that stages leave to the family, the corpus and the run."""
+        config = self.config
+        return {
+            **self.family.settings,
+            "paragraphs": config.corpus.paragraphs,
+            "page_breaks": config.corpus.page_breaks,
+            "seed": config.engine.seed,
+            "repeat": repeat,
+            "embedder": config.embedder,
+        }
+
+    def _step(  # noqa: PLR0913
+        self,
+        place: str,
+        stage: Stage,
+        upstream: Sequence[Step],
+        memory: str | None = None,
+        engine: EngineSettings | None = None,
+        of: tuple[str, int] = ("", 0),
+        keep: bool = True,
+    ) -> Step:
+        """A stage's step; upstream are the documents, then what it reads, in the order it says."""
+        if engine is None and stage.asked():
+            (engine,) = self.config.engines(stage.role)
+        is_index = stage.is_index()
+        step = Step(
+            corpus=self.config.corpus.name,
+            name=stage.name,
+            version=stage.version,
+            writes=stage.writes,
+            settings=stage.hashed(),
+            prompts=self._prompts(stage, engine),
+            engine=engine.identity() if engine else None,
+            method=None if is_index else of[0],
+            repeat=0 if is_index else of[1],
+            memory=memory or _memory(place, stage, upstream),
+            upstream=(self.documents, *upstream),
+            stage=stage,
+        )
+        if keep:
+            self.found.setdefault(step.id, (step, engine))
+        return step
+
+    def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
+        """What of its prompts shapes a step: template, reply budget, and the constrained form."""
+        family, is_constrained = self.family, engine and self.config.is_constrained(engine)
+        found: dict[str, Any] = {
+            prompt.name: {"max_reply_tokens": family.max_reply_tokens(prompt)}
+            for prompt in (*stage.leaves_room_for, *stage.asked())
+        }
+        for prompt in stage.asked():
+            found[prompt.name]["template"] = family.sha(prompt)
+            if is_constrained and (form := family.form(prompt)):
+                found[prompt.name]["form"] = form
+        return found
+
+
+def _memory(place: str, stage: Stage, upstream: Sequence[Step]) -> str | None:
+    """The memory that a stage's page indexes belong to: that of the index rows it reads, else of
+    the other rows. Raises UsageError where it would mix two."""
+    of_index = {step.memory for step in upstream if issubclass(step.writes, IndexRow)} - {None}
+    if len(of_index) > 1:
+        names = " and ".join(sorted(map(str, of_index)))
+        raise UsageError(
+            f"{place}: {stage.name}: reads index rows of {names}, "
+            "whose pages differ; say with `from` which stage each table is read from"
+        )
+    others = [step.memory for step in upstream if step.memory is not None]
+    return of_index.pop() if of_index else others[0] if others else None

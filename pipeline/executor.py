@@ -1,0 +1,162 @@
+"""Executes one document's stages in a phase, in dependency order: rows are pulled.
+
+A pending unit asks for its upstream rows, which are loaded where they are committed and made where
+they are not. Knows neither ray nor reading.
+"""
+
+import asyncio
+import traceback
+from asyncio import to_thread
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from pipeline.ask import Ask, Reader
+from pipeline.errors import AccountingError, EngineError
+from pipeline.in_flight import Attempt, Deaths
+from pipeline.rows import Call, Document, Question, Record, UnitRows
+from pipeline.shared_replies import SharedReplies
+from pipeline.stage import Stage
+from pipeline.steps import Step
+from pipeline.store import Shards
+from pipeline.units import Unit, given, rows_of
+from pipeline.usage import UsageCounters
+
+Rows = tuple[Any, ...]
+_KILLS = "a worker died twice while it worked on this alone"
+
+
+@dataclass
+class Summary(UsageCounters):
+    """What became of one document in one phase; all that leaves a worker."""
+
+    document_id: str
+    worker: str = ""
+    asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
+    seconds: float = 0.0
+
+
+@dataclass(kw_only=True)
+class DocumentExecutor:
+    """Executes the pending units of one document."""
+
+    shards: Shards
+    steps: Mapping[str, Step]
+    reader: Reader | None
+    units: Sequence[Unit]
+    summary: Summary
+    rank: int
+    attempt: Attempt
+    deaths: Deaths
+    shared: Callable[[str], SharedReplies]  # of a step
+    tally: UsageCounters
+    is_ending: Callable[[], Awaitable[bool]]  # then no unit is begun
+    tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)
+    one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def finish(self) -> None:
+        pending = {unit.step_id for unit in self.units if not unit.is_done}
+        await asyncio.gather(*(self.rows_of(self.steps[step_id]) for step_id in pending))
+
+    def rows_of(self, step: Step) -> asyncio.Task[Rows | None]:
+        """The document's rows in a step, made or loaded once however many ask for them; null
+        where the run ended before."""
+        if step.id not in self.tasks:
+            self.tasks[step.id] = asyncio.create_task(self._rows_of(step))
+        return self.tasks[step.id]
+
+    async def _rows_of(self, step: Step) -> Rows | None:
+        units = [unit for unit in self.units if unit.step_id == step.id]
+        found = await asyncio.gather(*(self._unit(step, unit) for unit in units))
+        made = [rows for rows in found if rows is not None]
+        return tuple(chain.from_iterable(made)) if len(made) == len(found) else None
+
+    async def _unit(self, step: Step, unit: Unit) -> Rows | None:
+        if unit.is_done or step.stage is None:
+            return await to_thread(self._load, step, unit)
+        rows = await self._inputs(step, step.stage, unit)
+        if rows is None or await self.is_ending():
+            return None
+        async with self.one_by_one if self.attempt.alone else nullcontext():
+            with self.attempt.only(f"{step.id}/{unit.unit}"):
+                made = await self._commit(step, step.stage, unit, rows)
+        num_problems = sum(row.problem is not None for row in made)
+        for tally in (self.tally, self.summary):
+            tally.committed(len(made), num_problems)
+        return made
+
+    def _load(self, step: Step, unit: Unit) -> Rows:
+        rows: Rows = self.shards.load(step.writes, step.id, unit.unit)
+        return rows_of(rows, unit.inputs) if step.per_question else rows
+
+    async def _inputs(self, step: Step, stage: Stage, unit: Unit) -> UnitRows | None:
+        """The unit's document and its rows of the tables the stage reads, with no more of document
+        and questions than the stage names; null where there are none because the run is ending."""
+        tables: dict[type[Record], Rows] = {}
+        for upstream in self._read_by(step):
+            found = await self.rows_of(upstream)
+            if found is None:
+                return None
+            rows = rows_of(found, unit.inputs) if upstream.per_question else found
+            tables[upstream.writes] = rows
+        (document,) = tables.pop(Document)
+        questions = tables.pop(Question, ())
+        if {question.question_id for question in questions} != set(unit.inputs):
+            raise AccountingError(f"{step.id}/{unit.unit}: its questions are not all there")
+        return UnitRows(
+            document=given(document, stage.document_fields),
+            questions=tuple(given(question, stage.question_fields) for question in questions),
+            tables=tables,
+        )
+
+    def _read_by(self, step: Step) -> list[Step]:
+        loaded = [s for s in self.steps.values() if s.stage is None]
+        loaded = [s for s in loaded if step.per_question or not s.per_question]
+        return [*loaded, *(s for s in step.upstream if s.stage is not None)]
+
+    async def _commit(self, step: Step, stage: Stage, unit: Unit, rows: UnitRows) -> Rows:
+        """Calls first, then the rows. Whoever finds or loses the calls makes its rows from them;
+        whoever loses the rows discards its own: everybody goes on with what is committed."""
+        own, commit = (step.id, unit.unit), self.shards.commit
+        recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
+        if self.deaths.give_up(f"{step.id}/{unit.unit}"):
+            calls: tuple[Call, ...] = ()
+            made: Rows = tuple(stage.failed(rows, "unit_failed", _KILLS))
+        else:
+            made, calls = await self._make(step, stage, rows, recorded or ())
+        if recorded is None and not await to_thread(commit, Call, step, unit, calls):
+            first = await to_thread(self.shards.recorded, *own) or ()
+            made, calls = await self._make(step, stage, rows, first)
+        if await to_thread(commit, step.writes, step, unit, made):
+            return made
+        return await to_thread(self._load, step, unit)
+
+    async def _make(
+        self, step: Step, stage: Stage, rows: UnitRows, recorded: Sequence[Call]
+    ) -> tuple[Rows, tuple[Call, ...]]:
+        document_id = rows.document.document_id
+        reader = self.reader and replace(self.reader, shared=self.shared(step.id))
+        ask = Ask(reader, step.name, document_id, recorded, step.repeat, self.rank)
+        made = await _run(stage, rows, ask)
+        calls = ask.calls()
+        asked = self.summary.asked.get(step.id, 0) + ask.num_asked
+        self.summary.asked[step.id] = asked
+        for call in calls:
+            self.summary.called(call)
+        return made, calls
+
+
+async def _run(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
+    """The stage's rows; a row with a problem for every input where it cannot make any."""
+    if lack := stage.lack(rows):
+        return tuple(stage.failed(rows, "upstream", lack))
+    try:
+        made: Sequence[Record] = await stage.run(rows, ask)
+        stage.check(rows, made)
+    except (EngineError, AccountingError):
+        raise
+    except Exception:  # noqa: BLE001  # the one place: one bad unit must not end the night
+        return tuple(stage.failed(rows, "unit_failed", traceback.format_exc(limit=-3)))
+    return tuple(made)

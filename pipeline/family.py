@@ -1,0 +1,233 @@
+"""A prompt family: a folder of templates with a `family.yaml`. Knows nothing of their meaning.
+
+What the folder leaves out, templates and settings alike, is `generic`'s: the folder beside it, a
+plugin's, then the shipped one. A `Family` holds all it needs: workers on other machines are given
+one and read no files.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import jinja2
+import yaml
+from jinja2.meta import find_referenced_templates
+from jinja2.sandbox import SandboxedEnvironment
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, field_validator
+
+from pipeline.errors import UsageError
+from pipeline.prompts import PROMPTS, Message, Prompt
+from pipeline.settings import sha
+
+_GENERIC = "generic"
+_OLD_KEYS = {"words", "first_page", "pagination", "answer_words", "constant_answer"}
+
+
+class Example(BaseModel):
+    """A reply and what the parser of its prompt must read in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    reply: str
+    reads: int | str | tuple[int | str, ...] | None
+
+    @field_validator("reads", mode="before")
+    @classmethod
+    def _no_bool(cls, reads: object) -> object:
+        if isinstance(reads, bool):
+            raise ValueError("YAML takes yes and no for booleans; put them in quotes")
+        return reads
+
+
+class FamilyFile(BaseModel):
+    """A `family.yaml`. Every key may be left out; then it is generic's, or the prompt module's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    wording: Literal["ours", "authors"] | None = None  # whose words the templates are in
+    settings: dict[str, Any] = {}  # values of stages' settings, by their names
+    judging: dict[str, dict[str, Any] | None] | None = None  # stages that follow every method
+    reply_tokens: dict[str, PositiveInt] = {}  # budgets, by prompt
+    forms: dict[str, str] = {}  # of constrained replies, by prompt; {} stands for the value
+    examples: dict[str, tuple[Example, ...]] = {}  # by prompt: `gistmill prompts check`
+
+    @field_validator("reply_tokens", "forms", "examples")
+    @classmethod
+    def _known_prompts(cls, by_prompt: dict[str, Any]) -> dict[str, Any]:
+        for name in by_prompt:
+            if name not in PROMPTS:
+                raise ValueError(f"{name} is no prompt; there are {', '.join(sorted(PROMPTS))}")
+        return by_prompt
+
+    @field_validator("forms")
+    @classmethod
+    def _has_one_place(cls, forms: dict[str, str]) -> dict[str, str]:
+        for name, form in forms.items():
+            if form.count("{}") != 1:
+                raise ValueError(f"{name}: write {{}} once, where the value goes")
+        return forms
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family, resolved. `sources` are its templates by file name, `files` where each was read."""
+
+    name: str
+    folder: str
+    wording: str
+    settings: Mapping[str, Any]
+    judging: Mapping[str, Mapping[str, Any]]
+    reply_tokens: Mapping[str, int]
+    forms: Mapping[str, str]
+    sources: Mapping[str, str]
+    files: Mapping[str, str]
+
+    def render(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
+        """The messages of `prompt`: one, from the user. Raises UsageError where the template is
+        missing, malformed or uses a name that is no field."""
+        values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
+        file = f"{prompt.name}.jinja"
+        with self._found(file):
+            template = self._environment.get_template(file)
+        try:
+            content = template.render(values)
+        except jinja2.TemplateError as error:
+            raise UsageError(f"{self.files[file]}: {error}") from error
+        return ({"role": "user", "content": content},)
+
+    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
+        """The reply budget of a prompt, in the engine's tokens."""
+        return self.reply_tokens.get(prompt.name, prompt.max_reply_tokens)
+
+    def form(self, prompt: type[Prompt[Any]]) -> str | None:
+        """What a constrained reply looks like; null where replies to the prompt stay free."""
+        return self.forms.get(prompt.name, prompt.form)
+
+    def sha(self, prompt: type[Prompt[Any]]) -> str:
+        """8 hex of the sha256 of the prompt's template and of every template it includes."""
+        names = sorted(self._included(f"{prompt.name}.jinja", {}))
+        texts = [self.sources[name].encode() for name in names]
+        return hashlib.sha256(b"\0".join(texts)).hexdigest()[:8]
+
+    def _included(self, name: str, found: dict[str, None]) -> dict[str, None]:
+        """The names of a template and of all it imports, includes or extends, and so on."""
+        if name not in found:
+            found[name] = None
+            with self._found(name):
+                if name not in self.sources:
+                    raise jinja2.TemplateNotFound(name)
+                referenced = _referenced(self.sources[name], self.files[name])
+            for other in referenced:
+                if other is None:
+                    raise UsageError(
+                        f"{self.files[name]}: includes a computed name; write the name out"
+                    )
+                self._included(other, found)
+        return found
+
+    @cached_property
+    def _environment(self) -> SandboxedEnvironment:
+        return SandboxedEnvironment(
+            loader=jinja2.DictLoader(dict(self.sources)),
+            undefined=jinja2.StrictUndefined,
+            keep_trailing_newline=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    @contextmanager
+    def _found(self, file: str) -> Iterator[None]:
+        """UsageError where a template is missing or malformed."""
+        try:
+            yield
+        except jinja2.TemplateNotFound as error:
+            raise UsageError(f"{self.folder}: no template {error.name}; add it") from None
+        except jinja2.TemplateSyntaxError as error:
+            place = self.files.get(error.name or file, error.filename or file)
+            raise UsageError(f"{place}:{error.lineno}: {error.message}") from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def hashed(self) -> dict[str, Any]:
+        """What the family settles, as JSON: settings and templates, by the hash of each."""
+        return {
+            "name": self.name,
+            "settings": sha([self.settings, self.judging, self.reply_tokens], 8),
+            "templates": {name: sha(text, 8) for name, text in sorted(self.sources.items())},
+        }
+
+
+def load_family(
+    folder: Path, roots: Sequence[Path], reply_tokens: Mapping[str, int] | None = None
+) -> Family:
+    """The family in `folder`, what it leaves out taken from `generic` beside it and in `roots`
+    (folders of families). `reply_tokens` override budgets by prompt.
+
+    Raises UsageError naming the file and the key that is wrong, or what to change in a family
+    written for an earlier layout.
+    """
+    generic = [root / _GENERIC for root in (folder.parent, *roots)]
+    layers = list(dict.fromkeys([folder, *(path for path in generic if path.is_dir())]))
+    files = [read_family_file(layer) for layer in layers if (layer / "family.yaml").is_file()]
+    if not (folder / "family.yaml").is_file():
+        raise UsageError(f"{folder}: no family.yaml there; name a folder of prompts")
+    templates = {t.name: t for layer in reversed(layers) for t in sorted(layer.glob("*.jinja"))}
+    return Family(
+        name=folder.name,
+        folder=str(folder),
+        wording=next((f.wording for f in files if f.wording), "ours"),
+        settings=_merged([f.settings for f in files]),
+        judging={k: v or {} for k, v in next((f.judging for f in files if f.judging), {}).items()},
+        reply_tokens=_merged([reply_tokens or {}, *(f.reply_tokens for f in files)]),
+        forms=_merged([f.forms for f in files]),
+        sources={name: _text(path) for name, path in templates.items()},
+        files={name: str(path) for name, path in templates.items()},
+    )
+
+
+def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All keys, sorted; the first layer that has one wins."""
+    found = {key: value for layer in reversed(layers) for key, value in layer.items()}
+    return dict(sorted(found.items()))
+
+
+def read_family_file(folder: Path) -> FamilyFile:
+    """`family.yaml` in a folder. Raises UsageError naming the file and the key that is wrong."""
+    path = folder / "family.yaml"
+    try:
+        content = yaml.safe_load(_text(path)) or {}
+        if isinstance(content, dict) and (old := sorted(_OLD_KEYS & set(content))):
+            raise UsageError(
+                f"{path}: {', '.join(old)}: this is the layout of an earlier version; call `words` "
+                "`wording`, and put page sizes, first_page, answer_words, constant_answer and "
+                "metrics under `settings` (compare conf/prompts/generic/family.yaml)"
+            )
+        return FamilyFile.model_validate(content)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UsageError(f"{path}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
+
+
+@cache
+def _referenced(source: str, file: str) -> tuple[str | None, ...]:
+    """The templates a source includes; null for a computed name. A run asks for a hundred steps."""
+    tree = SandboxedEnvironment().parse(source, filename=file)
+    return tuple(find_referenced_templates(tree))

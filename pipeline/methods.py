@@ -1,0 +1,234 @@
+"""From `readagent_p(max_pages=1..6),bm25` to the list of stages of each method.
+
+A method is a YAML file: its `arguments` with their defaults (null: must be given) and its `stages`
+in order, each with its settings, where `$name` stands for an argument. A stage's key is its name
+within the method; `stage:` says which stage it is where that is another name, `kind:` which of
+several of that name, and `from: {table: key}` which earlier stage it reads a table from.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from pipeline.errors import UsageError
+from pipeline.stage import STAGES, Stage
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """One entry of a `stages` list: what its YAML says, arguments filled in."""
+
+    key: str
+    stage: type[Stage]
+    settings: Mapping[str, Any]
+    reads_from: Mapping[str, str]  # table -> key of an earlier stage
+
+    def made(self, place: str, values: Mapping[str, Any]) -> Stage:
+        """The stage; `values` are those of settings that its YAML leaves out.
+
+        Raises UsageError naming the setting that is wrong.
+        """
+        own = {name: values[name] for name in self.stage.model_fields if name in values}
+        try:
+            return self.stage(**{**own, **self.settings})
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join([self.key, *(str(part) for part in first["loc"])])
+            what = first["msg"].removeprefix("Value error, ")
+            raise UsageError(f"{place}: {where}: {what}") from None
+
+    def memory(self) -> str:
+        """The name of the memory that it starts: its stage and what its YAML says."""
+        told = {"kind": self.stage.kind, **self.settings}
+        return (
+            f"{self.stage.name}({','.join(f'{k}={v}' for k, v in sorted(told.items()) if v != '')})"
+        )
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method with all its arguments; `name` is canonical, `file` says what makes it."""
+
+    name: str
+    file: str
+    stages: tuple[StageSpec, ...]
+
+
+def stage_specs(place: str, stages: Any) -> tuple[StageSpec, ...]:
+    """The stages of a YAML's `stages`. Raises UsageError naming `place` and the stage."""
+    if not isinstance(stages, Mapping) or not stages:
+        raise UsageError(f"{place}: stages: write a list of stages, `name: {{settings}}` each")
+    return tuple(_stage_spec(place, str(key), settings) for key, settings in stages.items())
+
+
+def _stage_spec(place: str, key: str, settings: Any) -> StageSpec:
+    if settings is not None and not isinstance(settings, Mapping):
+        raise UsageError(f"{place}: {key}: write its settings as {{key: value}}")
+    own = dict(settings or {})
+    name, reads_from = own.pop("stage", key), own.pop("from", {})
+    kinds = STAGES.get(name)
+    if kinds is None:
+        raise UsageError(
+            f"{place}: {key}: no stage {name!r}; there are {', '.join(sorted(STAGES))}"
+        )
+    kind = own.pop("kind", next(iter(kinds)) if len(kinds) == 1 else None)
+    if kind not in kinds:
+        said = "kind is missing" if kind is None else f"no kind {kind!r}"
+        known = ", ".join(sorted(filter(None, kinds))) or "none"
+        raise UsageError(f"{place}: {key}: {said}; the stage {name} has {known}")
+    if not isinstance(reads_from, Mapping):
+        raise UsageError(f"{place}: {key}: from: write {{table: stage}}")
+    return StageSpec(key, kinds[kind], own, {str(k): str(v) for k, v in reads_from.items()})
+
+
+def available(folders: Sequence[Path]) -> dict[str, tuple[Path, Mapping[str, Any]]]:
+    """The file, arguments and defaults of every method in `folders`.
+
+    Raises UsageError where two folders have a method of the same name.
+    """
+    found: dict[str, tuple[Path, Mapping[str, Any]]] = {}
+    for file in _files(folders).values():
+        found[file.stem] = (file, _read(file)["arguments"])
+    return found
+
+
+def _files(folders: Sequence[Path]) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for folder in folders:
+        for file in sorted(folder.glob("*.yaml")):
+            if file.stem in files:
+                raise UsageError(
+                    f"{file}: the method {file.stem} is there already, in {files[file.stem]}; "
+                    "give it another name"
+                )
+            files[file.stem] = file
+    return files
+
+
+def expand(text: str, folders: Sequence[Path]) -> list[Method]:
+    """The methods `text` names, in its order, each once.
+
+    `1..6` counts up inclusively, `a|b` are alternatives; several such arguments multiply in the
+    order written. Raises UsageError for unknown methods and for unknown or missing arguments.
+    """
+    files = _files(folders)
+    found: dict[str, Method] = {}
+    for part in _split(text):
+        for method in _expand_one(part, files):
+            found.setdefault(method.name, method)
+    if not found:
+        raise UsageError(f"methods={text}: names no method; gistmill ls shows those there are")
+    return list(found.values())
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that stand outside brackets."""
+    return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+
+
+def _expand_one(part: str, files: Mapping[str, Path]) -> Iterator[Method]:
+    match = re.fullmatch(r"([A-Za-z]\w*)\s*(?:\((.*)\))?", part, re.DOTALL)
+    if not match:
+        raise UsageError(f"methods: {part!r} is no method; write it like bm25(top_k=3)")
+    name, written = match[1], match[2] or ""
+    if name not in files:
+        raise UsageError(f"methods: no method {name!r}; there are {', '.join(sorted(files))}")
+    file = files[name]
+    declared = _read(file)
+    given = _arguments(name, written, declared["arguments"])
+    for values in itertools.product(*given.values()):
+        yield _method(file, declared, dict(zip(given, values, strict=True)))
+
+
+def _arguments(name: str, written: str, declared: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Each argument written, with its alternatives."""
+    given: dict[str, list[Any]] = {}
+    for part in (p.strip() for p in written.split(",") if p.strip()):
+        key, equals, value = (p.strip() for p in part.partition("="))
+        takes = ", ".join(declared) or "none"
+        if not equals or key not in declared:
+            raise UsageError(f"methods: {name}: no argument {part!r}; it takes {takes}")
+        if key in given:
+            raise UsageError(f"methods: {name}: {key} is given twice; write {key}=a|b for both")
+        given[key] = list(_alternatives(f"methods: {name}: {key}", value))
+    for key, default in declared.items():
+        if default is None and key not in given:
+            raise UsageError(f"methods: {name}: {key} is missing; write {name}({key}=...)")
+    return given
+
+
+def _alternatives(place: str, written: str) -> Iterator[Any]:
+    for part in written.split("|"):
+        span = re.fullmatch(r"\s*(\d+)\.\.(\d+)\s*", part)
+        if not span:
+            yield _value(place, part)
+        elif int(span[1]) > int(span[2]):
+            raise UsageError(f"{place}={part.strip()} counts down; write {span[2]}..{span[1]}")
+        else:
+            yield from range(int(span[1]), int(span[2]) + 1)
+
+
+def _value(place: str, written: str) -> str | int | float:
+    try:
+        value = yaml.safe_load(written)
+    except (yaml.YAMLError, ValueError):  # ValueError: 2024-13-45 is no date
+        value = None
+    if not isinstance(value, str | int | float):
+        raise UsageError(f"{place}={written.strip()} is no value; write a number or a word")
+    return value
+
+
+def _method(file: Path, declared: Mapping[str, Any], given: Mapping[str, Any]) -> Method:
+    values = {key: given.get(key, default) for key, default in declared["arguments"].items()}
+    printed = ",".join(f"{key}={value}" for key, value in values.items())
+    return Method(
+        name=f"{file.stem}({printed})" if printed else file.stem,
+        file=str(file),
+        stages=stage_specs(str(file), _filled(str(file), declared["stages"], values)),
+    )
+
+
+def _filled(place: str, value: Any, arguments: Mapping[str, Any]) -> Any:
+    """YAML with each `$name` replaced by the argument of that name."""
+    if isinstance(value, Mapping):
+        return {key: _filled(place, inner, arguments) for key, inner in value.items()}
+    if not isinstance(value, str) or not value.startswith("$"):
+        return value
+    if value[1:] not in arguments:
+        known = ", ".join(arguments) or "none"
+        raise UsageError(f"{place}: {value}: no such argument; `arguments` has {known}")
+    return arguments[value[1:]]
+
+
+def _refuse_doubles(place: str, node: Any) -> None:
+    """Raise UsageError where a key stands twice: YAML would let the second replace the first."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    keys = [key.value for key, _ in pairs]
+    for key, value in pairs:
+        if keys.count(key.value) > 1:
+            raise UsageError(f"{place}: {key.value} stands twice; give one of them another name")
+        _refuse_doubles(place, value)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
+        _refuse_doubles(str(file), yaml.compose(text, yaml.SafeLoader))
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
+    keys = set(content) if isinstance(content, Mapping) else set()
+    if "look_up" in keys:
+        raise UsageError(
+            f"{file}: look_up and answer: this is the layout of an earlier version; write them as "
+            "`stages: {look_up: {kind: ...}, answer: {kind: ...}}`"
+        )
+    if missing := {"arguments", "stages"} - keys:
+        raise UsageError(f"{file}: {', '.join(sorted(missing))} missing; see the other methods")
+    return {**content, "arguments": content["arguments"] or {}}

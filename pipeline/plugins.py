@@ -1,0 +1,132 @@
+"""Code and configuration from outside: stages, prompts, methods, families and corpora of a user's.
+
+A plugin is a folder of Python modules, imported as a package of the folder's name, and beside them
+a folder `conf` laid out as ours (`conf/method/*.yaml`, `conf/prompts/<family>/`, `conf/corpus/`,
+`conf/experiment/`). `plugins=FOLDER,FOLDER` names them; an installed package registers one under
+the entry point group `gistmill.plugins`, as gistmill itself does its stages. Workers are sent the
+modules, so that their machines need not have the folder.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import pickle
+import pkgutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pipeline.errors import UsageError
+
+_GROUP = "gistmill.plugins"
+_PLACES: dict[str, Path] = {}  # package name -> its folder, of those that were loaded here
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A folder's modules by relative path, ready to be sent to another machine."""
+
+    name: str
+    modules: Mapping[str, bytes]
+
+
+def load_plugins(folders: Sequence[str]) -> list[Path]:
+    """Import every module of each folder and of the installed plugins; their `conf` folders.
+
+    Raises UsageError in one line for a folder that is none, does not import, or takes a name that
+    is there already.
+    """
+    found = [_imported(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
+    return [place / "conf" for place in [*found, *installed()] if (place / "conf").is_dir()]
+
+
+@cache
+def installed() -> tuple[Path, ...]:
+    """The folders of the packages installed as plugins, their modules imported; ours among them."""
+    places = []
+    for entry in importlib.metadata.entry_points(group=_GROUP):
+        package = _called(f"the installed plugin {entry.name} ({entry.value})", entry.load)
+        import_all(package)
+        places.append(Path(next(iter(package.__path__))))
+    return tuple(places)
+
+
+def import_all(package: ModuleType) -> None:
+    """Import every module below a package, so that what they define is known by its name."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+
+
+def _imported(folder: Path, place: str) -> Path:
+    name = folder.name
+    if not folder.is_dir():
+        raise UsageError(f"{place}: no such folder; name one that holds Python modules")
+    if not name.isidentifier():
+        raise UsageError(f"{place}: {name!r} cannot be imported; name the folder like my_plugin")
+    if _PLACES.get(name) == folder:
+        return folder
+    if name in sys.modules or importlib.util.find_spec(name) is not None:
+        raise UsageError(f"{place}: a module {name!r} is there already; rename the folder")
+    _called(place, lambda: import_all(_package(name, folder)))
+    _PLACES[name] = folder
+    return folder
+
+
+def _package(name: str, folder: Path) -> ModuleType:
+    """The folder as a package, whether or not it has an __init__.py."""
+    spec = PathFinder.find_spec(name, [str(folder.parent)])
+    assert spec is not None, "a folder is a namespace package at least"
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[name] = package
+    if spec.loader is not None:
+        spec.loader.exec_module(package)
+    return package
+
+
+def _called(place: str, load: Callable[[], Any]) -> Any:
+    """What `load` returns; a UsageError naming the line where a plugin's code raises."""
+    try:
+        return load()
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from None
+    except (ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError) as error:
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        line = f"{where.tb_frame.f_code.co_filename}:{where.tb_lineno}" if where else ""
+        told = " ".join(str(error).split())
+        raise UsageError(
+            f"{place}: does not import: {type(error).__name__}: {told} ({line}); correct it"
+        ) from None
+
+
+def packed() -> tuple[Plugin, ...]:
+    """The plugin folders loaded here, to be sent to workers."""
+    return tuple(
+        Plugin(name, {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*.py")})
+        for name, folder in _PLACES.items()
+    )
+
+
+def sent(what: Any) -> bytes:
+    """`what`, pickled with the plugins whose classes may be in it."""
+    return pickle.dumps((packed(), pickle.dumps(what)))
+
+
+def received(content: bytes) -> Any:
+    """What was `sent`, its plugins imported first: another machine has no such folder."""
+    plugins, what = pickle.loads(content)
+    for plugin in plugins:
+        if plugin.name not in sys.modules:
+            folder = Path(tempfile.mkdtemp(prefix="gistmill-plugin-")) / plugin.name
+            for path, text in plugin.modules.items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_bytes(text)
+            _imported(folder.resolve(), f"plugins={plugin.name}")
+    return pickle.loads(what)

@@ -1,0 +1,45 @@
+"""Replies to requests that several documents send: a chat session stands in many histories.
+
+<warehouse>/shared/<step_id>/<request_sha>.json, the call of the document that came first. A request
+is asked once per worker at most, and of workers that ask at the same moment the first one's stands.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from weakref import WeakValueDictionary
+
+from upath import UPath
+
+from pipeline.place import commit
+from pipeline.rows import Call
+
+_KEPT = (None, "truncated")  # problems of replies that are asked for once
+
+
+class SharedReplies:
+    """Those of one step."""
+
+    def __init__(self, folder: UPath) -> None:
+        self._folder = folder
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def call(self, request_sha: str, make: Callable[[], Awaitable[Call]]) -> Call:
+        """The call that stands, or the one that `make` makes."""
+        lock = self._locks.setdefault(request_sha, asyncio.Lock())
+        async with lock:
+            file = self._folder / f"{request_sha}.json"
+            if (stands := _load(file)) is not None:
+                return stands
+            made = await make()
+            if made.problem in _KEPT and not commit(file, json.dumps(asdict(made)).encode()):
+                return _load(file) or made
+            return made
+
+
+def _load(file: UPath) -> Call | None:
+    try:
+        return Call(**json.loads(file.read_bytes()))
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,64 @@
+"""How many tokens an engine would make of a text, without the engine: for plans.
+
+Three engines count words or signs by rules of their own, which are used here. For a model its
+tokenizer says, where it lies on this machine, how many tokens a byte of the corpus comes to; where
+none is at hand that is estimated.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.engine import EngineSettings
+from pipeline.extractive_engine import ExtractiveSettings, num_tokens
+from pipeline.openai_engine import OpenAISettings
+from pipeline.prompts import Message
+from pipeline.vllm_engine import VllmSettings
+from pipeline.vllm_engine.at_hand import chat_tokens_at_hand
+
+_TOKENS_PER_BYTE = 0.25  # English prose: 0.21 to 0.25, Chinese: 0.2 to 0.3
+_TEMPLATE_TOKENS = 16  # that a chat template puts around a message
+_ESTIMATE_IS_OFF = 0.2  # share by which the estimate may be wrong
+_TOKENIZER_IS_OFF = 0.03  # prompts are not quite like the texts it was tried on
+_TRIED_CHARS = 20_000  # of each text
+
+
+@dataclass(frozen=True)
+class TokenCounts:
+    """`of_text` counts a text alone, `per_prompt` comes on top; `how` says by what.
+
+    `may_be_off` is the share by which counts may be wrong.
+    """
+
+    of_text: Callable[[str], int]
+    per_prompt: int
+    how: str
+    may_be_off: float
+
+    def of(self, messages: Sequence[Message]) -> int:
+        return self.per_prompt + sum(self.of_text(message["content"]) for message in messages)
+
+
+def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
+    """How the engine of `settings` counts; `texts` are pieces of the corpus, none of them empty."""
+    if isinstance(settings, ExtractiveSettings):
+        return TokenCounts(num_tokens, 0, "the engine's own words and signs", 0.0)
+    if not isinstance(settings, VllmSettings | OpenAISettings):
+        return TokenCounts(_words, 0, "the engine's own words", 0.0)
+    chat = chat_tokens_at_hand(settings.model, settings) if texts else None
+    if chat is None:
+        how = f"estimated: no tokenizer at hand; {_TOKENS_PER_BYTE:g} a byte of text"
+        return TokenCounts(_by_bytes(_TOKENS_PER_BYTE), _TEMPLATE_TOKENS, how, _ESTIMATE_IS_OFF)
+    tried = [text[:_TRIED_CHARS] for text in texts]
+    around = len(chat.tokenise([{"role": "user", "content": ""}]))
+    total = sum(len(chat.tokenise([{"role": "user", "content": t}])) - around for t in tried)
+    rate = total / sum(len(text.encode()) for text in tried)
+    how = f"the model's tokenizer on the sample: {rate:.3f} a byte of text"
+    return TokenCounts(_by_bytes(rate), around, how, _TOKENIZER_IS_OFF)
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+def _by_bytes(tokens_per_byte: float) -> Callable[[str], int]:
+    return lambda text: round(len(text.encode()) * tokens_per_byte)

@@ -1,0 +1,203 @@
+"""Units of work: what names them, and which of a document's are still to do. Reads no files."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pipeline.rows import Document, Question, Record
+from pipeline.settings import sha
+from pipeline.steps import Step
+
+Fields = tuple[str, ...] | None
+"""Names of a record's fields that a stage is given; null stands for all."""
+_LONG = 1_000  # characters; a longer value is hashed once for all sets of fields
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionKey:
+    """What units are named by, of one question: a hash of it for each set of fields in use."""
+
+    question_id: str
+    shas: Mapping[Fields, str]
+    is_bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKey:
+    """What units are named by, of one document; all the driver keeps of it."""
+
+    document_id: str
+    shas: Mapping[Fields, str]
+    num_words: int
+    is_bad: bool
+    questions: tuple[QuestionKey, ...]
+
+    @classmethod
+    def of(
+        cls, document: Document, questions: Iterable[Question], steps: Sequence[Step]
+    ) -> "DocumentKey":
+        """The key for `steps`, which say what of the rows they use."""
+        of_question = dict.fromkeys(step.question_fields for step in steps if step.per_question)
+        of_document = dict.fromkeys(step.document_fields for step in steps)
+        return cls(
+            document.document_id,
+            _shas(document, of_document),
+            document.num_words,
+            document.problem is not None or document.skipped,
+            tuple(
+                QuestionKey(
+                    question.question_id,
+                    _shas(question, of_question),
+                    question.problem is not None,
+                )
+                for question in questions
+            ),
+        )
+
+
+def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
+    """A hash of the row's ids and the fields of each set."""
+    place = [row.document_id, getattr(row, "question_id", None)]
+    own = {name: _short(value) for name, value in dataclasses.asdict(row).items()}
+    return {
+        fields: sha([place, own if fields is None else {name: own[name] for name in fields}], 32)
+        for fields in sets
+    }
+
+
+def _short(value: Any) -> Any:
+    return sha(value) if isinstance(value, str) and len(value) > _LONG else value
+
+
+def given(row: Any, fields: tuple[str, ...]) -> Any:
+    """The row as a stage is given it: with its ids, its problem and the fields it names; all else
+    at its default, so that nothing is used that does not name its units."""
+    keep = {"document_id", "question_id", "problem", "skipped", "detail", *fields}
+    names = (field.name for field in dataclasses.fields(row))
+    return type(row)(**{name: getattr(row, name) for name in names if name in keep})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One shard's worth of work: a document, or a chunk of its questions, in one step.
+
+    `inputs` maps each question to the hash of all its rows are made from. Units of the same
+    `chunk` of a document's questions follow from each other, step by step.
+    """
+
+    step_id: str
+    unit: str
+    document_id: str
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    chunk: int = 0
+    is_done: bool
+
+
+Item = tuple[str, Sequence[Unit]]
+"""One document and its units in an execution, done and not."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What the store holds: a step's units, and the unit of each question input."""
+
+    units: Mapping[str, frozenset[str]]
+    inputs: Mapping[str, Mapping[str, str]]  # step_id -> input_sha -> unit
+
+
+def plan_document(
+    steps: Sequence[Step], key: DocumentKey, committed: Committed, questions_per_unit: int
+) -> list[Unit]:
+    """The document's units in every step, done or not; `steps` come after what they read.
+
+    Questions that are committed keep their unit; those that are not form new units of about
+    `questions_per_unit`, cut by the questions' hashes: a crash re-forms the same ones. A bad
+    document has no memory, only question units (they will hold `upstream` rows); a bad question
+    is in `questions` alone.
+    """
+    planned: dict[str, list[Unit]] = {}
+    for step in steps:
+        if step.per_question:
+            planned[step.id] = _question_units(step, key, planned, committed, questions_per_unit)
+        elif step.writes is Document or not key.is_bad:
+            planned[step.id] = [_document_unit(step, key, planned, committed)]
+        else:
+            planned[step.id] = []
+    return [unit for units in planned.values() for unit in units]
+
+
+def _document_unit(
+    step: Step, key: DocumentKey, planned: Mapping[str, list[Unit]], committed: Committed
+) -> Unit:
+    name = sha([key.shas[step.document_fields], *_shards(step, planned)], 16)
+    done = name in committed.units.get(step.id, frozenset())
+    return Unit(step_id=step.id, unit=name, document_id=key.document_id, is_done=done)
+
+
+def _question_units(
+    step: Step,
+    key: DocumentKey,
+    planned: Mapping[str, list[Unit]],
+    committed: Committed,
+    questions_per_unit: int,
+) -> list[Unit]:
+    wanted = {
+        question.question_id: _input_sha(step, key, question, planned)
+        for question in key.questions
+        if step.writes is Question or not question.is_bad
+    }
+    in_store = committed.inputs.get(step.id, {})
+    num_chunks = -(-len(key.questions) // questions_per_unit)
+    groups: dict[str, dict[str, str]] = {}
+    chunks: dict[int, dict[str, str]] = {}
+    for question_id, input_sha in wanted.items():
+        if input_sha in in_store:
+            group = groups.setdefault(in_store[input_sha], {})
+        else:
+            group = chunks.setdefault(int(sha(question_id, 8), 16) % num_chunks, {})
+        group[question_id] = input_sha
+    unit = partial(Unit, step_id=step.id, document_id=key.document_id)
+    done = [unit(unit=name, inputs=i, is_done=True) for name, i in groups.items()]
+    return done + [
+        unit(unit=unit_name(i.values()), inputs=i, chunk=chunk, is_done=False)
+        for chunk, i in sorted(chunks.items())
+    ]
+
+
+def _input_sha(
+    step: Step, key: DocumentKey, question: QuestionKey, planned: Mapping[str, list[Unit]]
+) -> str:
+    """A hash of all that a question's rows are made from. Its own row does not rest on the text:
+    `questions` is named by the question alone."""
+    document = key.document_id if step.stage is None else key.shas[step.document_fields]
+    own = question.shas[step.question_fields]
+    return sha([document, own, *_shards(step, planned, question.question_id)], 16)
+
+
+def unit_name(inputs: Iterable[str]) -> str:
+    """The name of a chunk of questions: a hash of what each is made from."""
+    return sha(sorted(inputs), 16)
+
+
+def _shards(
+    step: Step, planned: Mapping[str, list[Unit]], question_id: str | None = None
+) -> list[str]:
+    """The shards of upstream steps that this document or question is made from.
+
+    The document and the question themselves come in by their own hashes.
+    """
+    return [
+        f"{unit.step_id}/{unit.unit}.1"
+        for upstream in step.upstream
+        if upstream.stage is not None
+        for unit in planned[upstream.id]
+        if not upstream.per_question or question_id in unit.inputs
+    ]
+
+
+def rows_of(rows: Iterable[Record], question_ids: Iterable[str]) -> tuple[Any, ...]:
+    """The rows of some questions, in their order."""
+    wanted = set(question_ids)
+    return tuple(row for row in rows if getattr(row, "question_id", None) in wanted)

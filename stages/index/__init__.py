@@ -1,0 +1,1 @@
+"""Index: what is made of a document once, for all its questions."""

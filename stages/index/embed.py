@@ -1,0 +1,158 @@
+"""Embed every page of a document, or every gist, in chunks. Knows nothing of questions.
+
+A page is found by its best chunk: a whole page would be cut at the embedding model's input length,
+and its one vector would be a mean of all it speaks of.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from pipeline.ask import Ask
+from pipeline.embedder import EmbedderSettings
+from pipeline.errors import AccountingError, Problem
+from pipeline.rows import Float32, IndexRow, Record, Span, UnitRows
+from pipeline.stage import Stage
+from stages.index.gist import Gist
+from stages.index.paginate import Page
+from stages.text.words import word_spans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedding(IndexRow):
+    """The vector of one chunk of a page's text or of its gist; its length is 1.
+
+    The span is in the text that was embedded, not in the document's.
+    """
+
+    table: ClassVar[str] = "embeddings"
+    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "chunk_index")
+    page_index: int
+    chunk_index: int
+    start_char: int
+    end_char: int
+    embedding: tuple[Float32, ...] | None
+
+    def lack(self) -> str | None:
+        """A page without words is never found, and lacks nothing."""
+        if self.problem in (None, "empty_input"):
+            return None
+        return f"embed of page {self.page_index}: {self.problem}"
+
+
+class _EmbedTexts(Stage):
+    """The base: subclasses say which text of a page is embedded."""
+
+    name: ClassVar[str] = "embed"
+    writes: ClassVar[type[Record]] = Embedding
+    embedder: EmbedderSettings = Field(exclude=True)  # where the model is, and how it is run
+
+    def hashed(self) -> dict[str, Any]:
+        """With what names the model, and how long chunks are."""
+        return {**super().hashed(), **self.embedder.hashed()}
+
+    def refuse_unusable(self, place: str) -> None:
+        self.embedder.refuse_unusable(place)
+
+    @abstractmethod
+    def texts(self, rows: UnitRows) -> list[str]:
+        """The text of every page, in page order."""
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Embedding]:
+        """Pages or gists -> an Embedding per chunk, in page order, then chunk order. No calls.
+
+        Problem: empty_input, a single row without an embedding where there is no word.
+        """
+        found: list[tuple[int, int, Span, str]] = []
+        empty: list[Embedding] = []
+        for page_index, text in enumerate(self.texts(rows)):
+            spans = chunks(text, self.embedder.chunk_words)
+            found += [(page_index, n, s, _cut(text, s)) for n, s in enumerate(spans)]
+            empty += [] if spans else [_row(rows, page_index, "empty_input")]
+        vectors = await self.embedder.embed([text for *_, text in found], "document")
+        made = [
+            Embedding(
+                document_id=rows.document.document_id,
+                page_index=page_index,
+                chunk_index=chunk_index,
+                start_char=span.start_char,
+                end_char=span.end_char,
+                embedding=tuple(vector.tolist()),
+            )
+            for (page_index, chunk_index, span, _), vector in zip(found, vectors, strict=True)
+        ]
+        return sorted([*made, *empty], key=lambda row: (row.page_index, row.chunk_index))
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Embedding]:
+        return [_row(rows, i, problem, detail) for i in range(len(self.texts(rows)))]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless every page has its chunks, numbered from 0, and they hold
+        all that it says, in order."""
+        embeddings = [row for row in made if isinstance(row, Embedding)]
+        pages = {n: list(mine) for n, mine in groupby(embeddings, lambda row: row.page_index)}
+        texts = self.texts(rows)
+        numbers = [(row.page_index, row.chunk_index) for row in embeddings]
+        expected = [(n, i) for n, mine in pages.items() for i in range(len(mine))]
+        if list(pages) != list(range(len(texts))) or numbers != expected:
+            raise AccountingError(f"{rows.document.document_id}: embeddings do not match pages")
+        for page_index, text in enumerate(texts):
+            cut = [_cut(text, Span(row.start_char, row.end_char)) for row in pages[page_index]]
+            if _letters("".join(cut)) != _letters(text):
+                raise AccountingError(
+                    f"{rows.document.document_id}: chunks of page {page_index} do not add up to it"
+                )
+
+
+class EmbedPages(_EmbedTexts):
+    """The pages' own text."""
+
+    kind: ClassVar[str] = "pages"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
+
+    def texts(self, rows: UnitRows) -> list[str]:
+        return [page.text or "" for page in rows[Page]]
+
+
+class EmbedGists(_EmbedTexts):
+    """The pages' gists: what ReadAgent embeds for NarrativeQA (section 4.2)."""
+
+    kind: ClassVar[str] = "gists"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Gist,)
+
+    def texts(self, rows: UnitRows) -> list[str]:
+        return [gist.gist or "" for gist in rows[Gist]]
+
+
+def chunks(text: str, words: int) -> list[Span]:
+    """The spans of each `words` words of `text`, the last one of what is left."""
+    spans = word_spans(text)
+    parts = [spans[start : start + words] for start in range(0, len(spans), words)]
+    return [Span(part[0][0], part[-1][1]) for part in parts]
+
+
+def _cut(text: str, span: Span) -> str:
+    return text[span.start_char : span.end_char]
+
+
+def _letters(text: str) -> str:
+    return "".join(text.split())
+
+
+def _row(rows: UnitRows, page_index: int, problem: Problem, detail: str | None = None) -> Embedding:
+    return Embedding(
+        document_id=rows.document.document_id,
+        page_index=page_index,
+        chunk_index=0,
+        start_char=0,
+        end_char=0,
+        embedding=None,
+        problem=problem,
+        detail=detail,
+    )

@@ -1,0 +1,96 @@
+"""Shorten each page of a document to its gist. Knows nothing of questions."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pipeline.ask import Ask, Subject
+from pipeline.errors import AccountingError, Problem
+from pipeline.prompts import Prompt
+from pipeline.rows import IndexRow, Record, UnitRows
+from pipeline.stage import Stage
+from stages.index.paginate import Page
+from stages.prompts.gist import ShortenPage
+from stages.text.words import header_of, num_words, without_header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gist(IndexRow):
+    """The shortened text of one page. A truncated gist keeps its text."""
+
+    table: ClassVar[str] = "gists"
+    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
+    page_index: int
+    gist: str | None
+    num_words: int
+
+    def lack(self) -> str | None:
+        return f"gist of page {self.page_index}: {self.problem}" if self.gist is None else None
+
+
+class GistPages(Stage):
+    """ReadAgent section 3.1: each page by itself, "shorten", never "summarize"."""
+
+    name: ClassVar[str] = "gist"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
+    writes: ClassVar[type[Record]] = Gist
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPage,)
+    page_breaks: bool  # the document is sessions, each with a header on its first page
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Gist]:
+        """Pages -> one Gist each, in order.
+
+        Problems: truncated (the text is kept), unparseable (a whole reply without a word), and
+        without a text context_overflow, empty_input, timeout, engine_failed.
+        """
+        headers = self._headers(rows[Page])
+        gists = zip(rows[Page], headers, strict=True)
+        return list(await asyncio.gather(*(self._gist(page, head, ask) for page, head in gists)))
+
+    def _headers(self, pages: Sequence[Page]) -> list[str | None]:
+        """Of each page its session's header, which the first page of a session begins with."""
+        found: list[str | None] = []
+        for page in pages:
+            own = header_of(page.text or "") if self.page_breaks else None
+            found.append(own or (found[-1] if found else None))
+        return found
+
+    async def _gist(self, page: Page, header: str | None, ask: Ask) -> Gist:
+        """The header is put before the gist, not shown: a session is shortened the same whenever
+        it was held, and in whichever histories it stands."""
+        text = page.text or ""
+        text = (without_header(text) if header else text).strip()
+        if not text:
+            return _row(page, None, "empty_input")
+        subject = Subject(page_index=page.page_index)
+        asked = await ask(ShortenPage(page=text), subject, is_shared=header is not None)
+        gist = asked.raw.strip() if asked.has_reply else None
+        return _row(page, gist, asked.problem, header=header)
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Gist]:
+        return [_row(page, None, problem, detail) for page in rows[Page]]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless every page has exactly one gist, in order."""
+        indexes = [gist.page_index for gist in made if isinstance(gist, Gist)]
+        if indexes != [page.page_index for page in rows[Page]]:
+            raise AccountingError(f"{rows.document.document_id}: gists do not match pages")
+
+
+def _row(
+    page: Page,
+    gist: str | None,
+    problem: Problem | None,
+    detail: str | None = None,
+    header: str | None = None,
+) -> Gist:
+    return Gist(
+        document_id=page.document_id,
+        page_index=page.page_index,
+        gist=f"{header} {gist}" if header and gist else gist,
+        num_words=num_words(gist or ""),
+        problem=problem,
+        detail=detail,
+    )

@@ -1,0 +1,313 @@
+"""Cut a document into pages where it is natural to pause. Knows nothing of questions.
+
+ReadAgent section 3.1 and appendix G; the tail rule and the label rule follow the authors' notebook.
+Words are those of stages/words.py. With `page_breaks` no page goes past a form feed (the end of a
+session), and what stands before it has no say in what follows.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar, Self
+
+from pydantic import model_validator
+
+from pipeline.ask import Ask, Subject
+from pipeline.errors import AccountingError, Problem
+from pipeline.prompts import Prompt
+from pipeline.rows import IndexRow, Record, UnitRows
+from pipeline.stage import Stage
+from stages.prompts.break_point import BreakPoint, Labelled
+from stages.text.paragraphs import Paragraphs, paragraph_spans, sentence_spans
+from stages.text.words import PAGE_BREAK, num_words, without_header, word_spans
+
+# A paragraph too long for a window is cut into pieces of this share of it, so that a text
+# without paragraphs still leaves the model a choice of labels.
+_PIECES_PER_WINDOW = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(IndexRow):
+    """One page. Pages tile the document: joined in order, their texts are its text."""
+
+    table: ClassVar[str] = "pages"
+    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
+    views: ClassVar[tuple[str, ...]] = (
+        """create view {prefix}fallbacks as
+        select 'paginate' as stage, step_id, memory,
+          'of the pages asked for fell back to the last label' as what,
+          count(*) filter (chosen_by in ('model', 'fallback')) as asked,
+          count(*) filter (chosen_by = 'fallback') as fell_back
+        from {prefix}pages group by all""",
+    )
+    page_index: int
+    start_char: int
+    end_char: int
+    text: str | None
+    num_words: int
+    chosen_by: str | None  # model, rule, end, fallback
+
+    def lack(self) -> str | None:
+        """A page keeps its text where only the reply about its end failed."""
+        return f"paginate: {self.problem}" if self.text is None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A paragraph, or a run of sentences of one that is too long."""
+
+    start_char: int
+    end_char: int
+    num_words: int
+
+
+def pieces(text: str, start: int, end: int, paragraphs: Paragraphs, max_words: int) -> list[Piece]:
+    """What pages are made of, tiling that part of `text`: no piece but a lone word exceeds
+    `max_words`."""
+    found: list[Piece] = []
+    first = start
+    for _, last in paragraph_spans(text[start:end], paragraphs):
+        words = num_words(text[first : start + last])
+        if not words and start + last < end:
+            continue  # a header by itself is no page: it stands with the next paragraph
+        if words <= max_words:
+            found.append(Piece(first, start + last, words))
+        else:
+            found += _sentence_runs(text, first, start + last, max_words)
+        first = start + last
+    return found
+
+
+def _sentence_runs(text: str, start: int, end: int, max_words: int) -> list[Piece]:
+    """A paragraph's sentences in runs; a sentence over `max_words` is cut between words."""
+    most = max(1, max_words // _PIECES_PER_WINDOW)
+    runs: list[Piece] = []
+    for first, last in _sentences(text[start:end]):
+        for a, b in _cut(text[start + first : start + last], max_words, most):
+            words = num_words(text[start + first + a : start + first + b])
+            # White space before the first sentence joins it: a page without a word has no gist.
+            if runs and (not runs[-1].num_words or runs[-1].num_words + words <= most):
+                run = runs[-1]
+                runs[-1] = Piece(run.start_char, start + first + b, run.num_words + words)
+            else:
+                runs.append(Piece(start + first + a, start + first + b, words))
+    return runs
+
+
+def _sentences(paragraph: str) -> list[tuple[int, int]]:
+    """Spans that tile the paragraph; a header's full stops end none."""
+    head = len(paragraph) - len(without_header(paragraph))
+    return list(pairwise([0, *(end for _, end in sentence_spans(paragraph) if end > head)]))
+
+
+def _cut(sentence: str, max_words: int, most: int) -> list[tuple[int, int]]:
+    """Spans that tile the sentence, of `most` words each if it has more than `max_words`."""
+    if num_words(sentence) <= max_words:
+        return [(0, len(sentence))]
+    head = len(sentence) - len(without_header(sentence))
+    starts = [start for start, _ in word_spans(sentence) if start >= head][::most]
+    return list(pairwise([0, *starts[1:], len(sentence)]))
+
+
+def sections(text: str) -> list[tuple[int, int]]:
+    """Spans that tile `text`, each but the first beginning with a form feed."""
+    starts = [found.start() for found in re.finditer(PAGE_BREAK, text) if found.start()]
+    return list(pairwise([0, *starts, len(text)]))
+
+
+class _Paginate(Stage):
+    name: ClassVar[str] = "paginate"
+    writes: ClassVar[type[Record]] = Page
+    starts_memory: ClassVar[bool] = True
+    paragraphs: Paragraphs
+    page_breaks: bool
+
+    def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
+        """The pieces of each section that pages stay within."""
+        for start, end in sections(text) if self.page_breaks else [(0, len(text))]:
+            if found := pieces(text, start, end, self.paragraphs, max_words):
+                yield found
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Page]:
+        page = Page(
+            document_id=rows.document.document_id,
+            page_index=0,
+            start_char=0,
+            end_char=0,
+            text=None,
+            num_words=0,
+            chosen_by=None,
+            problem=problem,
+            detail=detail,
+        )
+        return [page]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless the pages, joined, are the document's text."""
+        texts = [page.text or "" for page in made if isinstance(page, Page)]
+        if "".join(texts) != rows.document.text:
+            raise AccountingError(f"{rows.document.document_id}: pages do not tile the text")
+
+
+class PaginateUniform(_Paginate):
+    """Pages of about `words` words: each ends at the paragraph nearest to that, ties earlier.
+
+    ReadAgent appendix A, the uniform-length baseline. All pages are chosen by rule. Only a
+    paragraph longer than `max_words` (and than a page) is cut, at sentence ends.
+    """
+
+    kind: ClassVar[str] = "uniform"
+    version: ClassVar[int] = 1
+    words: int
+    max_words: int
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
+        """Document -> Pages, in order. No calls."""
+        longest = max(self.words, self.max_words)
+        made: list[Page] = []
+        for parts in self.parts(rows.document.text, longest):
+            totals = word_totals(parts)
+            first = 0
+            while first < len(parts):
+                last = nearest_end(totals, first, self.words)
+                made.append(_page(rows, len(made), parts[first:last], "rule"))
+                first = last
+        return made
+
+
+def word_totals(parts: Sequence[Piece]) -> list[int]:
+    """How many words stand before each piece, and at the end all of them."""
+    return [0, *accumulate(part.num_words for part in parts)]
+
+
+def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
+    """The end (half-open) of the page from piece `first` nearest to `words` words, ties earlier."""
+    target = totals[first] + words
+    after = min(max(bisect_left(totals, target), first + 1), len(totals) - 1)
+    before = max(after - 1, first + 1)
+    return min((before, after), key=lambda end: (abs(totals[end] - target), end))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What one call sees: the pieces from `first` up to the last of the legal ends, `labels`."""
+
+    parts: Sequence[Piece]
+    first: int
+    labels: Sequence[int]
+
+
+class PaginateByModel(_Paginate):
+    """The model chooses among labels where to end each page.
+
+    A window takes whole paragraphs while it stays within `max_words`; labels stand after the
+    paragraphs where the page would have `min_words` or more, and at the window's end. A rest of
+    fewer than `tail_words` is the last page without a call. `preceding_words` of the text before
+    the window are shown with it. A choice depends on the window's start alone.
+    """
+
+    kind: ClassVar[str] = "model"
+    version: ClassVar[int] = 1
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
+    asks_in_turn: ClassVar[bool] = True
+    min_words: int
+    max_words: int
+    tail_words: int
+    preceding_words: int
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_words > self.max_words:
+            raise ValueError(
+                f"min_words {self.min_words} is over max_words {self.max_words}; lower it"
+            )
+        return self
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
+        """Document -> Pages, in order, one call after another.
+
+        chosen_by: model, rule (one legal label, no call), end (the tail, no call), fallback (no
+        reply that names a legal label: the last label). A fallback by itself is no problem.
+        Problems, the page's text kept: context_overflow, timeout, engine_failed.
+        """
+        made: list[Page] = []
+        for parts in self.parts(rows.document.text, self.max_words):
+            await self._section(rows, parts, made, ask)
+        return made
+
+    async def _section(
+        self, rows: UnitRows, parts: Sequence[Piece], made: list[Page], ask: Ask
+    ) -> None:
+        """Add the pages of one section to those `made`."""
+        totals, ends = word_totals(parts), [part.end_char for part in parts]
+        first = 0
+        while first < len(parts):
+            labels = legal_ends(totals, first, self.min_words, self.max_words)
+            if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
+                page = _page(rows, len(made), parts[first:], "end")
+            elif len(labels) == 1:
+                page = _page(rows, len(made), parts[first : labels[0]], "rule")
+            else:
+                page = await self._chosen(rows, Window(parts, first, labels), len(made), ask)
+            made.append(page)
+            first = bisect_left(ends, page.end_char) + 1
+
+    async def _chosen(self, rows: UnitRows, window: Window, page_index: int, ask: Ask) -> Page:
+        """The page that the model ends, or the last label where it names no legal one.
+
+        A reply that never came is a fallback with its problem.
+        """
+        prompt = self._prompt(rows.document.text, window)
+        asked = await ask(prompt, Subject(page_index=page_index))
+        is_legal = asked.value in window.labels
+        end = asked.value if asked.value is not None and is_legal else window.labels[-1]
+        chosen_by = "model" if is_legal else "fallback"
+        page = _page(rows, page_index, window.parts[window.first : end], chosen_by)
+        return page if asked.has_reply else replace(page, problem=asked.problem)
+
+    def _prompt(self, text: str, window: Window) -> BreakPoint:
+        parts, first, labels = window.parts, window.first, window.labels
+        shown = tuple(
+            Labelled(_shown(text, part), i if i in labels else None)
+            for i, part in enumerate(parts[first : labels[-1]], start=first + 1)
+        )
+        return BreakPoint(preceding=self._before(text, parts, first), paragraphs=shown)
+
+    def _before(self, text: str, parts: Sequence[Piece], first: int) -> str:
+        """The last `preceding_words` words before piece `first`, looking no further back."""
+        start, num_words = first, 0
+        while start > 0 and num_words < self.preceding_words:
+            start -= 1
+            num_words += parts[start].num_words
+        before = text[parts[start].start_char : parts[first].start_char]
+        words = word_spans(before)[-self.preceding_words :] if self.preceding_words else []
+        return " ".join(before[words[0][0] :].split()) if words else ""
+
+
+def _shown(text: str, part: Piece) -> str:
+    return without_header(text[part.start_char : part.end_char]).strip()
+
+
+def legal_ends(totals: Sequence[int], first: int, min_words: int, max_words: int) -> list[int]:
+    """Where the page from piece `first` may end (half-open); a label's number is its end.
+
+    Label 7 stands after the document's seventh piece. The window's own end is always legal.
+    """
+    window = max(bisect_right(totals, totals[first] + max_words) - 1, first + 1)
+    least = bisect_left(totals, totals[first] + min_words, lo=first + 1)
+    return [*range(least, window), window]
+
+
+def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:
+    start, end = parts[0].start_char, parts[-1].end_char
+    return Page(
+        document_id=rows.document.document_id,
+        page_index=page_index,
+        start_char=start,
+        end_char=end,
+        text=rows.document.text[start:end],
+        num_words=num_words(rows.document.text[start:end]),
+        chosen_by=chosen_by,
+    )

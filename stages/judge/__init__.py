@@ -1,0 +1,1 @@
+"""Judge: verdicts on answers."""

@@ -1,0 +1,149 @@
+"""Rate each answer against each reference, by a strict and a permissive rater prompt.
+
+ReadAgent section 4.1: both prompts are put to every answer. What the verdicts add up to (exact,
+partial, none, unscored; LR-1, LR-2) is the `lr` view's.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from pipeline.ask import Ask, Subject
+from pipeline.errors import Problem
+from pipeline.prompts import Prompt
+from pipeline.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.stage import Column, Role, Stage, refuse_gaps
+from stages.prompts.rate import PermissiveRating, StrictRating
+from stages.read.answer import Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating(QuestionRow):
+    """One answer rated against one reference by the strict and the permissive rater prompt."""
+
+    table: ClassVar[str] = "ratings"
+    key: ClassVar[tuple[str, ...]] = ("question_id", "reference_index")
+    views: ClassVar[tuple[str, ...]] = (
+        "create view {prefix}raters as "
+        "select distinct step_id, rater from {prefix}ratings where rater_is_model",
+        # Over references exact wins, else any unscored makes it unscored, else partial wins
+        # (ReadAgent section 4.1). An answer with a problem is `none`. A step has one rater; rows
+        # of a failed unit do not name it and are its rows all the same.
+        """create view {prefix}lr as
+        with verdicts as (
+          select * exclude (rater, rater_is_model), max(rater) over mine as rater,
+            bool_or(rater_is_model) over mine as rater_is_model, case
+            when strict = 'yes' or permissive = 'yes' then 'exact'
+            when strict = 'no' and permissive = 'partially' then 'partial'
+            when strict = 'no' and permissive = 'no' then 'none'
+            when problem = 'upstream' then 'none'
+            else 'unscored' end as verdict
+          from {prefix}ratings where not skipped window mine as (partition by step_id))
+        select corpus, step_id, method, repeat, document_id, question_id, rater, rater_is_model,
+          case when bool_or(verdict = 'exact') then 'exact'
+            when bool_or(verdict = 'unscored') then 'unscored'
+            when bool_or(verdict = 'partial') then 'partial'
+            else 'none' end as lr
+        from verdicts group by all""",
+    )
+    measures: ClassVar[str | None] = """
+        select method, repeat, document_id, question_id, rater,
+          case when lr = 'unscored' then 'unscored' else a.problem end as problem,
+          m.measure, (100 * list_contains(m.verdicts, lr)::int)::double as value
+        from lr join answers a using (method, repeat, document_id, question_id)
+        cross join (values ('lr_1', ['exact']), ('lr_2', ['exact', 'partial']))
+          m(measure, verdicts)
+        where rater_is_model"""
+    rater: str  # the engine and 4 hex of its identity
+    rater_is_model: bool
+    reference_index: int
+    strict: str | None = None  # yes, no
+    permissive: str | None = None  # yes, partially, no
+    skipped: bool = False  # multiple choice or no reference: nothing to rate
+
+
+class RateAnswers(Stage):
+    """One row per answer and reference. Multiple choice and questions without references are
+    skipped rows; an answer that has none to rate is an `upstream` row."""
+
+    name: ClassVar[str] = "rate"
+    version: ClassVar[int] = 1
+    role: ClassVar[Role] = "judge"
+    reads: ClassVar[tuple[type[Record], ...]] = (Answer,)
+    writes: ClassVar[type[Record]] = Rating
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (StrictRating, PermissiveRating)
+    document_fields: ClassVar[tuple[str, ...]] = ()
+    question_fields: ClassVar[tuple[str, ...]] = ("question", "options", "references")
+
+    def lack(self, rows: UnitRows) -> str | None:
+        """Answers say one by one what is wrong with them."""
+        return None
+
+    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+        return {"free": (Column("lr_1", "LR-1", 30), Column("lr_2", "LR-2", 31))}
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Rating]:
+        """Questions + Answers -> Ratings, in question order, then by reference.
+
+        Problems: upstream; unparseable (a verdict that cannot be read is null, never "no"),
+        context_overflow, timeout, engine_failed.
+        """
+        answers = {answer.question_id: answer for answer in rows[Answer]}
+        rated = await asyncio.gather(
+            *(self._question(question, answers[question.question_id], ask)
+              for question in rows.questions)
+        )  # fmt: skip
+        return [rating for ratings in rated for rating in ratings]
+
+    async def _question(self, question: Question, answer: Answer, ask: Ask) -> list[Rating]:
+        empty = _empty(question, ask.rater_name, ask.is_model)
+        if question.options or not question.references or answer.skipped:
+            return [replace(empty, skipped=True)]
+        if answer.problem is not None:
+            return [replace(empty, problem="upstream", detail=f"answer: {answer.problem}")]
+        references = enumerate(question.references)
+        pairs = (self._reference(empty, question, answer, i, r, ask) for i, r in references)
+        return list(await asyncio.gather(*pairs))
+
+    async def _reference(
+        self,
+        empty: Rating,
+        question: Question,
+        answer: Answer,
+        index: int,
+        reference: str,
+        ask: Ask,
+    ) -> Rating:
+        subject = Subject(question_id=question.question_id, reference_index=index)
+        texts = (question.question, answer.answer or "", reference)
+        strict, permissive = await asyncio.gather(
+            ask(StrictRating(*texts), subject), ask(PermissiveRating(*texts), subject)
+        )
+        return replace(
+            empty,
+            reference_index=index,
+            strict=strict.value,
+            permissive=permissive.value,
+            problem=strict.problem or permissive.problem,
+        )
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Rating]:
+        return [
+            replace(_empty(question, "", False), problem=problem, detail=detail)
+            for question in rows.questions
+        ]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless every question has its ratings, by reference from 0."""
+        refuse_gaps(rows, made, "reference_index")
+
+
+def _empty(question: Question, rater: str, is_model: bool) -> Rating:
+    return Rating(
+        document_id=question.document_id,
+        question_id=question.question_id,
+        rater=rater,
+        rater_is_model=is_model,
+        reference_index=0,
+    )

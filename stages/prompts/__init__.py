@@ -1,0 +1,12 @@
+"""One module per prompt: its fields, sample fills, parser, constraint, default reply budget, what
+the extractive engine replies, and what `gistmill plan` expects and at most counts.
+
+The grammars are those of the paper's prompts (ReadAgent sections 3.1, 3.2, 4.1 and appendix H),
+one parser for every family. Page numbers in prompts and replies are the family's (`first_page` 0 or
+1), not page indexes.
+
+break_point.py   where to end a page        look_up_p.py   which pages to read again, at once
+gist.py          shorten a page             look_up_s.py   which page to read again next, or STOP
+answer.py        answer the question        rate.py        strict and permissive verdict
+replies.py       what parsers share         passages.py    what prompts show of a text
+"""

@@ -1,0 +1,176 @@
+"""Which pages to read again, all in one reply (ReadAgent section 3.2, ReadAgent-P)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pipeline.prompts import Constraint, Prompt
+from stages.prompts.passages import (
+    DATE,
+    MEMORY,
+    OPTIONS,
+    QUESTION,
+    Passage,
+    longest_first,
+    page_numbers,
+    ranked_pages,
+)
+from stages.prompts.replies import (
+    EXCEPT,
+    HEDGE,
+    NOT,
+    NOT_NEEDED,
+    NUMBERS,
+    READ,
+    SENTENCE_END,
+    is_declined,
+    list_of,
+    plain_text,
+)
+
+_EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
+_CLAUSE_END = re.compile(r"[.!?;:,\n]")
+_ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*:?\s*\[([^\[\]]*)\]", re.IGNORECASE)
+_LIST = re.compile(r"\[([^\[\]]*)\]")
+_NUMBERS_ALONE = re.compile(r"[(<]?\d(?:[\d\s,;&()<>]|\band\b)*\.?", re.IGNORECASE)
+_PAGE = r"\b(?:pages?\b|pgs?\b\.?|pp?\.)\s*(?:numbers?\b|nos?\.)?\s*:?\s*"
+_BETWEEN = r"\s*(?:,\s*(?:and\b)?|;|&|\band\b|\bto\b|\bthrough\b|[-–])\s*(?:pages?\s+)?"
+_NUMBER = r"[(<]?\d+[)>]?"
+_UNBRACKETED = re.compile(rf"{_PAGE}({_NUMBER}(?:{_BETWEEN}{_NUMBER})*)", re.IGNORECASE)
+
+# No look-up in words: what is refused, or why.
+_MORE = r"(?:(?:more|other|else|further|additional|extra|specific|particular|single|full)\s+)*"
+_REFUSALS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\A(?:pages?\s*:?\s*)?none\s*(?=\Z|[.,;:!\n(–-]|because\b|since\b|as\b)",
+        rf"\b(?:no|zero|0)\s+{_MORE}(?:pages?|re-?reading|look\s*-?\s*ups?)\b",
+        r"\bpages?\s+none\b|\bnone\s+of\s+(?:(?:the|these|those|its)\s+)?(?:\w+\s+)?pages\b",
+        r"\b(?:none|nothing)\s+(?:(?:more|else|further|of\s+\w+|is|are|that|i|we|to)\s+)*"
+        rf"(?:need(?:ed)?|necessary|required|missing|{READ})\b",
+        r"\bno\s+(?:more|other|further|additional|extra)\s+(?:\w+\s+){0,2}?(?:needed|required"
+        r"|necessary)\b",
+        NOT_NEEDED,
+        rf"(?:{NOT}|\bno)\s+{HEDGE}(?:need|want|wish|have|require)(?:\s+for)?(?:\s+to\s+(?:{READ}|read\b"
+        r"|be\s+shown)|\s+(?:the\s+|an?\s+)?(?:any|anything|pages?|more|further|additional|another"
+        r"|others?|full|rest|text)\b)",
+        rf"(?:{NOT}|\bno)\s+{HEDGE}need\s*(?:\Z|[.,])|\bneed(?:nt|\s+not)\b",
+        rf"{NOT}\s+look\s+(?:up|at)\b|\blook\s+up\s+(?:nothing|none)\b",
+    )
+)
+_ENOUGH = re.compile(
+    r"\b(?:notes?|gists?|texts?|summar(?:y|ies)|memory|context|information|passages?|script|pages?"
+    r"|above|this|that|it|(?:know|have|has|given|is))\b[^,]{0,99}?\b(?:enough|sufficient|suffices?)\b"
+    r"|\b(?:enough|sufficient)\s+(?:\w+\s+)?(?:to\s+answer|for\b)"
+    r"|\bcan\s+(?:(?:already|now|be|directly)\s+)*answer(?:ed)?\b"
+    r"|\b(?:all|everything)\s+(?:the\s+\w+\s+)?(?:that\s+)?(?:i|we)\s+need\b"
+    r"|\b(?:i|we)\s+(?:already\s+)?(?:know|have)\s+the\s+answer\b",
+    re.IGNORECASE,
+)
+_NOT_ENOUGH = re.compile(
+    rf"{NOT}\b|\b(?:no|nor|neither|cannot|cant|hardly|barely|before|until|if|whether|once"
+    r"|to\s+have|to\s+know|would\s+(?:need|want))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ParallelLookUp(Prompt[tuple[int, ...]]):
+    """Which pages, at most `max_pages`, to read again? The value: page numbers, as asked for."""
+
+    name: ClassVar[str] = "look_up_p"
+    max_reply_tokens: ClassVar[int] = 128
+    form: ClassVar[str | None] = "I want to look up Page [{}]"
+    passages: tuple[Passage, ...]
+    question: str
+    options: tuple[str, ...]
+    max_pages: int
+    asked_at: str = ""  # the date of the question, where it has one
+
+    def read(self, reply: str, is_cut: bool) -> tuple[int, ...] | None:
+        """Of a cut reply only a closed list counts: the rest may mislead."""
+        return parse_page_list(reply) if is_cut else parse_pages(reply)
+
+    def legal(self, form: str) -> Constraint:
+        return list_of(form, page_numbers(self.passages), self.max_pages)
+
+    def extractive(self) -> str:
+        query = "\n".join([self.question, *self.options])
+        best = ranked_pages(self.passages, query)[: self.max_pages]
+        return f"I want to look up Page {best} to answer the question."
+
+    def expected(self) -> str:
+        """Half of the pages there may be, spread over the document."""
+        numbers = sorted(longest_first(self.passages))
+        wanted = max(1, round(self.max_pages * _EXPECTED_SHARE))
+        return _asking(numbers[:: max(1, len(numbers) // wanted)][:wanted])
+
+    def at_most(self) -> str:
+        """As many pages as may be looked up, the longest."""
+        return _asking(longest_first(self.passages)[: self.max_pages])
+
+    @classmethod
+    def samples(cls) -> tuple["ParallelLookUp", ...]:
+        return (
+            cls(MEMORY, QUESTION, (), max_pages=1),
+            cls(MEMORY, QUESTION, OPTIONS, max_pages=8101),
+            cls(MEMORY, QUESTION, (), max_pages=8101, asked_at=DATE),
+        )
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        lists = [NUMBERS[:length] for length in range(len(NUMBERS) + 1)]
+        return {", ".join(map(str, pages)): pages for pages in lists}
+
+
+def _asking(numbers: list[int]) -> str:
+    return f"I want to look up Page {numbers} to find what the question is about"
+
+
+def parse_pages(reply: str) -> tuple[int, ...] | None:
+    """The pages asked for, as written and in that order: `I want to look up Page [2, 7] to ...`.
+
+    The first list counts, one after "look up Page" before others; pages named without brackets
+    are read too, and so are numbers alone. (), no look-up, is `[]`, "none" or a refusal in words;
+    a range and a reply that says none of these are None.
+    """
+    text = plain_text(reply)
+    if "[" in text:
+        return parse_page_list(reply)
+    if _NUMBERS_ALONE.fullmatch(text):
+        return _numbers(text.rstrip("."))
+    named = list(_UNBRACKETED.finditer(text))
+    for page in named:
+        if not is_declined(text, page):
+            return _numbers(page[1])
+    return () if named or _is_refusal(text) else None
+
+
+def parse_page_list(reply: str) -> tuple[int, ...] | None:
+    """As `parse_pages`, but closed brackets alone count: the rest of a cut reply may mislead."""
+    text = plain_text(reply)
+    listed = _ASKED.search(text) or _LIST.search(text)
+    return _numbers(listed[1]) if listed else None
+
+
+def _numbers(listed: str) -> tuple[int, ...] | None:
+    if not listed.strip():
+        return ()
+    words = re.sub(r"\bpages?\b|[<>()]", " ", listed.lower())
+    items = [item for item in re.split(r"[\s,;&]+|\band\b", words) if item]
+    if items == ["none"]:
+        return ()
+    if not items or not all(re.fullmatch(r"\d{1,9}", item) for item in items):
+        return None
+    return tuple(int(item) for item in items)
+
+
+def _is_refusal(text: str) -> bool:
+    """Whether a reply that names no page says that none is needed."""
+    for sentence in SENTENCE_END.split(text):
+        for found in (pattern.search(sentence.strip()) for pattern in _REFUSALS):
+            if found and not EXCEPT.search(found.string, found.end()):
+                return True
+    clauses = _CLAUSE_END.split(text)
+    return any(_ENOUGH.search(part) and not _NOT_ENOUGH.search(part) for part in clauses)

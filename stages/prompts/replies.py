@@ -1,0 +1,98 @@
+"""What parsers of replies share: plain text, negations, and forms of constrained replies."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from pipeline.prompts import Constraint
+
+_DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»\\#")
+_SPECIAL = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
+
+# Negations in words, within a sentence or a part of one. Apostrophes are gone by then.
+SENTENCE_END = re.compile(r"[.!?;:\n]")
+EXCEPT = re.compile(r"\b(?:but|except|only|just|than|besides|apart|unless|so)\b", re.IGNORECASE)
+NOT = r"\b(?:not|dont|doesnt|didnt|wont|wouldnt|isnt|arent|neednt|no\s+longer|never)"
+HEDGE = (
+    r"(?:(?:think|believe|feel|see|that|i|we|it|its|there|is|any|an?|the|to|be|really"
+    r"|actually|currently|strictly|seem|even|pages?|further|more|additional)\s+)*"
+)
+READ = r"(?:look|re-?read|see|check|consult|view|revisit|open|request)\b"
+_DECLINED = re.compile(
+    rf"(?:{NOT}|\bno)\s+{HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
+    rf"(?!.*{EXCEPT.pattern})|\b(?:neither|nor|not)\s*\Z",
+    re.IGNORECASE,
+)
+NOT_NEEDED = (
+    rf"(?:{NOT}\s+{HEDGE}(?:needed|necessary|required|help|helpful|relevant|useful)"
+    r"|\bunnecessary|\bunneeded|\birrelevant)\b"
+)
+_DECLINED_AFTER = re.compile(
+    rf"(?:(?!\b(?:pages?|since|because|as|but|to|if)\b)[^(,])*?{NOT_NEEDED}", re.IGNORECASE
+)
+
+
+# What forms are tried with: numbers of each length.
+NUMBERS = (0, 1, 9, 10, 57, 100, 2748)
+
+
+def plain_text(reply: str) -> str:
+    """A reply without bold and quotes, its full-width signs as ASCII."""
+    return unicodedata.normalize("NFKC", reply).translate(_DECORATION).strip()
+
+
+def is_declined(text: str, page: re.Match[str]) -> bool:
+    """Whether the sentence that names the page says that it is not wanted."""
+    before = SENTENCE_END.split(text[: page.start()])[-1]
+    after = SENTENCE_END.split(text[page.end() :])[0]
+    return bool(_DECLINED.search(before) or _DECLINED_AFTER.match(after))
+
+
+def filled(form: str, what: object) -> str:
+    """A reply in a form. Other braces may stand in it, so it is none for `str.format`."""
+    return form.replace("{}", str(what))
+
+
+def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
+    """One of the values in this form, or of the other replies."""
+    return Constraint(choices=(*(filled(form, value) for value in values), *others))
+
+
+def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
+    """At most `max_pages` of a run of page numbers without a gap, or none. One may come twice."""
+    before, after = (part.translate(_SPECIAL) for part in form.split("{}"))
+    return Constraint(regex=f"{before}{_list(pages, max_pages)}{after}")
+
+
+def _list(pages: Sequence[int], max_pages: int) -> str:
+    if not pages:
+        return ""
+    page = f"({numbers(pages[0], pages[-1])})"
+    more = f"(, {page}){{0,{max_pages - 1}}}" if max_pages > 1 else ""
+    return f"({page}{more})?"
+
+
+def numbers(first: int, last: int) -> str:
+    """A regex of the numbers from `first` to `last`, without leading zeros; neither is negative.
+
+    As many alternatives as twice the digits at most: 0 to 137 is
+    `[0-9]|[1-9][0-9]|1[0-2][0-9]|13[0-7]`.
+    """
+    found: list[str] = []
+    while first <= last:
+        size = _block(first, last)
+        before, digit = divmod(first // size, 10)
+        most = min(9, digit + (last - first + 1) // size - 1)
+        one = str(digit) if most == digit else f"[{digit}-{most}]"
+        found.append(f"{before or ''}{one}" + "[0-9]" * (len(str(size)) - 1))
+        first += (most - digit + 1) * size
+    return "|".join(found)
+
+
+def _block(first: int, last: int) -> int:
+    """The largest power of ten such that so many numbers from `first` differ in last digits only;
+    0 is alone, as it has no more digits."""
+    size = 1
+    while first and first % (10 * size) == 0 and first + 10 * size - 1 <= last:
+        size *= 10
+    return size

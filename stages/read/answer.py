@@ -1,0 +1,224 @@
+"""Answer each question from what its method has looked up. One class per kind of context."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from pipeline.ask import Ask, Subject
+from pipeline.errors import AccountingError, Problem
+from pipeline.prompts import Prompt
+from pipeline.rows import Question, QuestionRow, Record, Span, UnitRows
+from pipeline.stage import Column, Stage
+from stages.index.gist import Gist
+from stages.index.paginate import Page
+from stages.prompts.answer import AnswerQuestion
+from stages.read.context import Context, memory, raw_pages, raw_text
+from stages.retrieve.look_up import Lookup
+from stages.text.words import num_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(QuestionRow):
+    """A method's answer to one question, and what its final context held."""
+
+    table: ClassVar[str] = "answers"
+    key: ClassVar[tuple[str, ...]] = ("question_id",)
+    measures: ClassVar[str | None] = """
+        select method, repeat, document_id, question_id, null::varchar as rater, problem,
+          measure, value
+        from (select method, repeat, document_id, question_id, problem, compression_rate,
+            num_context_words::double as words_read,
+            case when num_context_words is not null then num_lookups::double end as lookups,
+            case when answer is not null then num_answer_words::double end as length
+          from answers where not skipped)
+        unpivot (value for measure in (compression_rate, lookups, words_read, length))"""
+    reader: str  # the engine that answered
+    answer: str | None
+    answer_index: int | None = None  # the option chosen
+    page_indexes: tuple[int, ...] = ()  # raw pages in the final context, document order
+    context_spans: tuple[Span, ...] = ()  # raw text in the final context
+    num_lookups: int = 0  # distinct pages used
+    num_context_words: int | None = None  # words of gists and raw text in the final context
+    num_document_words: int = 0
+    compression_rate: float | None = None  # 100 * (1 - context words / document words)
+    num_answer_words: int = 0
+    skipped: bool = False
+
+
+class AnswerFromContext(Stage):
+    """The base: subclasses say what the final context is.
+
+    `answer_words`: about how long a free-form answer should be. A failed look-up's question
+    becomes an `upstream` row, a skipped one a skipped row.
+    """
+
+    name: ClassVar[str] = "answer"
+    writes: ClassVar[type[Record]] = Answer
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
+    first_page: int
+    answer_words: PositiveInt
+
+    @abstractmethod
+    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+        """What the reader is shown, given the page indexes looked up."""
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
+        """Questions + their Lookups -> one Answer each, in question order.
+
+        Problems: context_overflow, timeout, engine_failed (no answer); truncated, unparseable,
+        out_of_range (the text is kept); upstream.
+        """
+        return list(await asyncio.gather(*(self._one(rows, q, ask) for q in rows.questions)))
+
+    async def _one(self, rows: UnitRows, question: Question, ask: Ask) -> Answer:
+        turns = [row for row in rows[Lookup] if row.question_id == question.question_id]
+        empty = self._empty(rows, question, ask.engine_name)
+        if any(turn.skipped for turn in turns):
+            return replace(empty, skipped=True)
+        if any(turn.used is None for turn in turns):
+            return replace(empty, problem="upstream", detail=_reasons(turns))
+        used = list(chain.from_iterable(turn.used or () for turn in turns))
+        return await self.answer(empty, question, self.context(rows, used), ask)
+
+    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
+        """`empty` with the reply filled in, and the context it was made from."""
+        prompt = AnswerQuestion(
+            passages=context.passages,
+            question=question.question,
+            options=question.options,
+            answer_words=self.answer_words,
+            asked_at=question.asked_at or "",
+        )
+        asked = await ask(prompt, Subject(question_id=question.question_id))
+        if not asked.has_reply:
+            return replace(empty, problem=asked.problem)
+        text = asked.raw.strip()
+        is_none = asked.value == "out_of_range" and bool(question.options)
+        return replace(
+            _with_context(empty, context),
+            answer=text,
+            answer_index=asked.value if isinstance(asked.value, int) else None,
+            num_answer_words=num_words(text),
+            problem=asked.problem or ("out_of_range" if is_none else None),
+        )
+
+    def _empty(self, rows: UnitRows, question: Question, reader: str) -> Answer:
+        return Answer(
+            document_id=question.document_id,
+            question_id=question.question_id,
+            reader=reader,
+            answer=None,
+            num_document_words=rows.document.num_words,
+        )
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Answer]:
+        return [
+            replace(self._empty(rows, question, ""), problem=problem, detail=detail)
+            for question in rows.questions
+        ]
+
+    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+        return {
+            "any": (
+                Column("compression_rate", "CR", 10),
+                Column("lookups", "# LU", 20),
+                Column("words_read", "words read", 80),
+                Column("length", "length", 100),
+            )
+        }
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless every question has exactly one answer, in order."""
+        answered = [answer.question_id for answer in made if isinstance(answer, Answer)]
+        if answered != [question.question_id for question in rows.questions]:
+            raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
+
+
+def _reasons(turns: Sequence[Lookup]) -> str:
+    return "look_up: " + ", ".join(turn.problem or "" for turn in turns if turn.used is None)
+
+
+def _with_context(answer: Answer, context: Context) -> Answer:
+    share = context.num_words / answer.num_document_words if answer.num_document_words else 0.0
+    return replace(
+        answer,
+        page_indexes=context.page_indexes,
+        context_spans=context.spans,
+        num_lookups=len(context.page_indexes),
+        num_context_words=context.num_words,
+        compression_rate=100 * (1 - share),
+    )
+
+
+class AnswerFromMemory(AnswerFromContext):
+    """From the gist memory, looked-up pages standing raw in their gists' place."""
+
+    kind: ClassVar[str] = "memory"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist, Lookup)
+
+    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+        return memory(rows, used, self.first_page)
+
+
+class AnswerFromPages(AnswerFromContext):
+    """From the looked-up pages alone, in document order."""
+
+    kind: ClassVar[str] = "pages"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
+
+    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+        return raw_pages(rows, used, self.first_page)
+
+
+class AnswerFromText(AnswerFromContext):
+    """From the document's text, or its first or last `num_words` words (section 4.2)."""
+
+    kind: ClassVar[str] = "text"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
+    keep: Literal["first", "last"] | None  # null: all of it
+    num_words: PositiveInt | None
+
+    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+        return raw_text(rows, self.keep, self.num_words)
+
+
+class AnswerClosedBook(AnswerFromContext):
+    """From the question alone: a floor."""
+
+    kind: ClassVar[str] = "nothing"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
+
+    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+        return Context()
+
+
+class AnswerConstant(AnswerFromContext):
+    """One fixed answer to everything, the first of any options: a floor. No calls."""
+
+    kind: ClassVar[str] = "constant"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()
+    constant_answer: str
+
+    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+        return Context()
+
+    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
+        text = "Answer: (A)" if question.options else self.constant_answer
+        return replace(
+            _with_context(empty, context),
+            reader="constant",
+            answer=text,
+            answer_index=0 if question.options else None,
+            num_answer_words=num_words(text),
+        )

@@ -1,0 +1,72 @@
+"""What the reader sees: gists, raw pages or raw text, how many words, and from where."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.rows import Span, UnitRows
+from stages.index.gist import Gist
+from stages.index.paginate import Page
+from stages.prompts.passages import Passage
+from stages.text.words import num_words, word_spans
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A reader's final context. Words are those of gists and raw text: no tags, no question."""
+
+    passages: tuple[Passage, ...] = ()
+    spans: tuple[Span, ...] = ()  # the raw text in it
+    page_indexes: tuple[int, ...] = ()  # the raw pages in it
+    num_words: int = 0
+
+
+def memory(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
+    """The gist memory, the pages `used` standing raw in their gists' place (section 3.2)."""
+    read = [page for page in rows[Page] if page.page_index in used]
+    gists = [gist for gist in rows[Gist] if gist.page_index not in used]
+    passages = {
+        page.page_index: Passage("page", page.page_index + first_page, (page.text or "").strip())
+        for page in read
+    }
+    passages |= {
+        gist.page_index: Passage("gist", gist.page_index + first_page, gist.gist or "")
+        for gist in gists
+    }
+    return Context(
+        passages=tuple(passages[index] for index in sorted(passages)),
+        spans=tuple(Span(page.start_char, page.end_char) for page in read),
+        page_indexes=tuple(page.page_index for page in read),
+        num_words=sum(page.num_words for page in read) + sum(gist.num_words for gist in gists),
+    )
+
+
+def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
+    """The pages `used` alone, in document order."""
+    read = [page for page in rows[Page] if page.page_index in used]
+    return Context(
+        passages=tuple(
+            Passage("page", page.page_index + first_page, (page.text or "").strip())
+            for page in read
+        ),
+        spans=tuple(Span(page.start_char, page.end_char) for page in read),
+        page_indexes=tuple(page.page_index for page in read),
+        num_words=sum(page.num_words for page in read),
+    )
+
+
+def raw_text(
+    rows: UnitRows, keep: Literal["first", "last"] | None, most_words: int | None
+) -> Context:
+    """The document's text, or its first or last `most_words` words."""
+    text = rows.document.text
+    start, end = 0, len(text)
+    if keep is not None and most_words is not None and rows.document.num_words > most_words:
+        words = word_spans(text)
+        start = words[-most_words][0] if keep == "last" else 0
+        end = words[most_words - 1][1] if keep == "first" else end
+    return Context(
+        passages=(Passage("text", None, text[start:end].strip()),),
+        spans=(Span(start, end),),
+        num_words=num_words(text[start:end]),
+    )

@@ -1,0 +1,1 @@
+"""Retrieve: which pages are read for a question."""

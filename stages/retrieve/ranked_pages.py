@@ -1,0 +1,116 @@
+"""Which pages to read for a question, without asking a model: BM25, dense, random, oracle."""
+
+import random
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field, PositiveInt
+
+from pipeline.ask import Ask
+from pipeline.embedder import EmbedderSettings, Vectors
+from pipeline.rows import Question, Record, Span, UnitRows
+from pipeline.stage import ASKED, GOLD
+from stages.index.embed import Embedding
+from stages.index.paginate import Page
+from stages.retrieve.look_up import LookUp, Lookup, turn_row
+from stages.score.metrics import covered_chars
+from stages.text.ranking import rank
+
+
+class _Retrieve(LookUp):
+    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
+    top_k: PositiveInt
+
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        """One turn: the best `top_k` pages, best first. No calls, no problems."""
+        best = tuple(self.best(rows[Page], question)[: self.top_k])
+        return [replace(turn_row(question), requested=best, used=best)]
+
+    @abstractmethod
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        """Page indexes, best first."""
+
+
+class BM25(_Retrieve):
+    """BM25Plus over the document's own pages (ReadAgent section 4.2; rank-bm25's variant, since
+    Okapi scores a word that half of few pages hold 0). Ties go to the lower page."""
+
+    kind: ClassVar[str] = "bm25"
+    version: ClassVar[int] = 1
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        return rank([page.text or "" for page in pages], question.question)
+
+
+class Dense(LookUp):
+    """The pages whose embeddings are nearest to the question's (section 4.2, "neural retrieval"):
+    the embeddings of the pages or of their gists say which, raw pages are read either way."""
+
+    kind: ClassVar[str] = "dense"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Embedding,)
+    top_k: PositiveInt
+    embedder: EmbedderSettings = Field(
+        exclude=True
+    )  # that of the embeddings, whose step names the model
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
+        asked = await self.embedder.embed([q.question for q in rows.questions], "query")
+        ranked = [tuple(pages[: self.top_k]) for pages in nearest(rows[Embedding], asked)]
+        return [
+            replace(turn_row(question), requested=best, used=best)
+            for question, best in zip(rows.questions, ranked, strict=True)
+        ]
+
+
+def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[int]]:
+    """For each question vector the page indexes, best first, by their best chunk's dot product.
+
+    Ties go to the lower page; a page without any embedding comes last.
+    """
+    there = [row for row in rows if row.embedding is not None]
+    best = np.full((1 + max((row.page_index for row in rows), default=-1), len(questions)), -np.inf)
+    if there:
+        chunks = np.array([row.embedding for row in there], dtype=np.float32)
+        # Rounded: the same text differs in the seventh digit between batches, and still ties.
+        np.maximum.at(best, [row.page_index for row in there], np.round(chunks @ questions.T, 5))
+    return [list(map(int, order)) for order in np.argsort(-best.T, axis=1, kind="stable")]
+
+
+class RandomPages(_Retrieve):
+    """A floor: pages drawn by (seed, question_id, repeat)."""
+
+    kind: ClassVar[str] = "random"
+    version: ClassVar[int] = 1
+    seed: int
+    repeat: int
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        draw = random.Random(f"{self.seed}/{question.question_id}/{self.repeat}")
+        return draw.sample(range(len(pages)), len(pages))
+
+
+class OraclePages(_Retrieve):
+    """A ceiling: the pages with most of the gold evidence. Skips questions without any."""
+
+    kind: ClassVar[str] = "oracle"
+    version: ClassVar[int] = 1
+    question_fields: ClassVar[tuple[str, ...]] = (*ASKED, *GOLD)
+
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        if not question.evidence:
+            return [replace(turn_row(question), skipped=True)]
+        return await super().turns(rows, question, ask)
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        gold = [_gold_chars(page, question) for page in pages]
+        with_gold = [index for index, chars in enumerate(gold) if chars]
+        return sorted(with_gold, key=lambda index: (-gold[index], index))
+
+
+def _gold_chars(page: Page, question: Question) -> int:
+    return covered_chars(question.evidence, [Span(page.start_char, page.end_char)])

@@ -1,0 +1,213 @@
+"""Which pages to read again for a question, asked of a model: ReadAgent-P and -S.
+
+ReadAgent section 3.2; context control as in appendix H. Page numbers in prompts and replies start
+with the family's `first_page`; rows hold page indexes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from pydantic import PositiveInt
+
+from pipeline.ask import Ask, Subject
+from pipeline.prompts import Prompt
+from pipeline.rows import Question, Record, UnitRows
+from stages.index.gist import Gist
+from stages.index.paginate import Page
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.look_up_p import ParallelLookUp
+from stages.prompts.look_up_s import SequentialLookUp
+from stages.prompts.passages import Passage
+from stages.read.context import memory
+from stages.retrieve.look_up import Dropped, LookUp, Lookup, turn_row
+
+
+class _FromGists(LookUp):
+    reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist)
+    leaves_room_for: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
+    max_pages: PositiveInt
+    first_page: int
+
+    def room_tokens(self, ask: Ask) -> int:
+        """What must stay free once a page is taken: the answer, or the next look-up's reply."""
+        (look_up,) = self.prompts
+        return max(ask.max_reply_tokens(AnswerQuestion), ask.max_reply_tokens(look_up))
+
+    def passages(self, rows: UnitRows, used: Sequence[int]) -> tuple[Passage, ...]:
+        return memory(rows, used, self.first_page).passages
+
+    def refusal(self, rows: UnitRows, page_index: int, used: Sequence[int]) -> str | None:
+        """Why a page asked for cannot be read, if so: its place in the document, then the rest."""
+        if not 0 <= page_index < len(rows[Page]):
+            return "out_of_range"
+        return "duplicate" if page_index in used else None
+
+
+class ReadAgentP(_FromGists):
+    """All pages in one reply, the most important first; at most `max_pages` are read."""
+
+    kind: ClassVar[str] = "parallel"
+    version: ClassVar[int] = 1
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ParallelLookUp,)
+
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        """One turn. Problems: unparseable, truncated (nothing used, the gists remain);
+        context_overflow, timeout, engine_failed (used is null)."""
+        subject = Subject(question_id=question.question_id, turn=0)
+        asked = await ask(self._prompt(rows, question, ()), subject)
+        if not asked.has_reply:
+            return [replace(turn_row(question), used=None, problem=asked.problem)]
+        if asked.value is None:
+            return [replace(turn_row(question), problem=asked.problem)]
+        indexes = [number - self.first_page for number in asked.value]
+        used, dropped = await self._select(rows, question, indexes, ask)
+        return [replace(turn_row(question), requested=tuple(indexes), used=used, dropped=dropped)]
+
+    async def _select(
+        self, rows: UnitRows, question: Question, requested: Sequence[int], ask: Ask
+    ) -> tuple[tuple[int, ...], tuple[Dropped, ...]]:
+        """Take pages in the order asked for; stop at the first that the context has no room for."""
+        used: list[int] = []
+        dropped: list[Dropped] = []
+        has_room = True
+        for index in requested:
+            reason = self.refusal(rows, index, used)
+            if reason is None and len(used) == self.max_pages:
+                reason = "over_maximum"
+            if reason is None:
+                has_room = has_room and await self._fits(rows, question, [*used, index], ask)
+                reason = None if has_room else "no_room"
+            if reason is None:
+                used.append(index)
+            else:
+                dropped.append(Dropped(index, reason))
+        return tuple(used), tuple(dropped)
+
+    async def _fits(
+        self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
+    ) -> bool:
+        # The look-up prompt is never shorter than the answer prompt (a test of every family), so
+        # it stands for it here: a changed answer prompt then redoes no look-up.
+        return await ask.fits(self._prompt(rows, question, used), self.room_tokens(ask))
+
+    def _prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> ParallelLookUp:
+        return ParallelLookUp(
+            passages=self.passages(rows, used),
+            question=question.question,
+            options=question.options,
+            max_pages=self.max_pages,
+            asked_at=question.asked_at or "",
+        )
+
+
+class ReadAgentS(_FromGists):
+    """One page a turn, the pages read so far in their gists' place, until STOP or `max_pages`.
+
+    A page that is not there or was read already, or a reply that names none, is asked about once
+    more; if that does not help the look-up stops. With `answer_each_look_up` each look-up is shown
+    an answer from what has been read so far (ReadAgent's prompts for NarrativeQA's film scripts);
+    an answer that fails is not shown.
+    """
+
+    kind: ClassVar[str] = "sequential"
+    version: ClassVar[int] = 1
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (SequentialLookUp,)
+    asks_in_turn: ClassVar[bool] = True
+    answer_each_look_up: bool
+    answer_words: PositiveInt  # of those answers
+
+    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+        return (*self.prompts, AnswerQuestion) if self.answer_each_look_up else self.prompts
+
+    def room_tokens(self, ask: Ask) -> int:
+        if not self.answer_each_look_up:
+            return super().room_tokens(ask)
+        # The next look-up shows an answer and replies.
+        return ask.max_reply_tokens(AnswerQuestion) + ask.max_reply_tokens(SequentialLookUp)
+
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        """A row per turn asked; STOP is a row that uses nothing. Problems: unparseable (it
+        stops); context_overflow, timeout, engine_failed (used is null)."""
+        found: list[Lookup] = []
+        used: list[int] = []
+        while len(used) < self.max_pages:
+            row = await self._turn(rows, question, len(found), used, ask)
+            found.append(row)
+            if not row.used:
+                break
+            used += row.used
+        return found
+
+    async def _turn(
+        self, rows: UnitRows, question: Question, turn: int, used: Sequence[int], ask: Ask
+    ) -> Lookup:
+        row = turn_row(question, turn)
+        requested: list[int] = []
+        dropped: list[Dropped] = []
+        previous = await self._previous_answer(rows, question, turn, used, ask)
+        for attempt in (1, 2):
+            refused = [drop.page_index for drop in dropped]
+            prompt = replace(self._prompt(rows, question, used, refused), previous_answer=previous)
+            subject = Subject(question_id=question.question_id, turn=turn, attempt=attempt)
+            asked = await ask(prompt, subject)
+            if asked.problem == "context_overflow" and dropped:
+                break  # no room to name the page refused: what was read so far has to do
+            if not asked.has_reply:
+                return replace(row, used=None, problem=asked.problem)
+            if asked.value == "stop":
+                return replace(row, requested=tuple(requested), dropped=tuple(dropped))
+            if asked.value is None:
+                continue
+            index = asked.value - self.first_page
+            requested.append(index)
+            reason = self.refusal(rows, index, used)
+            reason = reason or await self._room(rows, question, used, index, ask)
+            if reason is None:
+                return replace(
+                    row, requested=tuple(requested), used=(index,), dropped=tuple(dropped)
+                )
+            dropped.append(Dropped(index, reason))
+            if reason == "no_room":
+                return replace(row, requested=tuple(requested), dropped=tuple(dropped))
+        # A page that is not there stands in `dropped`; a turn that named none twice has a problem.
+        problem = None if requested else asked.problem
+        return replace(row, requested=tuple(requested), dropped=tuple(dropped), problem=problem)
+
+    async def _room(
+        self, rows: UnitRows, question: Question, used: Sequence[int], index: int, ask: Ask
+    ) -> str | None:
+        prompt = self._prompt(rows, question, [*used, index], ())
+        return None if await ask.fits(prompt, self.room_tokens(ask)) else "no_room"
+
+    def _prompt(
+        self,
+        rows: UnitRows,
+        question: Question,
+        used: Sequence[int],
+        refused: Sequence[int],
+    ) -> SequentialLookUp:
+        return SequentialLookUp(
+            passages=self.passages(rows, used),
+            question=question.question,
+            options=question.options,
+            pages_read=tuple(index + self.first_page for index in used),
+            refused=tuple(index + self.first_page for index in refused),
+            asked_at=question.asked_at or "",
+        )
+
+    async def _previous_answer(
+        self, rows: UnitRows, question: Question, turn: int, used: Sequence[int], ask: Ask
+    ) -> str:
+        """What the look-up is shown of an answer so far."""
+        if not self.answer_each_look_up:
+            return ""
+        prompt = AnswerQuestion(
+            passages=self.passages(rows, used),
+            question=question.question,
+            options=question.options,
+            answer_words=self.answer_words,
+            asked_at=question.asked_at or "",
+        )
+        asked = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
+        return asked.raw.strip() if asked.has_reply else ""

@@ -1,0 +1,130 @@
+"""Scores of one answer against its references, 0-100, and arithmetic on spans. Pure functions.
+
+Metric names carry the variant, because papers that print "ROUGE-L" or "F1" mean different things.
+Over several references the best counts. Which answers are scored is scores.py's business.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
+from statistics import geometric_mean
+from types import SimpleNamespace
+from typing import Any
+
+from pipeline.rows import Span
+from stages.text.paragraphs import sentence_spans
+
+Metric = Callable[[str, Sequence[str]], float]
+_KINDS = ("rouge1", "rouge2", "rougeL")
+_WORDS = 65_536  # whose stems are remembered
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def scrolls_rouge(answer: str, references: Sequence[str]) -> float:
+    """Geometric mean of ROUGE-1, -2 and -L without stemming, each its own best over references.
+
+    As in SCROLLS; 0 where one of the three is 0.
+    """
+    best = [max(_rouge(answer, r, False)[kind] for r in references) for kind in _KINDS]
+    return geometric_mean(best) if all(best) else 0.0
+
+
+def rouge_l_sum(answer: str, references: Sequence[str]) -> float:
+    """ROUGE-Lsum with stemming: the longest common subsequence sentence by sentence."""
+    scorer = _scorer(("rougeLsum",), True)
+    made = _sentence_lines(answer)
+    scores = (scorer.score(_sentence_lines(r), made)["rougeLsum"].fmeasure for r in references)
+    return float(100 * max(scores))
+
+
+def longbench_f1(answer: str, references: Sequence[str]) -> float:
+    """F1 of the multisets of normalized words, as in SQuAD and LongBench (English)."""
+    return 100 * max(_token_f1(_normal_words(answer), _normal_words(r)) for r in references)
+
+
+def squad_em(answer: str, references: Sequence[str]) -> float:
+    """100 where the normalized words are those of a reference, in order; else 0 (SQuAD)."""
+    words = _normal_words(answer)
+    return 100.0 * any(words == _normal_words(reference) for reference in references)
+
+
+def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
+    """How many characters of `gold` are in `read`. Spans are half-open and may overlap."""
+    mine, theirs = _merged(gold), _merged(read)
+    return sum(
+        max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char))
+        for a in mine
+        for b in theirs
+    )
+
+
+def _stemmed(kind: str) -> Metric:
+    """ROUGE's F-measure with Porter stems. ValueError without references, like every metric."""
+
+    def metric(answer: str, references: Sequence[str]) -> float:
+        return max(_rouge(answer, reference, True)[kind] for reference in references)
+
+    return metric
+
+
+METRICS: dict[str, Metric] = {
+    "rouge1_stem": _stemmed("rouge1"),
+    "rouge2_stem": _stemmed("rouge2"),
+    "rougeL_stem": _stemmed("rougeL"),
+    "rougeLsum": rouge_l_sum,
+    "scrolls_rouge": scrolls_rouge,
+    "longbench_f1": longbench_f1,
+    "squad_em": squad_em,
+}
+
+
+@lru_cache(maxsize=16)  # the three kinds of one answer are asked for one after the other
+def _rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
+    scores = _scorer(_KINDS, stem).score(reference, answer)
+    return {kind: 100 * scores[kind].fmeasure for kind in _KINDS}
+
+
+@cache
+def _scorer(kinds: tuple[str, ...], stem: bool) -> Any:
+    # Imported here: it takes seconds, with nltk and scipy behind it, and only scoring needs it.
+    from nltk.stem.porter import PorterStemmer
+    from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.tokenize import tokenize
+
+    if not stem:
+        return RougeScorer(list(kinds))
+    stemmer = PorterStemmer()  # the package's own; it takes half of the time unless it remembers
+    stemmer.stem = lru_cache(maxsize=_WORDS)(stemmer.stem)
+    own = SimpleNamespace(tokenize=lambda text: tokenize(text, stemmer))
+    return RougeScorer(list(kinds), tokenizer=own)
+
+
+def _sentence_lines(text: str) -> str:
+    """`text` with one sentence a line, as rougeLsum takes it."""
+    sentences = (" ".join(text[start:end].split()) for start, end in sentence_spans(text))
+    return "\n".join(sentence for sentence in sentences if sentence)
+
+
+def _normal_words(text: str) -> list[str]:
+    """Lower-case words without ASCII punctuation and articles."""
+    bare = text.lower().translate(_PUNCTUATION)
+    return re.sub(r"\b(?:a|an|the)\b", " ", bare).split()
+
+
+def _token_f1(made: Sequence[str], wanted: Sequence[str]) -> float:
+    shared = sum((Counter(made) & Counter(wanted)).values())
+    return 2 * shared / (len(made) + len(wanted)) if shared else 0.0
+
+
+def _merged(spans: Sequence[Span]) -> list[Span]:
+    """The same characters as disjoint spans in order."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
+        if merged and span.start_char <= merged[-1].end_char:
+            end_char = max(merged[-1].end_char, span.end_char)
+            merged[-1] = Span(merged[-1].start_char, end_char)
+        elif span.end_char > span.start_char:
+            merged.append(span)
+    return merged

@@ -1,0 +1,154 @@
+"""Score each answer by the family's metrics, and by how much gold evidence was read.
+
+Everything is 0-100. An answer with a problem scores 0 and its rows say `upstream`, so that a mean
+over all rows is the headline and a mean over rows without a problem the answered-only one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import field_validator
+
+from pipeline.ask import Ask
+from pipeline.errors import AccountingError, Problem
+from pipeline.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.stage import GOLD, Column, Stage
+from stages.read.answer import Answer
+from stages.score.metrics import METRICS, covered_chars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(QuestionRow):
+    """One metric of one answer, 0-100. An answer with a problem scores 0 and says so."""
+
+    table: ClassVar[str] = "scores"
+    key: ClassVar[tuple[str, ...]] = ("question_id", "metric")
+    measures: ClassVar[str | None] = """
+        select method, repeat, document_id, question_id, null::varchar as rater, problem,
+          metric as measure, value
+        from scores where not skipped and value is not null"""
+    metric: str
+    value: float | None
+    skipped: bool = False
+
+
+class ScoreAnswers(Stage):
+    """`metrics` are those of free-form answers; multiple choice has `accuracy`."""
+
+    name: ClassVar[str] = "score"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Answer,)
+    writes: ClassVar[type[Record]] = Score
+    document_fields: ClassVar[tuple[str, ...]] = ()
+    question_fields: ClassVar[tuple[str, ...]] = ("options", "only_judged", *GOLD)
+    metrics: tuple[str, ...]
+    judged: bool  # has an accuracy, by judges of its own (LongMemEval section 3.3)
+
+    @field_validator("metrics", mode="before")
+    @classmethod
+    def _known(cls, metrics: Sequence[str]) -> tuple[str, ...]:
+        for name in metrics:
+            if name not in METRICS:
+                raise ValueError(f"{name} is none of {', '.join(METRICS)}")
+        return tuple(metrics)
+
+    def lack(self, rows: UnitRows) -> str | None:
+        """Answers say one by one what is wrong with them."""
+        return None
+
+    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+        accuracy = (Column("accuracy", "accuracy", 50),)
+        metrics = (Column(name, name, 40 + i) for i, name in enumerate(self.metrics))
+        recall = Column("evidence_recall", "recall", 60), Column("evidence_any_hit", "any-hit", 70)
+        return {
+            "free": tuple(metrics),
+            "choice": () if self.judged else accuracy,
+            "any": (*recall, *(accuracy if self.judged else ())),
+        }
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:
+        """Questions + Answers -> Scores, in question order, then by metric.
+
+        Every question has an `evidence_recall` row, null without gold evidence. Precision is
+        null where nothing was read. No calls.
+        """
+        answers = {answer.question_id: answer for answer in rows[Answer]}
+        return [
+            _row(question, metric, value, problem, answers[question.question_id].skipped)
+            for question in rows.questions
+            for metric, value, problem in self._values(question, answers[question.question_id])
+        ]
+
+    def _values(
+        self, question: Question, answer: Answer
+    ) -> Iterator[tuple[str, float | None, Problem | None]]:
+        if answer.skipped:
+            yield "evidence_recall", None, None
+            return
+        problem: Problem | None = "upstream" if answer.problem else None
+        for metric, value in self._quality(question, answer):
+            yield metric, value, problem
+        unread: Problem | None = "upstream" if answer.num_context_words is None else None
+        for metric, share in _evidence(question, answer):
+            yield metric, share, unread
+
+    def _quality(self, question: Question, answer: Answer) -> Iterator[tuple[str, float]]:
+        if question.options:
+            if question.answer_index is not None:
+                right = answer.problem is None and answer.answer_index == question.answer_index
+                yield "accuracy", 100.0 * right
+            return
+        for metric in self.metrics if question.references and not question.only_judged else ():
+            text = answer.answer if answer.problem is None else None
+            yield metric, METRICS[metric](text, question.references) if text else 0.0
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Score]:
+        return [
+            _row(question, metric, value, problem, False)
+            for question in rows.questions
+            for metric, value, _ in self._values(question, _nothing(question))
+        ]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless every question has a score, in order."""
+        scored = dict.fromkeys(row.question_id for row in made if isinstance(row, Score))
+        if list(scored) != [question.question_id for question in rows.questions]:
+            raise AccountingError(f"{rows.document.document_id}: scores do not match questions")
+
+
+def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
+    """Shares of the gold characters in the raw text of the final context."""
+    gold = covered_chars(question.evidence, question.evidence)
+    if not gold:
+        yield "evidence_recall", None
+        return
+    hit = covered_chars(question.evidence, answer.context_spans)
+    read = covered_chars(answer.context_spans, answer.context_spans)
+    yield "evidence_recall", 100 * hit / gold
+    yield "evidence_any_hit", 100.0 * (hit > 0)
+    yield "evidence_full", 100.0 * (hit == gold)
+    yield "evidence_precision", 100 * hit / read if read else None
+
+
+def _nothing(question: Question) -> Answer:
+    return Answer(
+        document_id=question.document_id,
+        question_id=question.question_id,
+        reader="",
+        answer=None,
+        problem="upstream",
+    )
+
+
+def _row(
+    question: Question, metric: str, value: float | None, problem: Problem | None, skipped: bool
+) -> Score:
+    return Score(
+        document_id=question.document_id,
+        question_id=question.question_id,
+        metric=metric,
+        value=value,
+        skipped=skipped,
+        problem=problem,
+    )

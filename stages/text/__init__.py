@@ -1,0 +1,1 @@
+"""What stages and prompts use of plain text: words, paragraphs, ranking, excerpts."""

@@ -1,0 +1,104 @@
+"""The terms of a text, texts ranked for a query by BM25, and how central each is among the others.
+
+Deterministic, and nothing is downloaded. Knows nothing of pages, questions or prompts.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import Stemmer
+from rank_bm25 import BM25Plus
+from stop_words import get_stop_words
+
+from stages.text.words import CHARACTERS
+
+Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+# rank-bm25's own defaults, written out because the published baselines are made with them.
+_K1, _B, _DELTA = 1.5, 0.75, 1.0
+# ASCII words, as in the design; letters beyond Latin make words too, or such texts had no terms.
+_TERM = re.compile(rf"[a-z0-9]+|[{CHARACTERS}]|[^\W_\u0000-\u024f{CHARACTERS}]+")
+# The list writes "don't"; terms are split at such signs, and so are the stop words.
+_STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _TERM.findall(word))
+_STEMMER = Stemmer.Stemmer("porter")
+_LONG_TERM = 12  # few stems are longer, but web addresses and hashes are
+
+
+def terms(text: str) -> list[str]:
+    """Porter stems of the lower-case words of `text` in order, without English stop words."""
+    return list(_terms(text))
+
+
+def rank(texts: Sequence[str], query: str) -> list[int]:
+    """Indexes of `texts` by BM25Plus for `query`, best first, ties to the lower index.
+
+    A query without terms, or with terms that no text has, ties them all.
+    """
+    scores = relevance(texts, query)
+    return sorted(range(len(texts)), key=lambda index: -scores[index])
+
+
+def relevance(texts: Sequence[str], query: str) -> Scores:
+    """The BM25Plus score of each text, less the part that is the same for all: 0 is no match."""
+    index = _index(tuple(texts))
+    asked = [term for term in _terms(query) if term in index.num_texts_with]
+    if index.bm25 is None or not asked:
+        return np.zeros(len(texts))
+    same_for_all = _DELTA * sum(index.bm25.idf[term] for term in asked)
+    # Rounded so that equal texts tie whatever order the terms were added in.
+    return np.asarray(np.round(index.bm25.get_scores(asked) - same_for_all, 9), dtype=np.float64)
+
+
+def centrality(texts: Sequence[str]) -> Scores:
+    """How much each text says of what the others speak of, 0 to 1: the share of its weight.
+
+    A text's weight is the sum of log(1 + the number of texts with the term) over its terms.
+    """
+    return _index(tuple(texts)).centrality
+
+
+def weights(texts: Sequence[str]) -> dict[str, float]:
+    """Each term of `texts` and its length in characters x log(1 + the number of texts with it).
+
+    Long terms say more: "yeah", "know" and "like" are no stop words, but said everywhere.
+    """
+    found = _num_texts_with(texts).items()
+    return {term: min(len(term), _LONG_TERM) * math.log1p(n) for term, n in found}
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    bm25: BM25Plus | None  # null: not a single term
+    num_texts_with: Counter[str]
+    centrality: Scores
+
+
+@lru_cache(maxsize=16)  # a worker reads few documents at once; an index of a book takes megabytes
+def _index(texts: tuple[str, ...]) -> _Index:
+    split = [_terms(text) for text in texts]
+    num_texts_with = _num_texts_with(texts)
+    bm25 = BM25Plus(split, k1=_K1, b=_B, delta=_DELTA) if num_texts_with else None
+    weight = {term: math.log1p(num) for term, num in num_texts_with.items()}
+    sums = [sum(map(weight.__getitem__, dict.fromkeys(found))) for found in split]
+    most = max(sums, default=0.0) or 1.0
+    return _Index(bm25, num_texts_with, np.array(sums, dtype=np.float64) / most)
+
+
+def _num_texts_with(texts: Sequence[str]) -> Counter[str]:
+    return Counter(term for text in texts for term in dict.fromkeys(_terms(text)))
+
+
+@lru_cache(maxsize=16_384)  # mostly sentences; a page takes a few kilobytes
+def _terms(text: str) -> tuple[str, ...]:
+    words = _TERM.findall(text.lower())
+    return tuple(_stem(word) for word in words if word not in _STOP_WORDS)
+
+
+@lru_cache(maxsize=65_536)
+def _stem(word: str) -> str:
+    return str(_STEMMER.stemWord(word))
