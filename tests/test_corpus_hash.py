@@ -16,6 +16,7 @@ from stages.corpora.corpus import Address, Corpus
 from tests.loading import corpus_of
 
 NAMES = sorted(file.stem for file in (CONF / "corpus").glob("*.yaml"))
+BESIDE_PATH = {"narrativeqa": ["stories"]}  # the first test shows that these are all
 OF_FILES = [name for name in NAMES if name != "synthetic"]
 
 
@@ -34,7 +35,7 @@ def test_the_fields_that_hold_a_path_are_found() -> None:
 
 @pytest.mark.parametrize("name", OF_FILES)
 def test_a_moved_corpus_is_hashed_as_before(tmp_path: Path, name: str) -> None:
-    fields = [field for field in addresses(type(corpus_of(tmp_path, name))) if field != "path"]
+    fields = BESIDE_PATH.get(name, [])
     corpora = [
         corpus_of(tmp_path / place, name, **{field: str(tmp_path / place) for field in fields})
         for place in ("here", "there")

@@ -105,7 +105,7 @@ class FileCorpus(Corpus):
             raise UsageError(f"{self.path}: no such file or folder; set corpus.path=...")
         if self.split is not None and self.split not in self.splits:
             legal = f"one of {', '.join(self.splits)}" if self.splits else "null"
-            raise UsageError(f"corpus.split={self.split}: format {self.format} wants {legal}")
+            raise UsageError(f"corpus.split={self.split}: format {self.format} takes {legal}")
 
 
 def _is_unhashed(field: FieldInfo) -> bool:

@@ -1,4 +1,4 @@
-"""Which files a corpus has, and their rows in order, whatever the file type."""
+"""Which files a corpus has, and their rows in order, for all types of file."""
 
 from collections.abc import Iterator, Sequence
 

@@ -11,7 +11,7 @@ from stages.corpora.checks import BadInputError, kind_of, label_of, without_lone
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A JSON object with its file and line. `value` null: it is no object, `wrong` says why."""
+    """A JSON object with its file and line. `value` null: not an object, for the reason `wrong`."""
 
     file: UPath
     line: int  # from 1; in Parquet and JSON lists the number of the row

@@ -1,5 +1,7 @@
-"""Text of the story files that NarrativeQA's script downloads: text or HTML, maybe gzip, in any
-encoding, cut to the story where its start and end can be found."""
+"""Text of the story files that NarrativeQA's script downloads, cut to the story itself.
+
+Files are text or HTML, gzip or not, in any encoding.
+"""
 
 import codecs
 import gzip
