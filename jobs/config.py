@@ -10,6 +10,7 @@ from pydantic import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
+    SerializeAsAny,
     ValidationError,
 )
 
@@ -26,7 +27,7 @@ from pipeline.prompts import PROMPTS
 from pipeline.settings import CONF, Settings, sha
 from pipeline.stage import ROLES, STAGES, Role
 from stages import builtin as _builtin
-from stages.corpora import AnyCorpus
+from stages.corpora import Corpus, corpus_of
 
 _builtin.load()
 GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
@@ -66,7 +67,7 @@ class RunConfig(Settings):
     run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$")
     warehouse: str
     plugins: str | None
-    corpus: AnyCorpus
+    corpus: SerializeAsAny[Corpus]
     memory: Memory
     engine: AnyEngine
     memory_engine: RoleEngine
@@ -178,8 +179,15 @@ def read_config(overrides: Sequence[str]) -> RunConfig:
 
 def validated(values: Mapping[str, Any]) -> RunConfig:
     """The config of plain values, checked as far as can be without reading the corpus."""
+    section = values["corpus"]
     try:
-        config = RunConfig.model_validate({**values, "raters": tuple(values["raters"])})
+        corpus = section if isinstance(section, Corpus) else corpus_of(section)
+    except ValidationError as error:
+        raise UsageError(_first(error, "corpus")) from None
+    try:
+        config = RunConfig.model_validate(
+            {**values, "corpus": corpus, "raters": tuple(values["raters"])}
+        )
     except ValidationError as error:
         raise UsageError(_first(error)) from None
     _check(config)
@@ -240,22 +248,19 @@ def _takes_constraints(config: RunConfig) -> bool:
     return any(engine.takes_constraints for role in ROLES for engine in config.engines(role))
 
 
-_UNIONS = ("engine", "corpus", "cluster", "memory_engine", "extractor")
+_UNIONS = ("engine", "cluster", "memory_engine", "extractor")
 
 
-def _first(error: ValidationError) -> str:
+_UNIONS = ("engine", "cluster", "memory_engine", "extractor")
+
+
+def _first(error: ValidationError, *section: str) -> str:
     """The first thing wrong, named as it is written on the command line."""
     first = error.errors()[0]
-    parts = [str(part) for part in first["loc"]]
+    parts = [*section, *(str(part) for part in first["loc"])]
     if parts[0] == "raters":  # raters.0.extractive.seed is rater.seed to who wrote it
         parts = ["rater", *parts[3:]]
-    elif parts[0] in (
-        "engine",
-        "corpus",
-        "cluster",
-        "memory_engine",
-        "extractor",
-    ):  # engine.extractive.seed likewise
+    elif parts[0] in _UNIONS:  # engine.extractive.seed likewise
         parts = [parts[0], *parts[2:]]
     if first["type"] == "union_tag_invalid":  # the input is the whole section
         told = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jobs.load import chosen
+from jobs.loading import chosen
 from upath import UPath
 
 from jobs.config import read_config
