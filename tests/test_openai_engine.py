@@ -127,7 +127,7 @@ def test_args_go_into_the_body() -> None:
 
 
 def test_args_do_not_set_what_the_engine_sets() -> None:
-    with pytest.raises(ValueError, match="max_tokens is not for args to set"):
+    with pytest.raises(ValueError, match="max_tokens is set by the engine itself"):
         settings("http://h/v1", args={"max_tokens": 5})
 
 
@@ -262,7 +262,7 @@ def start_error(made: OpenAISettings) -> str:
     return str(caught.value)
 
 
-def test_no_server_is_one_line_with_the_mend() -> None:
+def test_no_server_is_one_line_that_says_what_to_do() -> None:
     told = start_error(settings(f"http://127.0.0.1:{unused_port()}/v1"))
     assert "no server answers (" in told
     assert "start it or correct the address" in told
@@ -271,9 +271,9 @@ def test_no_server_is_one_line_with_the_mend() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"model": "other"}, "engine.model=other: the server has m"),
+        ({"model": "other"}, "engine.model=other: the server serves m; set it"),
         ({"context_tokens": 2001}, "engine.context_tokens=2001: .* a context of 2000; lower it"),
-        ({"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no room .* 2000; lower"),
+        ({"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no tokens .* 2000; lower"),
         ({"structured_outputs": "vllm"}, "engine.structured_outputs=vllm: .* set it to none"),
     ],
 )
@@ -320,7 +320,7 @@ def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.Monk
         assert "put it into OPENAI_API_KEY" in start_error(settings(server.url))
         monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
         told = start_error(settings(server.url))
-        assert "the key in OPENAI_API_KEY is refused" in told
+        assert "the server refuses the key in OPENAI_API_KEY" in told
         assert "sk-wrong" not in told
         monkeypatch.setenv("MY_KEY", KEY)
         assert reply(settings(server.url, api_key_env="MY_KEY")).text == "a short reply"

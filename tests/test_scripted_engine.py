@@ -119,7 +119,7 @@ def test_it_dies(tmp_path: Path) -> None:
         ("reply: x", "replies"),
         ("just text", "script.yaml"),
         ("", "script.yaml"),
-        ("replies: [", "no YAML"),
+        ("replies: [", "not YAML"),
     ],
 )
 def test_a_script_of_no_use_is_a_usage_error_of_one_line(

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.config import compose
 from pipeline.engine import Constraint, Reply, Request
-from pipeline.simulated_engine import Blocks, SimulatedEngine, SimulatedSettings, chain
+from pipeline.simulated_engine import KVCache, SimulatedEngine, SimulatedSettings, block_hashes
 from stages.fields import ShortenPage
 from tests.command import refused
 
@@ -101,29 +101,29 @@ def test_cached_tokens_are_not_prefilled() -> None:
 
 
 def test_the_least_recently_used_blocks_make_room() -> None:
-    blocks = Blocks(4)
+    cache = KVCache(4)
     for prefix in ([1, 2], [3, 4], [1, 2]):
-        blocks.take(prefix, 0)
-        blocks.give(prefix, 0)
-    assert blocks.take([5], 0) == 0  # now 3 or 4 had to go: the end of a prompt goes first
-    blocks.give([5], 0)
-    assert blocks.take([1, 2], 0) == 2
-    assert blocks.take([3, 4], 0) == 1
+        cache.allocate(prefix, 0)
+        cache.release(prefix, 0)
+    assert cache.allocate([5], 0) == 0  # now 3 or 4 had to go: the end of a prompt goes first
+    cache.release([5], 0)
+    assert cache.allocate([1, 2], 0) == 2
+    assert cache.allocate([3, 4], 0) == 1
 
 
 def test_running_requests_share_the_blocks_of_one_beginning() -> None:
-    blocks = Blocks(4)
-    assert blocks.take([1, 2], 1) == 0
-    assert blocks.take([1, 2], 2) is None
-    assert blocks.take([1, 2], 1) == 2
-    assert blocks.take([1], 1) is None
-    blocks.give([1, 2], 1)
-    assert blocks.take([1], 1) == 1
+    cache = KVCache(4)
+    assert cache.allocate([1, 2], 1) == 0
+    assert cache.allocate([1, 2], 2) is None
+    assert cache.allocate([1, 2], 1) == 2
+    assert cache.allocate([1], 1) is None
+    cache.release([1, 2], 1)
+    assert cache.allocate([1], 1) == 1
 
 
 def test_blocks_are_told_apart_by_all_that_stands_before() -> None:
-    assert chain("abcd", 2)[0] == chain("abxx", 2)[0] != chain("abab", 2)[1]
-    assert len(chain("abcde", 2)) == 2
+    assert block_hashes("abcd", 2)[0] == block_hashes("abxx", 2)[0] != block_hashes("abab", 2)[1]
+    assert len(block_hashes("abcde", 2)) == 2
 
 
 def test_a_cancelled_request_leaves_its_sequence_and_its_space() -> None:
@@ -135,13 +135,14 @@ def test_a_cancelled_request_leaves_its_sequence_and_its_space() -> None:
                 await asyncio.wait_for(engine.generate(request(words(40, content))), 0.05)
         waiting = asyncio.create_task(engine.generate(request("runs")))
         await asyncio.sleep(0.05)
-        with pytest.raises(TimeoutError):  # at the door
+        with pytest.raises(TimeoutError):  # before it is admitted
             await asyncio.wait_for(engine.generate(request("waits")), 0.05)
         waiting.cancel()
 
     asyncio.run(cancel())
-    assert (engine._num_running, engine._blocks._own, len(engine._blocks._holders)) == (0, 0, 0)
-    assert not engine._door.locked()
+    assert (engine._num_running, engine._kv_cache._num_private) == (0, 0)
+    assert not engine._kv_cache._num_users
+    assert not engine._admission_lock.locked()
 
 
 def test_what_never_fits_is_a_context_overflow() -> None:

@@ -312,7 +312,7 @@ def test_a_model_that_is_nowhere_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     why = why_not("engine.model=nobody/has-this")
     assert why.startswith("StartError engine.model=nobody/has-this cannot start: ")
-    assert why.endswith("; set engine.model to a model's name or its folder")
+    assert why.endswith("; set engine.model to a Hugging Face name or to a model's folder")
 
 
 def test_a_model_without_a_chat_template_needs_one(tmp_path: Path) -> None:

@@ -83,6 +83,32 @@ def test_a_folder_is_known_by_what_is_in_it(tmp_path: Path) -> None:
     assert identity(f"engine.model={moved}") != other
 
 
+def test_weights_of_the_same_name_and_size_are_told_apart(tmp_path: Path) -> None:
+    model = model_in(tmp_path / "model")
+    before = identity(f"engine.model={model}")
+    (model / "model.safetensors").write_bytes(b"weighty")
+    assert identity(f"engine.model={model}") != before
+
+
+@pytest.mark.parametrize("key", ["tokenizer", "hf_config_path", "generation_config"])
+def test_another_models_folder_among_the_arguments_is_known_by_its_content(
+    tmp_path: Path, key: str
+) -> None:
+    folder = model_in(tmp_path / "one")
+    before = identity(NAMED, f"engine.args.{key}={folder}")
+    moved = folder.rename(tmp_path / "two")
+    assert identity(NAMED, f"engine.args.{key}={moved}") == before
+    (moved / "config.json").write_text("{}")
+    assert identity(NAMED, f"engine.args.{key}={moved}") != before
+    named = (identity(NAMED, f"engine.args.{key}={name}") for name in ("auto", "vllm"))
+    assert len({str(each) for each in (before, *named)}) == 3
+
+
+def test_a_hugging_face_model_is_known_by_name_and_revision() -> None:
+    made = identity(NAMED, "engine.revision=abc123")
+    assert (made["model"], made["revision"]) == ("org/name", "abc123")
+
+
 def test_a_chat_template_is_known_by_its_content(tmp_path: Path) -> None:
     file = tmp_path / "mine.jinja"
     file.write_text("one")
