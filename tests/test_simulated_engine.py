@@ -1,5 +1,7 @@
-"""The simulated engine keeps to the rates and the room it is given. Times are bounded below only,
-or counted in other times of the same run: a busy machine may be slow."""
+"""The simulated engine keeps to its token rates and KV space.
+
+Times are bounded from below, or compared with others of the same run: a busy machine may be slow.
+"""
 
 import asyncio
 import time
@@ -13,7 +15,7 @@ from pipeline.simulated_engine import KVCache, SimulatedEngine, SimulatedSetting
 from stages.fields import ShortenPage
 from tests.command import refused
 
-SLEEPY = 1e9  # tokens a second: no time at all
+INSTANT = 1e9  # tokens a second
 
 
 def settings(**changed: Any) -> SimulatedSettings:
@@ -49,7 +51,7 @@ def at_once(engine: SimulatedEngine, *requests: Request) -> tuple[float, list[Re
 
 def decoding(**changed: Any) -> SimulatedEngine:
     """Ten words a reply, 0.1 s a reply; prompts cost nothing."""
-    rates = {"prefill_tokens_per_second": SLEEPY, "decode_tokens_per_second": 100.0}
+    rates = {"prefill_tokens_per_second": INSTANT, "decode_tokens_per_second": 100.0}
     return SimulatedEngine(settings(reply_tokens=10, **{**rates, **changed}))
 
 
@@ -72,7 +74,7 @@ def test_requests_wait_for_kv_space() -> None:
 
 
 def test_prompts_are_prefilled_one_after_the_other() -> None:
-    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=SLEEPY)
+    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=INSTANT)
     seconds, _ = at_once(engine, *(request(words(100, f"p{i}")) for i in range(3)))
     assert seconds >= 0.3
 
@@ -93,7 +95,7 @@ def test_whole_blocks_of_an_earlier_prompt_are_cached() -> None:
 
 
 def test_cached_tokens_are_not_prefilled() -> None:
-    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=SLEEPY)
+    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=INSTANT)
     first, second = in_order(engine, request(words(200)), request(f"{words(200)} more"))
     assert second.cached_tokens == 192  # 12 blocks of 16
     assert first.seconds >= 0.2
@@ -105,7 +107,7 @@ def test_the_least_recently_used_blocks_make_room() -> None:
     for prefix in ([1, 2], [3, 4], [1, 2]):
         cache.allocate(prefix, 0)
         cache.release(prefix, 0)
-    assert cache.allocate([5], 0) == 0  # now 3 or 4 had to go: the end of a prompt goes first
+    assert cache.allocate([5], 0) == 0  # evicts 4: a prompt's last block goes first
     cache.release([5], 0)
     assert cache.allocate([1, 2], 0) == 2
     assert cache.allocate([3, 4], 0) == 1
@@ -121,12 +123,12 @@ def test_running_requests_share_the_blocks_of_one_beginning() -> None:
     assert cache.allocate([1], 1) == 1
 
 
-def test_blocks_are_told_apart_by_all_that_stands_before() -> None:
+def test_a_blocks_hash_covers_all_tokens_before_it() -> None:
     assert block_hashes("abcd", 2)[0] == block_hashes("abxx", 2)[0] != block_hashes("abab", 2)[1]
     assert len(block_hashes("abcde", 2)) == 2
 
 
-def test_a_cancelled_request_leaves_its_sequence_and_its_space() -> None:
+def test_a_cancelled_request_releases_its_sequence_and_blocks() -> None:
     engine = decoding(sequences=1, kv_tokens=64, context_tokens=60, decode_tokens_per_second=0.01)
 
     async def cancel() -> None:
@@ -180,7 +182,7 @@ def test_a_constrained_reply_is_legal() -> None:
     assert pattern.text == "Page [0]"
 
 
-def test_what_changes_replies_names_it_and_rates_do_not() -> None:
+def test_what_changes_replies_is_hashed_and_rates_are_not() -> None:
     plain = settings().identity()
     assert settings(kv_tokens=10**6, sequences=3, decode_tokens_per_second=1.0).identity() == plain
     assert settings(reply_tokens=7).identity() != plain

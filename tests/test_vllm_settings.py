@@ -1,4 +1,4 @@
-"""The keys of engine=vllm: what names an engine, what a user is told; no vllm needed."""
+"""The keys of engine=vllm: which of them are hashed, and messages for mistakes. Needs no vllm."""
 
 import shutil
 from pathlib import Path
@@ -46,7 +46,7 @@ NAMED = "engine.model=org/name"
         "engine.chat_template_kwargs.enable_thinking=false",
     ],
 )
-def test_what_changes_replies_names_the_engine(word: str) -> None:
+def test_what_changes_replies_is_hashed(word: str) -> None:
     assert identity(NAMED, word) != identity(NAMED)
 
 
@@ -65,7 +65,7 @@ def test_what_changes_replies_names_the_engine(word: str) -> None:
         "engine.seed=7",  # at temperature 0
     ],
 )
-def test_a_night_is_not_thrown_away_by_less_memory(word: str) -> None:
+def test_what_only_makes_replies_faster_is_not_hashed(word: str) -> None:
     assert identity(NAMED, word) == identity(NAMED)
 
 
@@ -151,9 +151,7 @@ def test_a_worker_holds_the_gpus_of_its_model(words: tuple[str, ...], gpus: floa
         ((NAMED, "engine.gpus_per_worker=-1"), "engine.gpus_per_worker=-1"),
     ],
 )
-def test_a_mistake_is_told_in_one_line_before_anything_starts(
-    words: tuple[str, ...], says: str
-) -> None:
+def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], says: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_config(["engine=vllm", *words]).run_name()
     assert str(caught.value).startswith(says)
