@@ -17,7 +17,7 @@ MAY_IMPORT = {
 HOMES = {
     "ray": ("pipeline/cluster/",),
     "vllm": ("pipeline/vllm_engine/",),
-    "openai": ("pipeline/openai_server.py",),
+    "openai": ("pipeline/openai_client.py",),
     "duckdb": ("pipeline/store/views.py",),
     "pyarrow": ("pipeline/store/", "pipeline/records.py", "pipeline/cluster/"),
     "sentence_transformers": ("pipeline/embedder.py",),

@@ -1,4 +1,4 @@
-"""Real vLLM engines on a tiny model for tests: their settings, and how to talk to them."""
+"""Real vLLM engines on a tiny model for tests: settings, requests, and their event loop."""
 
 import asyncio
 import os
