@@ -239,7 +239,11 @@ def _check_family(config: RunConfig) -> None:
         if name not in PROMPTS:
             there = ", ".join(sorted(PROMPTS))
             raise UsageError(f"reply_tokens.{name}: no such prompt; there are {there}")
-    for prompt in PROMPTS.values():
+    judging = stage_specs(f"{family.folder}: judging", family.judging)
+    memory = stage_specs(f"memory={config.memory.name}", config.memory.stages)
+    methods = [spec for method in config.expanded() for spec in method.stages]
+    stages = [spec.stage for spec in (*memory, *methods, *judging)]
+    for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
         for sample in prompt.samples():
             family.render(sample)
 

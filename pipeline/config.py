@@ -21,7 +21,8 @@ from pipeline.settings import CONF
 # Keys whose values are taken as they are written: paths, names and lists of methods hold
 # characters that Hydra's grammar would read as its own.
 _PLAIN = {
-    "corpus.path", "corpus.name", "corpus.stories", "embedder.model", "cluster.address", "warehouse", "run",
+    "corpus.path", "corpus.name", "corpus.stories", "embedder.model", "cluster.address",
+    "warehouse", "run",
     "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
     "cluster.account", "plugins",
     *(f"{section}.{key}" for section in ("engine", "rater", "memory_engine", "extractor")
