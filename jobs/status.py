@@ -60,7 +60,7 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     """The last job of the run at `cluster.address`. Raises UsageError where there is none."""
     if options.address is None:
         return None
-    from jobs.submit.send import job_state  # here: ray takes a second to import
+    from jobs.submit.ray_job import job_state  # here: ray takes a second to import
 
     job = job_state(options.address, run, str(options.warehouse))
     if job is None:
