@@ -65,7 +65,7 @@ class Ending:
             return
         if not self.has_begun and self._sign:
             self.has_begun, self._told_at = True, now
-            self._sign.put_up(self._why)
+            self._sign.send(self._why)
         if self._over_at is not None and now >= self._over_at:
             raise EndedError(self.told)
 

@@ -15,7 +15,7 @@ _SECONDS_OF_RATE = 20.0  # or the later half of what was seen, so that a slow st
 
 
 def cost(told: Mapping[str, Any], reply_costs: float) -> float:
-    """What calls cost an engine, in prompt tokens it has to read; of a tally or a summary.
+    """What calls cost an engine, in prompt tokens it has to read; of usage counters, or of a summary.
 
     A token of a reply takes it as long as `reply_costs` of a prompt.
     """

@@ -172,7 +172,7 @@ class Progress:
 
 def _sum(tallies: Iterable[UsageCounters]) -> UsageCounters:
     listed = list(tallies)
-    return UsageCounters(**{name: sum(getattr(tally, name) for tally in listed) for name in _NAMES})
+    return UsageCounters(**{name: sum(getattr(usage, name) for usage in listed) for name in _NAMES})
 
 
 def told(state: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ class Reader:
     slots: Slots  # requests at the engine at once, all documents together
     is_constrained: bool = False
     shared: SharedReplies | None = None  # what documents of the step have in common
-    tally: UsageCounters = field(default_factory=UsageCounters)  # of the worker
+    usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class Ask:
     async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
         self.num_asked += 1
         call = self._call(await self._generate(request), request, request_sha, subject)
-        self._reader.tally.called(call)
+        self._reader.usage.called(call)
         return call
 
     def calls(self) -> tuple[Call, ...]:

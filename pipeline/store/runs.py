@@ -109,9 +109,9 @@ class RunFolder:
         self._progress.unlink(missing_ok=True)
         for file in self.path.glob("alive/*"):
             file.unlink(missing_ok=True)
-        attempts = self.path / "attempts"
-        if attempts.exists():
-            attempts.fs.rm(attempts.path, recursive=True)
+        markers = self.path / "in_flight"
+        if markers.exists():
+            markers.fs.rm(markers.path, recursive=True)
 
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write what made each step, once, and every input the run plans."""
