@@ -88,7 +88,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _one_line(error: Exception, overrides: Sequence[str]) -> str:
-    """What Hydra says over several lines, in one, with the mend."""
+    """Hydra's message of several lines as one that says what to do."""
     text = str(error)
     if "Missing mandatory value" in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]

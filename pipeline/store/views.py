@@ -94,7 +94,7 @@ def _told_apart(names: list[str]) -> list[str]:
 
 
 def run_name(warehouse: AnyPath, run: str | None) -> str:
-    """`run` if it stands in the warehouse; the one that worked last where it is null."""
+    """`run` if the warehouse has it; the one that worked last where it is null."""
     folder = place(warehouse)
     runs = sorted(
         (f.parent for f in folder.glob("runs/*/units.parquet")),
