@@ -61,7 +61,7 @@ class Shards:
         return self.load(Call, step_id, unit)
 
     def committed(self, steps: Sequence[Step]) -> Committed:
-        """What is committed of `steps`. Raises AccountingError where rows of a shard are missing."""
+        """What of `steps` is committed. Raises AccountingError where a shard lacks rows."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
         inputs = {
             step.id: self._inputs(step, units[step.id]) for step in steps if step.per_question
