@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from pipeline.config import compose
-from pipeline.engine import Constraint, Reply, Request
+from pipeline.engine import Reply, Request
 from pipeline.engines import is_constrained
 from pipeline.errors import EngineError, StartError, UsageError
 from pipeline.openai_engine import OpenAIEngine, OpenAISettings
+from pipeline.prompts import Constraint
 from stages.prompts.gist import ShortenPage
 from tests.command import own_process
 from tests.loopback_server import Answer, Asked, LoopbackServer

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from pipeline.ask import Subject
-from pipeline.engine import Constraint, Reply
+from pipeline.engine import Reply
 from pipeline.errors import EngineError, StartError, UsageError
-from pipeline.prompts import Asked
+from pipeline.prompts import Asked, Constraint
 from stages.prompts.gist import ShortenPage
 from tests.tiny_model import make_tiny_model
 from tests.vllm_engines import FAMILY, Talk, ask, messages, request, settings

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from pipeline.ask import Ask, Reader
 from pipeline.config import compose
-from pipeline.engine import Constraint, Request
-from pipeline.prompts import Message
+from pipeline.engine import Request
+from pipeline.prompts import Constraint, Message
 from pipeline.slots import Slots
 from pipeline.vllm_engine import VllmSettings
 from stages.prompts.gist import ShortenPage
