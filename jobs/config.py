@@ -21,11 +21,12 @@ from pipeline.engine import EngineSettings
 from pipeline.engines import AnyEngine, ReplyFormat, is_constrained
 from pipeline.errors import UsageError
 from pipeline.family import Family, load_family
+from pipeline.family_check import wrong_settings
 from pipeline.methods import Method, expand, stage_specs
 from pipeline.plugins import load_plugins
 from pipeline.prompts import PROMPTS
 from pipeline.settings import CONF, Settings, sha
-from pipeline.stage import ROLES, STAGES, Role
+from pipeline.stage import ROLES, Role
 from stages import builtin as _builtin
 from stages.corpora import Corpus, corpus_of
 
@@ -227,14 +228,11 @@ def _refuse_useless(config: RunConfig) -> None:
 
 
 def _check_family(config: RunConfig) -> None:
-    """Raise UsageError for a setting that no stage has, a budget of no prompt, or a template that
+    """Raise UsageError for a setting that no stage takes, a budget of no prompt, or a template that
     cannot be rendered: now, and not in every unit."""
     family = config.family_resolved()
-    known = {name for kinds in STAGES.values() for s in kinds.values() for name in s.model_fields}
-    for key in family.settings:
-        if key not in known:
-            file = f"{family.folder}/family.yaml"
-            raise UsageError(f"{file}: settings.{key}: no stage has such a setting; remove it")
+    for line in wrong_settings(family):
+        raise UsageError(line)
     for name in config.reply_tokens:
         if name not in PROMPTS:
             there = ", ".join(sorted(PROMPTS))

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from stages.fields import ShortenPage
 
 from pipeline.config import compose
-from pipeline.engine import Constraint, Reply, Request
-from pipeline.engines import identity
+from pipeline.engine import Reply, Request
+from pipeline.engines import is_constrained
 from pipeline.errors import EngineError, StartError, UsageError
 from pipeline.openai_engine import OpenAIEngine, OpenAISettings
-from pipeline.settings import CONF
+from pipeline.prompts import Constraint
+from stages.prompts.gist import ShortenPage
 from tests.command import own_process
 from tests.loopback_server import Answer, Asked, LoopbackServer
 
@@ -142,9 +142,8 @@ def test_constraints_are_sent_as_vllm_takes_them() -> None:
 
 def test_a_server_that_takes_no_constraints_is_asked_freely() -> None:
     free, vllm = settings("http://h/v1"), settings("http://h/v1", structured_outputs="vllm")
-    family = CONF / "prompts" / "generic"
-    assert "forms" in identity(vllm, family, "constrained")
-    assert identity(free, family, "constrained") == identity(vllm, family, "free")
+    assert is_constrained(vllm, "constrained") and not is_constrained(vllm, "free")
+    assert not is_constrained(free, "constrained")
 
 
 def test_only_what_changes_replies_is_hashed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 
 import psutil
 import pytest
-from stages.fields import ShortenPage
 
 from pipeline.ask import Subject
-from pipeline.engine import Constraint, Reply
+from pipeline.engine import Reply
 from pipeline.errors import EngineError, StartError, UsageError
+from pipeline.prompts import Asked, Constraint
+from stages.prompts.gist import ShortenPage
 from tests.tiny_model import make_tiny_model
 from tests.vllm_engines import FAMILY, Talk, ask, messages, request, settings
 
@@ -121,14 +122,14 @@ def test_sampling_is_by_temperature_and_seed(talk: Talk) -> None:
 
 def test_a_reply_ended_by_its_budget_is_truncated(talk: Talk) -> None:
     """Random weights hardly ever make an end token: only the budget ends the reply."""
-    asking = ask(talk.engine)
-    reply = talk.run(asking(ShortenPage(page=WORDS), REPLY_TOKENS, Subject(page_index=0)))
+    asking = ask(talk.engine, REPLY_TOKENS)
+    reply = talk.run(asking(ShortenPage(page=WORDS), Subject(page_index=0)))
     (call,) = asking.calls()
-    assert ended(reply) == ("length", REPLY_TOKENS)
+    assert (call.finish_reason, call.reply_tokens) == ("length", REPLY_TOKENS)
     assert reply.problem == call.problem == "truncated"
     assert call.engine == "vllm:tiny"
     assert call.prompt_tokens > 0
-    assert call.reply == reply.text
+    assert call.reply == reply.raw
 
 
 @pytest.mark.parametrize(("spare", "asked"), [(1, True), (0, True), (-1, False)])
@@ -137,14 +138,15 @@ def test_the_context_is_used_to_the_last_token(
 ) -> None:
     """Prompt and reply budget of one token less than the context, as many, and one more."""
     num_tokens = CONTEXT_TOKENS - REPLY_TOKENS - spare
-    asking = ask(talk.engine)
+    asking = ask(talk.engine, REPLY_TOKENS)
     page = prompt_of(tokenizer, num_tokens)
-    reply = talk.run(asking(page, REPLY_TOKENS, Subject(page_index=0)))
+    reply = talk.run(asking(page, Subject(page_index=0)))
     if asked:
-        assert reply.prompt_tokens == num_tokens
-        assert ended(reply) == ("length", REPLY_TOKENS)
+        (call,) = asking.calls()
+        assert call.prompt_tokens == num_tokens
+        assert (call.finish_reason, call.reply_tokens) == ("length", REPLY_TOKENS)
     else:
-        assert (reply.problem, reply.text, asking.calls()) == ("context_overflow", "", ())
+        assert (reply.problem, reply.raw, asking.calls()) == ("context_overflow", "", ())
 
 
 def test_a_request_too_long_is_no_crash(talk: Talk) -> None:
@@ -193,13 +195,13 @@ def test_a_constrained_reply_cut_by_its_budget_says_so(talk: Talk) -> None:
 
 
 def test_a_late_reply_is_a_timeout_and_leaves_the_engine(talk: Talk) -> None:
-    async def late() -> tuple[Reply, int]:
-        asking = ask(talk.engine, deadline=0.3)
-        reply = await asking(ShortenPage(page=WORDS), 1700, Subject(page_index=0))
+    async def late() -> tuple[Asked[str], int]:
+        asking = ask(talk.engine, 1700, deadline=0.3)
+        reply = await asking(ShortenPage(page=WORDS), Subject(page_index=0))
         return reply, talk.engine.llm.get_num_unfinished_requests()
 
     reply, left = talk.run(late())
-    assert (reply.problem, reply.text) == ("timeout", "")
+    assert (reply.problem, reply.raw) == ("timeout", "")
     assert left == 0
     assert talk.run(talk.engine.generate(request(WORDS, 5))).reply_tokens == 5
 

@@ -59,7 +59,7 @@ class AnswerFromContext(Stage):
     name: ClassVar[str] = "answer"
     writes: ClassVar[type[Record]] = Answer
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
-    first_page: int
+    first_page: Literal[0, 1]
     answer_words: PositiveInt
 
     @abstractmethod
