@@ -244,13 +244,7 @@ def _first(error: ValidationError) -> str:
     parts = [str(part) for part in first["loc"]]
     if parts[0] == "raters":  # raters.0.extractive.seed is rater.seed to who wrote it
         parts = ["rater", *parts[3:]]
-    elif parts[0] in (
-        "engine",
-        "corpus",
-        "cluster",
-        "memory_engine",
-        "extractor",
-    ):  # engine.extractive.seed likewise
+    elif parts[0] in _UNIONS:  # engine.extractive.seed likewise
         parts = [parts[0], *parts[2:]]
     if first["type"] == "union_tag_invalid":  # the input is the whole section
         told = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}
