@@ -95,7 +95,12 @@ class RunConfig(Settings):
         """`family`, or the corpus's: a name in conf/prompts, ours or a plugin's, or a folder."""
         name = self.family or self.corpus.family
         named = [conf / "prompts" / name for conf in self.conf_folders]
-        return next((folder for folder in named if folder.is_dir()), Path(name))
+        found = [folder for folder in named if (folder / "family.yaml").is_file()]
+        if len(found) > 1:
+            raise UsageError(
+                f"{found[0]}: there is a family {name} already, {found[1]}; give it another name"
+            )
+        return found[0] if found else Path(name)
 
     def family_resolved(self) -> Family:
         """The prompt family with what it leaves out, and `reply_tokens`."""

@@ -171,6 +171,7 @@ class Call(Record):
 
 
 R = TypeVar("R", bound=Record)
+Q = TypeVar("Q", bound=QuestionRow)
 _STAMPS: dict[str, Any] = {
     "corpus": pa.string(), "step_id": pa.string(), "unit": pa.string(), "method": pa.string(),
     "repeat": pa.int64(), "memory": pa.string(), "input_sha": pa.string(),
@@ -194,6 +195,15 @@ class UnitRows:
     def __getitem__(self, record: type[R]) -> tuple[R, ...]:
         """Raises KeyError for a record class that the stage does not read."""
         return self.tables[record]
+
+    def of(self, record: type[Q], question: Question) -> list[Q]:
+        """The rows of one question, in their order."""
+        return [row for row in self[record] if row.question_id == question.question_id]
+
+    def made_of(self, question: Question) -> list[QuestionRow]:
+        """All rows of one question, of whatever table."""
+        found = [row for rows in self.tables.values() for row in rows]
+        return [row for row in found if getattr(row, "question_id", None) == question.question_id]
 
 
 def is_per_question(record: type[Record]) -> bool:

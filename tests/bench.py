@@ -12,13 +12,13 @@ from jobs.config import RunConfig, read_config
 from jobs.loading import load_corpus
 from jobs.step_graph import run_steps
 from pipeline.ask import Reader
+from pipeline.engines import start_reader
+from pipeline.executor import Summary
 from pipeline.rows import Answer, Gist, Lookup, Page, Rating, Record, Score
 from pipeline.steps import Step
-from pipeline.units import Unit, plan_document
 from pipeline.store import Shards
-from pipeline.executor import Summary
+from pipeline.units import Unit, plan_document
 from pipeline.worker import Worker
-from pipeline.engines import start_reader
 from tests.small_corpus import document, question, write
 
 RULES: list[dict[str, Any]] = [

@@ -33,7 +33,7 @@ def corpus_of(path: Path, name: str, **changed: Any) -> Corpus:
 
 
 def loaded(path: Path, name: str, **changed: Any) -> list[Loaded]:
-    """The whole corpus; ids are checked to be unique and every detail to name a file and a mend."""
+    """The whole corpus, checked: ids are unique, every detail names a file and what to do."""
     corpus = list(load(corpus_of(path, name, **changed)))
     questions = asked(corpus)
     document_ids = Counter(item.document.document_id for item in corpus)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from stages.fields import Passage
 
 from pipeline.ask import Ask, Reader
 from pipeline.engine import FinishReason, Reply, Request
@@ -18,7 +19,6 @@ from pipeline.scripted_engine import ScriptedEngine
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Slots
 from pipeline.stage import DocumentRows, Stage
-from stages.fields import Passage
 from tests.command import ROOT
 
 PLENTY = 1_000_000  # a context length, in tokens, that nothing here fills

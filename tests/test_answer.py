@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stages.fields import AnswerQuestion, Passage
 
 from pipeline.errors import AccountingError
 from pipeline.rows import Answer, Lookup, Question, Span
@@ -19,7 +20,6 @@ from stages.read.answer import (
     AnswerFromText,
 )
 from stages.read.context import memory, raw_pages, raw_text
-from stages.fields import AnswerQuestion, Passage
 from tests.reading import (
     NASTY,
     Listener,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pytest
+from stages.fields import ShortenPage
 
 from pipeline.ask import Ask, Reader, Subject
 from pipeline.engine import FinishReason, Reply, Request
@@ -15,7 +16,6 @@ from pipeline.prompts import Family, Message
 from pipeline.rows import Call
 from pipeline.settings import CONF
 from pipeline.slots import Slots
-from stages.fields import ShortenPage
 
 T = TypeVar("T")
 FAMILY = Family(CONF / "prompts" / "generic")

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.engine import Constraint
+from pipeline.family import load_family
 from pipeline.settings import CONF
 from stages import constraints, parsing
-from pipeline.family import load_family
 
 FAMILIES = sorted(path.parent.name for path in (CONF / "prompts").glob("*/family.yaml"))
 MOST_PAGES = 6  # that the methods of the papers look up at once

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stages.retrieve.ranked import Dense, nearest
 
-from jobs.config import read_config
 from jobs.compatibility import grown, stored
+from jobs.config import read_config
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.rows import Embedding
 from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
 from stages.index.embed import IndexGists, IndexPages
-from stages.retrieve.ranked import Dense, nearest
 from tests.command import refused
 from tests.embedding import counts, model_folder
 from tests.reading import book, looked_up, never, question, run

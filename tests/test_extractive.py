@@ -5,10 +5,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
-
-from pipeline.engine import Engine, Reply, Request
-from pipeline.prompts import Fields
-from pipeline.extractive_engine import ExtractiveEngine, reply_to
 from stages.fields import (
     PROMPTS,
     AnswerQuestion,
@@ -29,6 +25,10 @@ from stages.parsing import (
     parse_permissive,
     parse_strict,
 )
+
+from pipeline.engine import Engine, Reply, Request
+from pipeline.extractive_engine import ExtractiveEngine, reply_to
+from pipeline.prompts import Fields
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
 BREAD = "The baker kneads dough at night. Fresh bread fills the bakery window."

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
+from stages.fields import AnswerQuestion, ParallelLookUp, Passage, ShortenPage
+from stages.parsing import parse_pages
 
 from pipeline.extractive_engine import reply_to
-from stages.fields import AnswerQuestion, ParallelLookUp, Passage, ShortenPage
 from stages.text.paragraphs import sentence_spans
-from stages.parsing import parse_pages
 from stages.text.ranking import rank
 
 VAL = Path(__file__).parents[2] / "shared" / "data" / "qmsum" / "val.jsonl"

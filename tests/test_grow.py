@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from jobs.config import RunConfig, read_config
 from jobs.compatibility import grown, refuse_fewer, stored, stored_config
+from jobs.config import RunConfig, read_config
 from jobs.rate import with_rater
 from pipeline.errors import UsageError
 from pipeline.rows import Document, Question
-from pipeline.units import DocumentKey
 from pipeline.store.runs import RunFolder
+from pipeline.units import DocumentKey
 from tests.warehouse import Warehouse, chunk, document_unit, step
 
 DOCUMENTS = step("documents")

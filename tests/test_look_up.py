@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stages.fields import AnswerQuestion, ParallelLookUp, SequentialLookUp
+from stages.retrieve.by_model import NoLookUp, ReadAgentP
 
 from pipeline.errors import AccountingError
 from pipeline.rows import Dropped, Lookup
 from pipeline.stage import DocumentRows
-from stages.fields import AnswerQuestion, ParallelLookUp, SequentialLookUp
-from stages.retrieve.by_model import NoLookUp, ReadAgentP
 from tests.reading import (
     NASTY,
     always,

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipeline.rows import Dropped, Lookup
-from pipeline.settings import CONF
-from pipeline.family import load_family
 from stages.fields import SequentialLookUp
 from stages.retrieve.by_model import ReadAgentS, ReadAgentSAnswering
+
+from pipeline.family import load_family
+from pipeline.rows import Dropped, Lookup
+from pipeline.settings import CONF
 from tests.reading import (
     NASTY,
     always,

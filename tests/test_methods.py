@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 import yaml
+from stages.retrieve.by_model import LookUp, NoLookUp, ReadAgentP, ReadAgentS
+from stages.retrieve.ranked import BM25, Dense, OraclePages, RandomPages
 
 from pipeline.errors import UsageError
+from pipeline.methods import available, expand
 from stages.read.answer import (
     AnswerClosedBook,
     AnswerConstant,
@@ -15,9 +18,6 @@ from stages.read.answer import (
     AnswerFromPages,
     AnswerFromText,
 )
-from stages.retrieve.by_model import LookUp, NoLookUp, ReadAgentP, ReadAgentS
-from pipeline.methods import available, expand
-from stages.retrieve.ranked import BM25, Dense, OraclePages, RandomPages
 from tests.command import ROOT
 from tests.embedding import counts
 

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from stages.fields import ShortenPage
 
 from pipeline.config import compose
 from pipeline.engine import Constraint, Reply, Request
+from pipeline.engines import identity
 from pipeline.errors import EngineError, StartError, UsageError
 from pipeline.openai_engine import OpenAIEngine, OpenAISettings
 from pipeline.settings import CONF
-from pipeline.engines import identity
-from stages.fields import ShortenPage
 from tests.command import own_process
 from tests.loopback_server import Answer, Asked, LoopbackServer
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stages.fields import ShortenPage
 
 from pipeline.ask import Ask, Reader, Subject
 from pipeline.config import compose
@@ -21,7 +22,6 @@ from pipeline.openai_engine import OpenAIEngine, OpenAISettings
 from pipeline.prompts import Family, Message
 from pipeline.settings import CONF
 from pipeline.slots import Slots
-from stages.fields import ShortenPage
 from tests.command import own_process, sql
 from tests.small_corpus import UNIFORM, document, question, write
 from tests.tiny_model import make_tiny_model

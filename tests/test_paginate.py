@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from stages.fields import BreakPoint
 
 from pipeline.errors import AccountingError
 from pipeline.rows import Page
 from pipeline.stage import DocumentRows
-from stages.fields import BreakPoint
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from tests.reading import (
     NASTY,

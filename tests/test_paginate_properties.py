@@ -6,10 +6,10 @@ from itertools import count, pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stages.fields import BreakPoint
 
 from pipeline.rows import Page
 from pipeline.stage import DocumentRows
-from stages.fields import BreakPoint
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.text.paragraphs import Paragraphs
 from tests.reading import Listener, content, document, run

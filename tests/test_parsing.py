@@ -1,7 +1,6 @@
 """Replies as models write them, each with what a person reads in it."""
 
 import pytest
-
 from stages.parsing import (
     parse_break_point,
     parse_option,

@@ -2,7 +2,6 @@
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-
 from stages.parsing import (
     parse_break_point,
     parse_option,

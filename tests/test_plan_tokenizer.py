@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from stages.token_counts import token_counts
 
 from pipeline.config import compose
 from pipeline.vllm_engine import VllmSettings
 from pipeline.vllm_engine.at_hand import chat_tokens_at_hand
-from stages.token_counts import token_counts
 from tests.command import QMSUM
 from tests.plans import planned
 from tests.tiny_model import make_tokenizer

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from stages.retrieve.ranked import BM25, OraclePages, RandomPages
 
+from pipeline.methods import ANSWERS, LOOK_UPS
 from pipeline.rows import Lookup, Span
 from pipeline.stage import DocumentRows, Stage
 from stages.index.gist import GistPages
-from pipeline.methods import ANSWERS, LOOK_UPS
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.judge.rate import RateAnswers
-from stages.retrieve.ranked import BM25, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
 from tests.reading import book, looked_up, never, question, run
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import yaml
+from stages.fields import ShortenPage
 
 from pipeline.config import compose
 from pipeline.engine import Reply, Request
 from pipeline.errors import EngineError, UsageError
 from pipeline.scripted_engine import ScriptedEngine, ScriptedSettings
-from stages.fields import ShortenPage
 
 
 def engine(folder: Path, *replies: dict[str, Any]) -> ScriptedEngine:

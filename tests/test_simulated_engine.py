@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 import pytest
+from stages.fields import ShortenPage
 
 from pipeline.config import compose
 from pipeline.engine import Constraint, Reply, Request
 from pipeline.simulated_engine import Blocks, SimulatedEngine, SimulatedSettings, chain
-from stages.fields import ShortenPage
 from tests.command import refused
 
 SLEEPY = 1e9  # tokens a second: no time at all

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from stages.fields import ShortenPage
 
 from pipeline.ask import Subject
 from pipeline.engine import Constraint, Reply
 from pipeline.errors import EngineError, StartError, UsageError
-from stages.fields import ShortenPage
 from tests.tiny_model import make_tiny_model
 from tests.vllm_engines import FAMILY, Talk, ask, messages, request, settings
 

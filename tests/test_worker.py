@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stages.retrieve.by_model import ReadAgentP
 from upath import UPath
 
 from pipeline.engine import Reply, Request
 from pipeline.errors import AccountingError, EngineError, UsageError
+from pipeline.executor import Summary
 from pipeline.rows import Call, Gist, Lookup
 from pipeline.stage import DocumentRows
 from pipeline.store.runs import RunFolder
-from pipeline.executor import Summary
 from pipeline.worker import Worker
 from stages.index.gist import GistPages
-from stages.retrieve.by_model import ReadAgentP
 from tests.bench import RULES, Bench
 from tests.small_corpus import document, question, write
 

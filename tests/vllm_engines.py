@@ -6,6 +6,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stages.fields import ShortenPage
+
 from pipeline.ask import Ask, Reader
 from pipeline.config import compose
 from pipeline.engine import Constraint, Request
@@ -13,7 +15,6 @@ from pipeline.prompts import Family, Message
 from pipeline.settings import CONF
 from pipeline.slots import Slots
 from pipeline.vllm_engine import VllmSettings
-from stages.fields import ShortenPage
 
 T = TypeVar("T")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; vLLM would take half the memory

@@ -8,9 +8,9 @@ from upath import UPath
 
 from pipeline.rows import Answer, Document, Gist, Page, Question, Record, Score
 from pipeline.steps import Step
-from pipeline.units import Unit, unit_name
 from pipeline.store import Shards
 from pipeline.store.runs import RunFolder
+from pipeline.units import Unit, unit_name
 
 STAGES = {
     "documents": "documents",

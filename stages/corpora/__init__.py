@@ -1,8 +1,8 @@
-"""Corpora in their native formats, one file each.
+"""Loaders of text corpora in their published formats, one module per format.
 
-A loader yields one `Loaded` per document, in file order: the Document and its Questions. What
-cannot be read is a row too, with problem `bad_input` and a `detail` of the form
-`file:line: what is wrong; the mend`. Raises UsageError where the whole path is of no use.
+A loader yields one `Loaded` per document, in file order: the Document and its Questions. Input
+that cannot be read becomes a row too, with problem `bad_input` and a `detail` of the form
+`file:line: what is wrong; what to do`. Raises UsageError where nothing at the path can be used.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from stages.corpora.column_mapping import RecordsCorpus
 from stages.corpora.corpus import Corpus
 from stages.corpora.huggingface import HuggingFaceCorpus
 from stages.corpora.infinitebench import InfiniteBenchCorpus
@@ -21,7 +22,6 @@ from stages.corpora.longmemeval import LongMemEvalCorpus
 from stages.corpora.narrativeqa import NarrativeQACorpus
 from stages.corpora.qmsum import QMSumCorpus
 from stages.corpora.quality import QualityCorpus
-from stages.corpora.records import RecordsCorpus
 from stages.corpora.scrolls import ScrollsCorpus
 from stages.corpora.synthetic import SyntheticCorpus
 from stages.corpora.tables import TablesCorpus
@@ -50,7 +50,7 @@ AnyCorpus = Annotated[
 
 
 def load(corpus: Corpus) -> Iterator[Loaded]:
-    """The corpus, one document at a time; see the loader of its format.
+    """Load the corpus, one document at a time; details are in the module of its format.
 
     Raises UsageError at once where the path is missing or there is no such split, and on the
     first `next` where the path holds nothing of this format.
