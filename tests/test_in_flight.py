@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.in_flight import Attempts
 from pipeline.errors import AccountingError, EngineError, StartError
+from pipeline.in_flight import Attempts
 
 
 def die(attempts: Attempts, item: str, alone: bool, unit: str | None) -> None:
