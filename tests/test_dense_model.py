@@ -109,7 +109,7 @@ def test_the_vectors_are_those_of_a_hundred_words_each(warehouse: Path) -> None:
 @pytest.mark.usefixtures("means")
 def test_the_index_is_a_step_of_documents_that_costs_no_calls(warehouse: Path) -> None:
     steps = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))["steps"]
-    (index,) = [step for step in steps if step["stage"] == "index"]
+    (index,) = [step for step in steps if step["stage"] == "embed"]
     assert (index["inputs"], index["ok"], index["calls"], index["method"]) == (35, 35, 0, None)
     (odd,) = sql(
         warehouse,
