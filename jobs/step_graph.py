@@ -124,24 +124,26 @@ class _Graph:
         earlier: Mapping[str, Step],
         shared: Mapping[str, Step],
     ) -> Step:
+        """The nearest earlier step that writes the record, or the one that `from` names."""
         named = spec.reads_from.get(record.table)
-        if named is not None:
-            step = earlier.get(named) or shared.get(named)
-            if step is None or step.writes is not record:
-                raise UsageError(
-                    f"{place}: {spec.key}: from: {record.table}: no earlier stage {named!r} writes "
-                    f"it; those before it are {', '.join([*shared, *earlier]) or 'none'}"
-                )
-            return step
-        found = [step for step in (*shared.values(), *earlier.values()) if step.writes is record]
+        there = {**{k: step for k, step in shared.items() if k not in earlier}, **earlier}
+        found = {key: step for key, step in there.items() if step.writes is record}
+        if named in found:
+            return found[named]
+        where = f"{place}: {spec.key}"
+        if named is not None and found:
+            raise UsageError(
+                f"{where}: from: {record.table}: no earlier stage {named!r} writes it; "
+                f"{' or '.join(found)} does"
+            )
         if not found:
             writers = [name for name, kinds in STAGES.items() for s in kinds.values()
                        if s.writes is record]  # fmt: skip
             raise UsageError(
-                f"{place}: {spec.key}: reads {record.table}, which no earlier stage writes; put "
+                f"{where}: reads {record.table}, which no earlier stage writes; put "
                 f"{' or '.join(dict.fromkeys(writers)) or 'a stage that does'} before it"
             )
-        return found[-1]
+        return list(found.values())[-1]
 
     def _values(self, repeat: int) -> dict[str, Any]:
         """The settings that stages leave to the family, the corpus and the run."""

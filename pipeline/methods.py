@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from pipeline.errors import UsageError
 from pipeline.stage import STAGES, Stage
@@ -38,18 +39,19 @@ class StageSpec:
         try:
             return self.stage(**{**own, **self.settings})
         except ValidationError as error:
-            first = error.errors()[0]
+            # A misspelt setting is often a missing one, too: the misspelling is what to correct.
+            first = min(error.errors(), key=lambda wrong: wrong["type"] != "extra_forbidden")
             where = ".".join([self.key, *(str(part) for part in first["loc"])])
             raise UsageError(f"{place}: {where}: {self._advice(first)}") from None
 
-    def _advice(self, wrong: Mapping[str, Any]) -> str:
+    def _advice(self, wrong: ErrorDetails) -> str:
         """What is wrong with a setting, and what to do."""
         if wrong["type"] == "extra_forbidden":
             takes = ", ".join(self.stage.model_fields) or "none"
             return f"no such setting; {self.stage.label()} has {takes}"
         if wrong["type"] == "missing":
             return "is not set, here or by the family; give it a value"
-        return str(wrong["msg"]).removeprefix("Value error, ")
+        return wrong["msg"].removeprefix("Value error, ")
 
     def memory(self, values: Mapping[str, Any]) -> str:
         """The name of the memory that it starts: its stage and the settings that its YAML gives

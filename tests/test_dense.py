@@ -1,4 +1,4 @@
-"""Dense look-up: ranking by hand-made vectors, and what names, needs and shares an index."""
+"""Dense look-up: ranking by hand-made vectors, and what names, needs and shares embeddings."""
 
 import shutil
 import sys
@@ -111,7 +111,7 @@ def steps(folder: Path, methods: str, *words: str) -> list[Step]:
     return found
 
 
-def indexes(folder: Path, methods: str, *words: str) -> list[tuple[str, str]]:
+def embedded(folder: Path, methods: str, *words: str) -> list[tuple[str, str]]:
     """The id of each step that embeds and what it embeds."""
     found = [step for step in steps(folder, methods, *words) if step.name == "embed"]
     return [(step.id, step.settings["kind"]) for step in found]
@@ -129,16 +129,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("extra")
-def test_methods_share_an_index_per_what_it_is_over(folder: Path) -> None:
-    assert indexes(folder, "bm25,gist_only") == []
-    (one,) = indexes(folder, "dense(top_k=1..6),gist_dense")
-    many = indexes(folder, "dense(over=gists|pages,top_k=1|2),gist_dense(top_k=2)")
+def test_methods_share_the_embeddings_of_the_same_texts(folder: Path) -> None:
+    assert embedded(folder, "bm25,gist_only") == []
+    (one,) = embedded(folder, "dense(top_k=1..6),gist_dense")
+    many = embedded(folder, "dense(over=gists|pages,top_k=1|2),gist_dense(top_k=2)")
     assert [over for _, over in many] == ["gists", "pages"]
     assert many[1] == one
 
 
 @pytest.mark.usefixtures("extra")
-def test_a_look_up_reads_the_index_of_its_method(folder: Path) -> None:
+def test_a_look_up_reads_the_embeddings_of_its_method(folder: Path) -> None:
     made = steps(folder, "dense(over=pages|gists,top_k=1),gist_dense")
     read = {
         step.method: [(up.name, up.settings.get("kind")) for up in step.upstream]
@@ -156,24 +156,24 @@ def test_a_look_up_reads_the_index_of_its_method(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("extra")
-def test_the_models_files_name_the_index_not_their_place(folder: Path, tmp_path: Path) -> None:
-    before = indexes(folder, "dense")
+def test_the_models_files_name_the_step_not_their_place(folder: Path, tmp_path: Path) -> None:
+    before = embedded(folder, "dense")
     how = ("embedder.device=cuda", "embedder.batch_size=8")
     (folder / ".cache").mkdir()
     (folder / ".cache" / "downloaded").write_text("yesterday")
     moved = tmp_path / "elsewhere" / "minilm"
     shutil.copytree(folder, moved)
-    assert indexes(moved, "dense", *how) == before
-    assert indexes(folder, "dense", "embedder.chunk_words=50") != before
+    assert embedded(moved, "dense", *how) == before
+    assert embedded(folder, "dense", "embedder.chunk_words=50") != before
     (moved / "1_Pooling" / "config.json").write_text('{"mean": true}')
-    assert indexes(moved, "dense") != before
+    assert embedded(moved, "dense") != before
 
 
 @pytest.mark.usefixtures("extra")
 def test_a_name_on_hugging_face_is_its_own_identity() -> None:
     config = read_config(["methods=dense", "embedder.model=someone/some-model-v1.5"])
-    (index,) = [step for step, _ in run_steps(config) if step.name == "embed"]
-    assert index.settings["embedder"]["model"] == "someone/some-model-v1.5"
+    (embed,) = [step for step, _ in run_steps(config) if step.name == "embed"]
+    assert embed.settings["embedder"]["model"] == "someone/some-model-v1.5"
 
 
 REFUSED = [
