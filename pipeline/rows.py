@@ -43,6 +43,8 @@ class Record:
     # A select of method, repeat, document_id, question_id, rater, problem, measure and value, whose
     # rows join the view `measures`, which reports take their means of.
     measures: ClassVar[str | None] = None
+    # Whether page indexes are in it: what reads it must read the pages of the same memory.
+    has_pages: ClassVar[bool] = False
     document_id: str
     problem: Problem | None = None
 
@@ -83,6 +85,7 @@ class IndexRow(Record):
     """
 
     stamps: ClassVar[tuple[str, ...]] = ("memory",)
+    has_pages: ClassVar[bool] = True
     detail: str | None = None
 
 
@@ -95,6 +98,7 @@ class QuestionRow(Record):
     """
 
     stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
+    has_pages: ClassVar[bool] = True
     question_id: str
     detail: str | None = None
 

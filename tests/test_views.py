@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import UsageError
-from pipeline.rows import TABLES, schema
+from pipeline.rows import RECORDS, schema
 from pipeline.store import connect, query, run_name
 from pipeline.store.runs import RunFolder
 from tests.warehouse import (
@@ -65,7 +65,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield connection
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", RECORDS)
 @pytest.mark.parametrize("prefix", ["", "all_"])
 def test_a_table_without_files_is_empty_and_typed(empty: Any, prefix: str, table: str) -> None:
     assert query(empty, f"from {prefix}{table}") == []
@@ -73,7 +73,7 @@ def test_a_table_without_files_is_empty_and_typed(empty: Any, prefix: str, table
     types = {row["column_name"]: row["column_type"] for row in described}
     assert types["document_id"] == types["step_id"] == "VARCHAR"
     assert types["document_id"] == "VARCHAR"
-    assert list(types) == schema(table).names
+    assert list(types) == schema(RECORDS[table]).names
 
 
 @pytest.mark.parametrize("view", [*DERIVED, "all_units", "all_lr"])
