@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pipeline.config import compose
-from pipeline.engine import Constraint, Reply, Request
+from pipeline.engine import Reply, Request
+from pipeline.prompts import Constraint
 from pipeline.simulated_engine import Blocks, SimulatedEngine, SimulatedSettings, chain
-from stages.fields import ShortenPage
+from stages.prompts.gist import ShortenPage
 from tests.command import refused
 
 SLEEPY = 1e9  # tokens a second: no time at all
