@@ -10,8 +10,8 @@ import ray
 
 from pipeline.cluster import Pool, run_items
 from pipeline.errors import AccountingError, EngineError, StartError, UsageError
-from pipeline.usage import UsageCounters
 from pipeline.executor import Summary
+from pipeline.usage import UsageCounters
 from tests.clusters import LOCAL
 from tests.command import refused
 

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from jobs.progress import Progress, told
+from pipeline.executor import Summary
 from pipeline.metrics import COUNTERS
 from pipeline.usage import UsageCounters
-from pipeline.executor import Summary
 from tests.command import gistmill, succeed
 
 
