@@ -157,7 +157,8 @@ class Family:
         """What the family settles, as JSON: settings and templates, by the hash of each."""
         return {
             "name": self.name,
-            "settings": sha([self.settings, self.judging, self.reply_tokens], 8),
+            "settings": sha([self.settings, self.judging], 8),
+            "reply_tokens": dict(self.reply_tokens),  # as they are: commands may set them
             "templates": {name: sha(text, 8) for name, text in sorted(self.sources.items())},
         }
 

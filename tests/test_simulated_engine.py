@@ -8,12 +8,12 @@ import time
 from typing import Any
 
 import pytest
-from stages.fields import ShortenPage
 
 from pipeline.config import compose
-from pipeline.engine import Constraint, Reply, Request
+from pipeline.engine import Reply, Request
+from pipeline.prompts import Constraint
 from pipeline.simulated_engine import KVCache, SimulatedEngine, SimulatedSettings, block_hashes
-from stages.fields import ShortenPage
+from stages.prompts.gist import ShortenPage
 from tests.command import refused
 
 INSTANT = 1e9  # tokens a second
