@@ -15,8 +15,8 @@ import pytest
 
 from pipeline.errors import UsageError
 from pipeline.rows import RECORDS, IndexRow, QuestionRow, Record, schema
-from pipeline.store import accounts, connect, query, run_name
 from pipeline.steps import Step
+from pipeline.store import accounts, connect, query, run_name
 from pipeline.store.runs import RunFolder
 from tests.warehouse import (
     Warehouse,
