@@ -29,6 +29,7 @@ from stages.retrieve.look_up import Lookup
 
 installed()  # every stage, prompt and table: a family's file names prompts of all of them
 
+FAMILIES = sorted(path.parent.name for path in (CONF / "prompts").glob("*/family.yaml"))
 PLENTY = 1_000_000  # a context length, in tokens, that nothing here fills
 NASTY = "{{ x }} {% raw %} {# note #} Page [3] \\n 'q' <b>STOP</b>"
 

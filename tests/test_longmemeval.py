@@ -170,7 +170,7 @@ def test_answers(
     [question] = read(tmp_path, **change).questions
     about = json.loads(question.metadata)
     assert question.references == references
-    assert about.get("only_judged", False) is only_judged
+    assert question.only_judged is only_judged
     assert about["is_abstention"] is question.question_id.endswith("_abs")
 
 

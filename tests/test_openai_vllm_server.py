@@ -41,7 +41,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(model: Path) -> Iterator[str]:
-    """A server's address; it wants a key and has a context of 2,048 tokens."""
+    """A server's address; it requires a key and has a context of 2,048 tokens."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -174,7 +174,7 @@ def test_a_prompt_beyond_the_context_is_refused(url: str) -> None:
     assert (refused.text, refused.problem) == ("", "context_overflow")
 
 
-def test_constraints_are_heeded(url: str) -> None:
+def test_replies_keep_to_constraints(url: str) -> None:
     choices = ("Pages: none", "Page 12, and no other", "STOP")
     regex = r"Pages: (0|1|17)(, (0|1|17)){0,3}"
 

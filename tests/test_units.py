@@ -11,6 +11,7 @@ from jobs.config import read_config
 from jobs.step_graph import run_steps
 from pipeline.rows import Document, Question, Span
 from pipeline.units import Committed, DocumentKey, Unit, plan_document
+from pipeline.units import given as given_to
 from tests.warehouse import document, question
 
 STEPS = [
@@ -263,3 +264,14 @@ def test_version_and_repeat_name_a_step_and_its_code_does_not() -> None:
     assert replace(step, stage=None).id == step.id
     assert replace(step, repeat=1).id != step.id
     assert replace(step, version=step.version + 1).id != step.id
+
+
+def test_a_stage_is_given_what_names_its_units_and_no_more() -> None:
+    row = document(title="A mill", metadata='{"kind": "book"}', num_paragraphs=1, detail="line 3")
+    seen = given_to(row, ("text", "num_words"))
+    assert seen == document(detail="line 3")
+    asked_for = replace(Q1, options=("a", "b"), evidence=(Span(0, 3),), problem="bad_input")
+    assert given_to(asked_for, ("question", "options")) == Question(
+        document_id="d1", question_id="q1", question=Q1.question, options=("a", "b"),
+        problem="bad_input",
+    )  # fmt: skip

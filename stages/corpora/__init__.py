@@ -5,48 +5,26 @@ that cannot be read becomes a row too, with problem `bad_input` and a `detail` o
 `file:line: what is wrong; what to do`. Raises UsageError where nothing at the path can be used.
 """
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from pydantic import Field
-
-from stages.corpora.column_mapping import RecordsCorpus
-from stages.corpora.corpus import Corpus
-from stages.corpora.huggingface import HuggingFaceCorpus
-from stages.corpora.infinitebench import InfiniteBenchCorpus
-from stages.corpora.leval import LEvalCorpus
+from pipeline.errors import UsageError
+from stages.corpora.corpus import FORMATS, Corpus
 from stages.corpora.loaded import Loaded
-from stages.corpora.longbench import LongBenchCorpus
-from stages.corpora.longbench_v2 import LongBenchV2Corpus
-from stages.corpora.longmemeval import LongMemEvalCorpus
-from stages.corpora.narrativeqa import NarrativeQACorpus
-from stages.corpora.qmsum import QMSumCorpus
-from stages.corpora.quality import QualityCorpus
-from stages.corpora.scrolls import ScrollsCorpus
-from stages.corpora.synthetic import SyntheticCorpus
-from stages.corpora.tables import TablesCorpus
-from stages.corpora.text import TextCorpus
-from stages.corpora.ultradomain import UltraDomainCorpus
 
-__all__ = ["AnyCorpus", "Corpus", "Loaded", "load"]
-AnyCorpus = Annotated[
-    TextCorpus
-    | TablesCorpus
-    | RecordsCorpus
-    | HuggingFaceCorpus
-    | NarrativeQACorpus
-    | UltraDomainCorpus
-    | QualityCorpus
-    | QMSumCorpus
-    | LongMemEvalCorpus
-    | ScrollsCorpus
-    | LongBenchCorpus
-    | LongBenchV2Corpus
-    | InfiniteBenchCorpus
-    | LEvalCorpus
-    | SyntheticCorpus,
-    Field(discriminator="format"),
-]
+__all__ = ["Corpus", "Loaded", "corpus_of", "load"]
+
+
+def corpus_of(section: Mapping[str, Any]) -> Corpus:
+    """The corpus of a `corpus` section, by its `format`.
+
+    Raises UsageError for a format that does not exist, pydantic's ValidationError for wrong keys.
+    """
+    name = section.get("format")
+    if name not in FORMATS:
+        there = ", ".join(sorted(FORMATS))
+        raise UsageError(f"corpus.format={name}: no such format; there are {there}")
+    return FORMATS[name].model_validate(dict(section))
 
 
 def load(corpus: Corpus) -> Iterator[Loaded]:

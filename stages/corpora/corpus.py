@@ -4,7 +4,7 @@ import typing
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import BeforeValidator, PlainSerializer, StrictInt
 from pydantic.fields import FieldInfo
@@ -18,6 +18,8 @@ from stages.corpora.checks import BadInputError
 from stages.corpora.loaded import Loaded
 from stages.text.paragraphs import Paragraphs, paragraph_spans
 from stages.text.words import num_words
+
+FORMATS: "dict[str, type[Corpus]]" = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +41,28 @@ Address = Annotated[UPath, BeforeValidator(_to_path), PlainSerializer(str), Unha
 
 
 class Corpus(Settings):
-    """How a corpus is read; each format adds fields of its own. Default values: conf/corpus/."""
+    """How a corpus is read; each format adds fields of its own. Default values: conf/corpus/.
 
-    format: str
+    A format is found by its name in `FORMATS` once its module is imported.
+    """
+
+    format: str  # of a subclass that can be loaded: a Literal
     name: str
     paragraphs: Paragraphs
     family: Annotated[str, Unhashed()]  # of prompts; hashed with the prompts
     seed: Annotated[StrictInt, Unhashed()]  # of the random draw that `sample` makes
 
     page_breaks: ClassVar[bool] = False  # whether a form feed in the text ends a page
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        for name in get_args(cls.model_fields["format"].annotation):
+            other = FORMATS.setdefault(name, cls)
+            if (other.__module__, other.__name__) != (cls.__module__, cls.__name__):
+                raise UsageError(
+                    f"{cls.__module__}: {cls.__name__} reads the format {name!r}, as "
+                    f"{other.__module__}.{other.__name__} does; give it another name"
+                )
 
     def hashed(self) -> Mapping[str, Any]:
         """The settings that change what the rows hold; they name the steps."""
