@@ -180,9 +180,7 @@ def _step_rows(folder: UPath) -> list[dict[str, Any]]:
     return rows
 
 
-def _shard_rows(
-    tables: Iterable[str], files: Mapping[str, list[UPath]]
-) -> list[dict[str, Any]]:
+def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list[dict[str, Any]]:
     return [
         {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
         for table in tables
