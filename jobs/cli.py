@@ -194,11 +194,14 @@ def bench(
 
 @prompts.command()
 def check(
-    folder: Annotated[Path | None, typer.Argument(help="A family's folder; default: ours.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FOLDER] [plugins=FOLDER,...]", show_default=False),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Render every prompt of a family and parse its own example replies."""
-    failures = check_prompts(folder)
+    """Render every prompt of a family, ours by default, and parse its own example replies."""
+    failures = check_prompts(words or [])
     if json:
         print_json({"failures": failures})
     else:

@@ -7,6 +7,7 @@ from typing import Any
 from jobs.config import RunConfig, validated
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
+from pipeline.methods import stage_specs
 from pipeline.settings import sha
 from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
@@ -33,10 +34,23 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
         "is_model": config.engine.is_model,
         "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
         "columns": _columns(steps),
-        "stages": list(dict.fromkeys(step.name for step in steps)),
+        "stages": _stages(steps),
+        "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],
         "family": family.name,
         "wording": family.wording,
     }
+
+
+def _stages(steps: Sequence[Step]) -> list[str]:
+    """The names of all stages, each after those whose rows it reads in any method: what is loaded,
+    then memories, then questions."""
+    depths: dict[str, int] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for step in steps:
+        depths[step.id] = 1 + max((depths[up.id] for up in step.upstream), default=0)
+        kind = 0 if step.stage is None else 1 if step.stage.is_index() else 2
+        places[step.name] = max(places.get(step.name, (0, 0)), (kind, depths[step.id]))
+    return sorted(places, key=places.__getitem__)
 
 
 def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:

@@ -21,7 +21,8 @@ from pipeline.settings import CONF
 # Keys whose values are taken as they are written: paths, names and lists of methods hold
 # characters that Hydra's grammar would read as its own.
 _PLAIN = {
-    "corpus.path", "corpus.name", "embedder.model", "cluster.address", "warehouse", "run",
+    "corpus.path", "corpus.name", "corpus.stories", "embedder.model", "cluster.address",
+    "warehouse", "run",
     "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
     "cluster.account", "plugins",
     *(f"{section}.{key}" for section in ("engine", "rater", "memory_engine", "extractor")
@@ -87,7 +88,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _one_line(error: Exception, overrides: Sequence[str]) -> str:
-    """What Hydra says over several lines, in one, with the mend."""
+    """Hydra's message of several lines as one that says what to do."""
     text = str(error)
     if "Missing mandatory value" in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]

@@ -104,8 +104,8 @@ VALUES = [
 SCRIPTS = [
     ("", "engine.script is not set; add engine.script=..."),
     ("/nowhere.yaml", "engine.script=/nowhere.yaml: No such file or directory; set it, or rater"),
-    ("{}/torn.yaml", "torn.yaml: no YAML: while parsing a flow node expected the node content"),
-    ("{}/bytes.yaml", "bytes.yaml: no YAML: 'utf-8' codec can't decode byte 0xff"),
+    ("{}/torn.yaml", "torn.yaml: not YAML: while parsing a flow node expected the node content"),
+    ("{}/bytes.yaml", "bytes.yaml: not YAML: 'utf-8' codec can't decode byte 0xff"),
     ("{}/number.yaml", "number.yaml: replies.0.reply: Input should be a valid string"),
     ("{}/pattern.yaml", "pattern.yaml: replies.0.match: "),
     ("{}/nothing.yaml", "nothing.yaml: the file: Input should be a valid dictionary"),

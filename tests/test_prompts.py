@@ -4,10 +4,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-from pipeline.errors import UsageError
-from pipeline.prompts import Family, Fields
-from pipeline.family import PARSERS, SAMPLES, check_family, load_family, rendered_values
 from stages.fields import (
     PROMPTS,
     AnswerQuestion,
@@ -18,6 +14,10 @@ from stages.fields import (
     SequentialLookUp,
     ShortenPage,
 )
+
+from pipeline.errors import UsageError
+from pipeline.family import PARSERS, SAMPLES, check_family, load_family, rendered_values
+from pipeline.prompts import Family, Fields
 
 PROMPTS_FOLDER = Path(__file__).parent.parent / "conf" / "prompts"
 FOLDERS = sorted(path.parent for path in PROMPTS_FOLDER.glob("*/family.yaml"))

@@ -33,7 +33,7 @@ class RunFolder:
         self._plan = self.path / "plan.json"
 
     def config(self) -> dict[str, Any] | None:
-        """The config the run was last started with, if it stands."""
+        """The config the run was last started with, if there is one."""
         file = self.path / "config.yaml"
         return yaml.safe_load(file.read_text()) if file.is_file() else None
 
@@ -73,7 +73,7 @@ class RunFolder:
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """How far the launch at work is, and its workers; null and none where there is no such.
 
-        One that is being ended may give a last sign of life when its driver has forgotten it.
+        A worker that is being ended may send a last heartbeat after its driver has gone.
         """
         state = _json(self._progress)
         workers = self.alive(state["launch"]) if state else []
@@ -98,7 +98,7 @@ class RunFolder:
         return set(values.unique().to_pylist()) - {None}
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
-        """The launch's workers that gave a sign of life within three beats."""
+        """The launch's workers with a heartbeat in the last 30 seconds."""
         files = sorted(self.path.glob("alive/*.json"))
         fresh = [f for f in files if time.time() - f.stat().st_mtime < _SECONDS_ALIVE]
         signs = [json.loads(file.read_text()) for file in fresh]
@@ -109,9 +109,9 @@ class RunFolder:
         self._progress.unlink(missing_ok=True)
         for file in self.path.glob("alive/*"):
             file.unlink(missing_ok=True)
-        attempts = self.path / "attempts"
-        if attempts.exists():
-            attempts.fs.rm(attempts.path, recursive=True)
+        markers = self.path / "in_flight"
+        if markers.exists():
+            markers.fs.rm(markers.path, recursive=True)
 
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write what made each step, once, and every input the run plans."""
@@ -151,7 +151,7 @@ def _another_step(file: UPath, why: str) -> AccountingError:
 
 
 def _json(file: UPath) -> dict[str, Any] | None:
-    """Null where it does not stand."""
+    """Null where there is no such file."""
     if not file.is_file():
         return None
     content: dict[str, Any] = json.loads(file.read_text())
