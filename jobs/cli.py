@@ -19,9 +19,9 @@ from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
 from jobs.render import render
 from jobs.report import make_report
+from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
-from jobs.trace import show_trace
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
 from pipeline.store import connect
