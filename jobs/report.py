@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.intervals import interval, sd
 from jobs.options import ReadOptions
+from jobs.plan.outcome import planned_beside
 from pipeline.errors import UsageError
 from pipeline.settings import sha
 from pipeline.store import connect, query, run_name
@@ -47,6 +48,7 @@ class Report:
     memory: dict[str, Any]
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]
+    planned: list[dict[str, Any]] | None = None  # null where no plan was made
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -68,6 +70,7 @@ def make_report(options: ReadOptions) -> Report:
             memory=_memory(connection),
             stages=tuple(query(connection, _STAGES)),
             foot=_foot(folder, facts, rater),
+            planned=planned_beside(folder, connection),
         )
 
 

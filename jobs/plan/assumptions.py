@@ -40,7 +40,7 @@ def _pilot(pilot: Pilot) -> str:
         return f"counted: all {len(pilot.works):,} documents that are left; nothing is scaled"
     asked = sum(len(key.questions) for key in pilot.keys)
     return (
-        f"counted: {len(pilot.chosen)} of {len(pilot.works):,} documents (the shortest, the longest, "
-        f"and by length those between at even steps) with {asked} questions; the rest follows by "
+        f"counted: {len(pilot.chosen)} of {len(pilot.works):,} documents (the shortest, the "
+        f"longest, and by length those between at even steps) with {asked} questions; the rest follows by "
         f"words and questions, and `at most` is {100 * PILOT_MARGIN:.0f}% more for that"
     )

@@ -3,25 +3,28 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobs.tables import markdown
 from pipeline.store import connect, query
 from pipeline.store.runs import RunFolder
 from pipeline.units import Unit
 
 _MEASURES = ("calls", "prompt_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({m})::bigint as {m}" for m in _MEASURES[1:])
+_HOURS = "Hours: {expected:.3g} expected, {at_most:.3g} at most, {made:.3g} by the clock."
 
 
 def made_before(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict[str, int]]:
     """Calls and tokens by step, of those units; a report compares only what came after a plan."""
     if not done or not list(folder.warehouse.glob("runs/*/units.parquet")):
         return {}
+    names = [[unit.step_id, unit.unit] for unit in done]
     with connect(folder.warehouse) as connection:
         connection.execute("create table done (step_id varchar, unit varchar)")
-        connection.executemany(
-            "insert into done values (?, ?)", [[u.step_id, u.unit] for u in done]
+        connection.executemany("insert into done values (?, ?)", names)
+        own = "raw_calls semi join done using (step_id, unit)"
+        rows = query(
+            connection, f"select step_id, {_SUMS} from {own} where not is_shared group by 1"
         )
-        rows = query(connection, f"""select step_id, {_SUMS} from raw_calls
-            semi join done using (step_id, unit) where not is_shared group by step_id""")  # fmt: skip
     return {row["step_id"]: {name: row[name] for name in _MEASURES} for row in rows}
 
 
@@ -32,15 +35,12 @@ def planned_beside(folder: RunFolder, connection: Any) -> list[dict[str, Any]] |
     if plan is None:
         return None
     found = query(connection, f"select step_id, {_SUMS} from calls where not is_shared group by 1")
-    now = {row["step_id"]: row for row in found}
-    stage_of = {step["step_id"]: step["stage"] for step in plan["steps"]}
+    now, before = {row["step_id"]: row for row in found}, plan["before"]
     rows = []
     for stage in plan["stages"]:
-        own = [step_id for step_id, name in stage_of.items() if name == stage["stage"]]
-        made = {
-            m: sum(now.get(i, {}).get(m, 0) - plan["before"].get(i, {}).get(m, 0) for i in own)
-            for m in _MEASURES
-        }
+        own = [step["step_id"] for step in plan["steps"] if step["stage"] == stage["stage"]]
+        made = {m: sum(now[i][m] - before.get(i, {}).get(m, 0) for i in own if i in now)
+                for m in _MEASURES}  # fmt: skip
         rows.append({**stage, "made": made})
     return [*rows, *_hours(plan, folder)]
 
@@ -55,15 +55,13 @@ def _hours(plan: Mapping[str, Any], folder: RunFolder) -> list[dict[str, Any]]:
     took = [phase["seconds"] / 3600 for launch in since for phase in launch.get("phases", ())
             if phase["phase"].split(":")[0] in names]  # fmt: skip
     hours = {name: sum(phase[name] for phase in planned) for name in ("expected", "at_most")}
-    return [
-        {"hours": hours["expected"], "hours_at_most": hours["at_most"], "hours_made": sum(took)}
-    ]
+    return [{"hours": {**hours, "made": sum(took)}}]
 
 
-def planned_table(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
+def rendered_beside(rows: Sequence[Mapping[str, Any]]) -> str:
     """As a report prints it."""
-    return [
-        {"stage": row["stage"]}
+    cells = [
+        {"planned": row["stage"]}
         | {
             f"{measure.replace('_', ' ')} {which.replace('_', ' ')}": row[which][measure]
             for measure in _MEASURES
@@ -72,3 +70,5 @@ def planned_table(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
         for row in rows
         if "stage" in row
     ]
+    hours = [_HOURS.format(**row["hours"]) for row in rows if "hours" in row]
+    return "\n\n".join([markdown(cells), *hours])
