@@ -130,6 +130,7 @@ def received(content: bytes) -> Any:
     for plugin in plugins:
         if plugin.name not in sys.modules:
             folder = Path(tempfile.mkdtemp(prefix="gistmill-plugin-")) / plugin.name
+            folder.mkdir()  # a plugin may be configuration alone
             for path, text in plugin.modules.items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(text)

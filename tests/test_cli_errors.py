@@ -60,7 +60,10 @@ METHODS = [
     ("methods=", "methods= is empty; give it a value or leave it out"),
     ("methods=bm25(topk=3)", "methods: bm25: no argument 'topk=3'; it takes top_k"),
     ("methods=gist_only(a=1)", "methods: gist_only: no argument 'a=1'; it takes none"),
-    ("methods=bm25(top_k=x)", "bm25.yaml (bm25(top_k=x)): look_up.top_k: Input should be a valid int"),
+    (
+        "methods=bm25(top_k=x)",
+        "bm25.yaml (bm25(top_k=x)): look_up.top_k: Input should be a valid int",
+    ),
     ("methods=bm25(top_k=0)", "(bm25(top_k=0)): look_up.top_k: Input should be greater than 0"),
     ("methods=bm25(top_k=3..1)", "methods: bm25: top_k=3..1 counts down; write 1..3"),
     ("methods=bm25(top_k=", "methods: 'bm25(top_k=' is no method; write it like bm25(top_k=3)"),
@@ -81,7 +84,10 @@ KEYS = [
     ("--limit", "No such option: --limit; see gistmill run --help"),
 ]
 VALUES = [
-    ("memory.min_words=700", "memory=model: paginate: min_words 700 is over max_words 600; lower it"),
+    (
+        "memory.min_words=700",
+        "memory=model: paginate: min_words 700 is over max_words 600; lower it",
+    ),
     ("memory.min_words=ten", "memory.min_words=ten: Input should be a valid integer"),
     ("engine.temperature=hot", "engine.temperature=hot: Input should be a valid number"),
     ("limit=0", "limit=0: Input should be greater than 0"),

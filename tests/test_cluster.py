@@ -29,7 +29,7 @@ def worker(trouble: Callable[[], None]) -> Any:
 
     class Worker:
         def __init__(self, name: str) -> None:
-            self.tally = UsageCounters()
+            self.usage = UsageCounters()
 
         async def work(self, document_id: str, units: Any) -> Summary:
             if document_id == "bad":
@@ -80,7 +80,7 @@ def test_who_watches_may_end_it() -> None:
 
     class Slow:
         def __init__(self, name: str) -> None:
-            self.tally = UsageCounters()
+            self.usage = UsageCounters()
 
         async def work(self, document_id: str, units: Any) -> Summary:
             await asyncio.sleep(600)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jobs.loading import chosen
 from upath import UPath
 
 from jobs.config import read_config
+from jobs.loading import chosen
 from stages.corpora import Loaded
 from stages.corpora.ids import Ids
 from stages.corpora.row import Row

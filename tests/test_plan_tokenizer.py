@@ -8,7 +8,6 @@ from stages.token_counts import token_counts
 from pipeline.config import compose
 from pipeline.vllm_engine import VllmSettings
 from pipeline.vllm_engine.local_tokenizer import local_chat_tokenizer
-from stages.token_counts import token_counts
 from tests.command import QMSUM
 from tests.plans import planned
 from tests.tiny_model import make_tokenizer

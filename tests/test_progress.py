@@ -23,7 +23,12 @@ class Clock:
 
 def sign(worker: str, **counts: int) -> dict[str, Any]:
     """A sign of life, as Heartbeat writes it."""
-    return {"worker": worker, "is_starting": False, "documents": {}, **vars(UsageCounters(**counts))}
+    return {
+        "worker": worker,
+        "is_starting": False,
+        "documents": {},
+        **vars(UsageCounters(**counts)),
+    }
 
 
 def begun(clock: Clock, states: list[Any]) -> Progress:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from jobs.config import read_config
 from jobs.step_graph import run_steps
 from pipeline.rows import Document, Question, Span
-from pipeline.units import Committed, DocumentKey, Unit, given as given_to, plan_document
+from pipeline.units import Committed, DocumentKey, Unit, plan_document
+from pipeline.units import given as given_to
 from tests.warehouse import document, question
 
 STEPS = [

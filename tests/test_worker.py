@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stages.retrieve.by_model import ReadAgentP
 from upath import UPath
 
 from pipeline.engine import Reply, Request

@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import Question, QuestionRow, Record, Span, UnitRows
+from pipeline.rows import Line, Question, QuestionRow, RawText, Record, Span, UnitRows
 from pipeline.stage import Column, Stage
 from stages.index.gist import Gist
 from stages.index.paginate import Page
@@ -36,6 +36,17 @@ class Answer(QuestionRow):
             case when answer is not null then num_answer_words::double end as length
           from answers where not skipped)
         unpivot (value for measure in (compression_rate, lookups, words_read, length))"""
+    counts: ClassVar[str | None] = """
+        select method, document_id, question_id, null::varchar as rater, counted, value
+        from (select method, document_id, question_id, 1 as n, (problem is null)::int as answered
+          from answers where not skipped)
+        unpivot (value for counted in (n, answered))"""
+    traced: ClassVar[str | None] = """
+        select a.*, q.answer_index = a.answer_index as is_right, coalesce((
+          select list({'page_index': page_index, 'text': text} order by page_index) from pages p
+          where p.memory = a.memory and p.document_id = a.document_id
+            and list_contains(a.page_indexes, p.page_index)), []) as pages_read
+        from answers a join questions q using (document_id, question_id)"""
     reader: str  # the engine that answered
     answer: str | None
     answer_index: int | None = None  # the option chosen
@@ -47,6 +58,22 @@ class Answer(QuestionRow):
     compression_rate: float | None = None  # 100 * (1 - context words / document words)
     num_answer_words: int = 0
     skipped: bool = False
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        pages = [RawText(f"<Page {page['page_index']}> ", page["text"])
+                 for page in row["pages_read"]]  # fmt: skip
+        if row["skipped"]:
+            return [*pages, "skipped: the method does not apply to this question"]
+        lines = [f"answer: {row['answer'] or '-'}"]
+        if (words := row["num_context_words"]) is not None:
+            rate = row["compression_rate"]
+            lines.insert(0, f"context: {words} words, compression {rate:.1f}%")
+        if row["problem"]:
+            lines.append(f"problem: {row['problem']} {row['detail'] or ''}".rstrip())
+        if row["answer_index"] is not None:
+            lines.append("right" if row["is_right"] else "wrong")
+        return [*pages, *lines]
 
 
 class AnswerFromContext(Stage):
@@ -123,10 +150,10 @@ class AnswerFromContext(Stage):
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {
             "any": (
-                Column("compression_rate", "CR", 10),
-                Column("lookups", "# LU", 20),
-                Column("words_read", "words read", 80),
-                Column("length", "length", 100),
+                Column("compression_rate", "CR", 10, has_interval=False),
+                Column("lookups", "# LU", 20, has_interval=False),
+                Column("words_read", "words read", 80, has_interval=False),
+                Column("length", "length", 100, has_interval=False),
             )
         }
 

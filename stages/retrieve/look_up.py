@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pipeline.ask import Ask
 from pipeline.errors import Problem
-from pipeline.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.rows import Line, Question, QuestionRow, Record, UnitRows
 from pipeline.stage import Stage, refuse_gaps
 
 
@@ -36,7 +36,7 @@ class Lookup(QuestionRow):
         return f"look_up: {self.problem}" if self.used is None else None
 
     @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> list[str]:
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
         dropped = [f"{drop['page_index']} ({drop['reason']})" for drop in row["dropped"]]
         parts = [f"asked for {row['requested']}", f"read {row['used']}"]
         parts += [f"dropped {', '.join(dropped)}"] if dropped else []
