@@ -85,6 +85,33 @@ def rate(words: Words = None, json: Json = False) -> None:
     _run(with_rater(words or []), json)
 
 
+@app.command()
+def plan(  # noqa: PLR0913  # each is an option of the command line
+    words: Words = None,
+    like: Annotated[
+        str | None, typer.Option(help="A former run: how long its replies were.")
+    ] = None,
+    rates: Annotated[
+        str | None, typer.Option(help="PREFILL,DECODE: tokens a second of one engine.")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option(help="A kind in conf/gpus.yaml; vllm: h100.")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="How many there are.")] = 1,
+    params: Annotated[
+        float | None, typer.Option(help="Of the model, in billions, where its name has none.")
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option(help="PROMPT,REPLY[,CACHED]: money a million tokens.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What a run will take: calls, tokens, disk, hours, money. Takes the words of run and asks no
+    model; pilot=N runs N documents first and scales what they took."""
+    from jobs.plan.rates import Options
+    from jobs.plan.show import show_plan  # here: numpy and the engines take a moment
+
+    show_plan(words or [], Options(like, rates, gpu, gpus, params, price), json, _warn)
+
+
 def _run(config: RunConfig, as_json: bool) -> None:
     from jobs.run import run as run_config  # here: ray takes a second to import
 
@@ -194,11 +221,14 @@ def bench(
 
 @prompts.command()
 def check(
-    folder: Annotated[Path | None, typer.Argument(help="A family's folder; default: ours.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FOLDER] [plugins=FOLDER,...]", show_default=False),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Render every prompt of a family and parse its own example replies."""
-    failures = check_prompts(folder)
+    """Render every prompt of a family, ours by default, and parse its own example replies."""
+    failures = check_prompts(words or [])
     if json:
         print_json({"failures": failures})
     else:

@@ -45,6 +45,8 @@ class Record:
     # measures, which reports take their means of: method, repeat, document_id, question_id, rater,
     # problem, measure, value.
     measures: ClassVar[str | None] = None
+    # Whether page indexes are in it: what reads it must read the pages of the same memory.
+    has_pages: ClassVar[bool] = False
     # counts, the rows of which reports add up: method, document_id, question_id, rater, counted
     # (n, answered, unscored), value.
     counts: ClassVar[str | None] = None
@@ -112,6 +114,7 @@ class IndexRow(Record):
     """
 
     stamps: ClassVar[tuple[str, ...]] = ("memory",)
+    has_pages: ClassVar[bool] = True
     detail: str | None = None
 
     @classmethod
@@ -129,6 +132,7 @@ class QuestionRow(Record):
     """
 
     stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
+    has_pages: ClassVar[bool] = True
     question_id: str
     detail: str | None = None
 
@@ -205,6 +209,7 @@ class Call(Record):
 
 
 R = TypeVar("R", bound=Record)
+Q = TypeVar("Q", bound=QuestionRow)
 _STAMPS: dict[str, Any] = {
     "corpus": pa.string(), "step_id": pa.string(), "unit": pa.string(), "method": pa.string(),
     "repeat": pa.int64(), "memory": pa.string(), "input_sha": pa.string(),
@@ -228,6 +233,15 @@ class UnitRows:
     def __getitem__(self, record: type[R]) -> tuple[R, ...]:
         """Raises KeyError for a record class that the stage does not read."""
         return self.tables[record]
+
+    def of(self, record: type[Q], question: Question) -> list[Q]:
+        """The rows of one question, in their order."""
+        return [row for row in self[record] if row.question_id == question.question_id]
+
+    def made_of(self, question: Question) -> list[QuestionRow]:
+        """All rows of one question, of whatever table."""
+        found = [row for rows in self.tables.values() for row in rows]
+        return [row for row in found if getattr(row, "question_id", None) == question.question_id]
 
 
 def columns_told(row: Mapping[str, Any]) -> str:

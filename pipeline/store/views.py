@@ -6,7 +6,7 @@ A table without files is an empty view with its columns typed.
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import duckdb
@@ -40,6 +40,7 @@ _STEPS = pa.schema(
     ]
 )
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
+_OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
 def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnection:
@@ -53,11 +54,11 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
     connection = duckdb.connect()
     _without_progress_bar(connection)
     files = _shard_files(folder)
-    tables = {table: _columns(table, paths) for table, paths in files.items()}
+    tables = _tables(files)
     for table, columns in tables.items():
         _raw_view(connection, table, files[table], columns)
     _register(connection, "steps", _STEPS, _step_rows(folder))
-    _register(connection, "shards", _SHARDS, _shard_rows(files))
+    _register(connection, "shards", _SHARDS, _shard_rows(tables, files))
     _units_views(connection, folder, name)
     for table, columns in tables.items():
         _run_views(connection, table, columns)
@@ -95,7 +96,7 @@ def _told_apart(names: list[str]) -> list[str]:
 
 
 def run_name(warehouse: AnyPath, run: str | None) -> str:
-    """`run` if it stands in the warehouse; the one that worked last where it is null."""
+    """`run` if the warehouse has it; the one that worked last where it is null."""
     folder = place(warehouse)
     runs = sorted(
         (f.parent for f in folder.glob("runs/*/units.parquet")),
@@ -127,28 +128,40 @@ def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
     else the warehouse holds (a plugin's tables, where the plugin is not loaded)."""
     installed()
     there = [path.name for path in folder.glob("tables/*")]
-    names = dict.fromkeys([*RECORDS, *sorted(there)])
+    names = dict.fromkeys([*RECORDS, *sorted(name for name in there if name.isidentifier())])
     return {table: sorted(folder.glob(f"tables/{table}/*/*.parquet")) for table in names}
 
 
-def _columns(table: str, files: list[UPath]) -> Any:
-    """The Arrow schema of a table: its record class's, else that of its newest shard."""
-    if table in RECORDS:
-        return schema(RECORDS[table])
+def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
+    """The tables and their Arrow schemas: a record class's, else that of the newest shard, where
+    it is one of rows like ours."""
+    found = {}
+    for table, paths in files.items():
+        if table in RECORDS:
+            found[table] = schema(RECORDS[table])
+        elif paths and _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
+            found[table] = columns
+    return found
+
+
+def _columns(files: list[UPath]) -> Any:
+    """The Arrow schema of one of a table's shards."""
     with files[-1].open("rb") as file:
         return pq.read_schema(file).remove_metadata()
 
 
 def _raw_view(connection: Any, table: str, files: list[UPath], columns: Any) -> None:
-    if not files:
-        _register(connection, f"raw_{table}", columns, [])
-        return
-    if is_remote(files[0]):
+    """All rows of a table; columns that its shards were written without are null."""
+    if files and is_remote(files[0]):
         connection.register(f"raw_{table}_files", _dataset(files, columns))
         connection.execute(f"create view raw_{table} as from raw_{table}_files")
         return
-    source = f"read_parquet({_files(files)}, union_by_name = true)"
-    connection.execute(f"create view raw_{table} as select * from {source}")
+    connection.register(f"no_{table}", columns.empty_table())
+    statement = f"create view raw_{table} as from no_{table}"
+    if files:
+        source = f"read_parquet({_files(files)}, union_by_name = true)"
+        statement += f" union all by name from {source}"
+    connection.execute(statement)
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
@@ -168,11 +181,11 @@ def _step_rows(folder: UPath) -> list[dict[str, Any]]:
     return rows
 
 
-def _shard_rows(files: dict[str, list[UPath]]) -> list[dict[str, Any]]:
+def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list[dict[str, Any]]:
     return [
         {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
-        for table, paths in files.items()
-        for file in paths
+        for table in tables
+        for file in files[table]
     ]
 
 

@@ -10,9 +10,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from pydantic import model_validator
+from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
@@ -178,8 +178,8 @@ class PaginateUniform(_Paginate):
 
     kind: ClassVar[str] = "uniform"
     version: ClassVar[int] = 1
-    words: int
-    max_words: int
+    words: PositiveInt
+    max_words: PositiveInt
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order. No calls."""
@@ -230,18 +230,18 @@ class PaginateByModel(_Paginate):
     version: ClassVar[int] = 1
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
     asks_in_turn: ClassVar[bool] = True
-    min_words: int
-    max_words: int
-    tail_words: int
-    preceding_words: int
+    min_words: PositiveInt
+    max_words: PositiveInt
+    tail_words: NonNegativeInt
+    preceding_words: NonNegativeInt
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.min_words > self.max_words:
-            raise ValueError(
-                f"min_words {self.min_words} is over max_words {self.max_words}; lower it"
-            )
-        return self
+    @model_validator(mode="before")  # so that a family, which settles no more, can be checked
+    @classmethod
+    def _in_order(cls, values: dict[str, Any]) -> dict[str, Any]:
+        least, most = values.get("min_words"), values.get("max_words")
+        if isinstance(least, int) and isinstance(most, int) and least > most:
+            raise ValueError(f"min_words {least} is over max_words {most}; lower it")
+        return values
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, one call after another.

@@ -14,7 +14,8 @@ from pipeline.errors import Problem
 from pipeline.prompts import Prompt
 from pipeline.rows import Line, Question, QuestionRow, Record, UnitRows
 from pipeline.stage import Column, Role, Stage, refuse_gaps
-from stages.prompts.rate import PermissiveRating, StrictRating
+from stages.prompts.rate_permissive import PermissiveRating
+from stages.prompts.rate_strict import StrictRating
 from stages.read.answer import Answer
 
 

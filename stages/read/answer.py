@@ -4,7 +4,6 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt
@@ -18,7 +17,7 @@ from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.prompts.answer import AnswerQuestion
 from stages.read.context import Context, memory, raw_pages, raw_text
-from stages.retrieve.look_up import Lookup
+from stages.retrieve.look_up import Lookup, used_pages
 from stages.text.words import num_words
 
 
@@ -80,22 +79,22 @@ class Answer(QuestionRow):
 class AnswerFromContext(Stage):
     """The base: subclasses say what the final context is.
 
-    `answer_words`: about how long a free-form answer should be. A failed look-up's question
-    becomes an `upstream` row, a skipped one a skipped row.
+    `answer_words`: about how long a free-form answer should be. A question of which a row it reads
+    failed becomes an `upstream` row, a skipped one a skipped row.
     """
 
     name: ClassVar[str] = "answer"
     writes: ClassVar[type[Record]] = Answer
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
-    first_page: int
+    first_page: Literal[0, 1]
     answer_words: PositiveInt
 
     @abstractmethod
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
-        """What the reader is shown, given the page indexes looked up."""
+    def context(self, rows: UnitRows, question: Question) -> Context:
+        """What the reader is shown for a question."""
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
-        """Questions + their Lookups -> one Answer each, in question order.
+        """Questions + their rows -> one Answer each, in question order.
 
         Problems: context_overflow, timeout, engine_failed (no answer); truncated, unparseable,
         out_of_range (the text is kept); upstream.
@@ -103,14 +102,13 @@ class AnswerFromContext(Stage):
         return list(await asyncio.gather(*(self._one(rows, q, ask) for q in rows.questions)))
 
     async def _one(self, rows: UnitRows, question: Question, ask: Ask) -> Answer:
-        turns = [row for row in rows[Lookup] if row.question_id == question.question_id]
+        own = rows.made_of(question)
         empty = self._empty(rows, question, ask.engine_name)
-        if any(turn.skipped for turn in turns):
+        if any(getattr(row, "skipped", False) for row in own):
             return replace(empty, skipped=True)
-        if any(turn.used is None for turn in turns):
-            return replace(empty, problem="upstream", detail=_reasons(turns))
-        used = list(chain.from_iterable(turn.used or () for turn in turns))
-        return await self.answer(empty, question, self.context(rows, used), ask)
+        if lacks := [lack for row in own if (lack := row.lack())]:
+            return replace(empty, problem="upstream", detail=", ".join(lacks))
+        return await self.answer(empty, question, self.context(rows, question), ask)
 
     async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
         """`empty` with the reply filled in, and the context it was made from."""
@@ -166,10 +164,6 @@ class AnswerFromContext(Stage):
             raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
 
 
-def _reasons(turns: Sequence[Lookup]) -> str:
-    return "look_up: " + ", ".join(turn.problem or "" for turn in turns if turn.used is None)
-
-
 def _with_context(answer: Answer, context: Context) -> Answer:
     share = context.num_words / answer.num_document_words if answer.num_document_words else 0.0
     return replace(
@@ -189,8 +183,8 @@ class AnswerFromMemory(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist, Lookup)
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
-        return memory(rows, used, self.first_page)
+    def context(self, rows: UnitRows, question: Question) -> Context:
+        return memory(rows, used_pages(rows, question), self.first_page)
 
 
 class AnswerFromPages(AnswerFromContext):
@@ -200,8 +194,8 @@ class AnswerFromPages(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
-        return raw_pages(rows, used, self.first_page)
+    def context(self, rows: UnitRows, question: Question) -> Context:
+        return raw_pages(rows, used_pages(rows, question), self.first_page)
 
 
 class AnswerFromText(AnswerFromContext):
@@ -213,7 +207,7 @@ class AnswerFromText(AnswerFromContext):
     keep: Literal["first", "last"] | None  # null: all of it
     num_words: PositiveInt | None
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+    def context(self, rows: UnitRows, question: Question) -> Context:
         return raw_text(rows, self.keep, self.num_words)
 
 
@@ -224,7 +218,7 @@ class AnswerClosedBook(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+    def context(self, rows: UnitRows, question: Question) -> Context:
         return Context()
 
 
@@ -237,7 +231,7 @@ class AnswerConstant(AnswerFromContext):
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()
     constant_answer: str
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+    def context(self, rows: UnitRows, question: Question) -> Context:
         return Context()
 
     async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
