@@ -19,9 +19,9 @@ from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
 from jobs.render import render
 from jobs.report import make_report
+from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
-from jobs.trace import show_trace
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
 from pipeline.store import connect
@@ -221,11 +221,14 @@ def bench(
 
 @prompts.command()
 def check(
-    folder: Annotated[Path | None, typer.Argument(help="A family's folder; default: ours.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FOLDER] [plugins=FOLDER,...]", show_default=False),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Render every prompt of a family and parse its own example replies."""
-    failures = check_prompts(folder)
+    """Render every prompt of a family, ours by default, and parse its own example replies."""
+    failures = check_prompts(words or [])
     if json:
         print_json({"failures": failures})
     else:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar
 from pipeline.errors import Problem, UsageError
 
 T = TypeVar("T")
+_NEEDED = ("max_reply_tokens", "read", "extractive", "expected", "samples")  # of each class
 PROMPTS: "dict[str, type[Prompt[Any]]]" = {}
 
 
@@ -56,6 +57,12 @@ class Prompt(Generic[T]):
         name = cls.__dict__.get("name")
         if not isinstance(name, str):
             return
+        for member in _NEEDED:
+            found = getattr(cls, member, None)
+            if found is None or getattr(found, "__isabstractmethod__", False):
+                raise UsageError(
+                    f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
+                )
         other = PROMPTS.get(name)
         if other is not None and (other.__module__, other.__name__) != (
             cls.__module__,

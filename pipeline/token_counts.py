@@ -13,7 +13,7 @@ from pipeline.extractive_engine import ExtractiveSettings, num_tokens
 from pipeline.openai_engine import OpenAISettings
 from pipeline.prompts import Message
 from pipeline.vllm_engine import VllmSettings
-from pipeline.vllm_engine.at_hand import chat_tokens_at_hand
+from pipeline.vllm_engine.local_tokenizer import local_chat_tokenizer
 
 _TOKENS_PER_BYTE = 0.25  # English prose: 0.21 to 0.25, Chinese: 0.2 to 0.3
 _TEMPLATE_TOKENS = 16  # that a chat template puts around a message
@@ -44,7 +44,7 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts", 0.0)
     if not isinstance(settings, VllmSettings | OpenAISettings):
         return TokenCounts(_words, 0, "words, as the engine counts", 0.0)
-    chat = chat_tokens_at_hand(settings.model, settings) if texts else None
+    chat = local_chat_tokenizer(settings.model, settings) if texts else None
     if chat is None:
         how = f"estimated, no tokenizer on this machine: {_TOKENS_PER_BYTE:g} a byte of text"
         return TokenCounts(_by_bytes(_TOKENS_PER_BYTE), _TEMPLATE_TOKENS, how, _ESTIMATE_IS_OFF)

@@ -115,6 +115,7 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
     def samples(cls) -> tuple["ParallelLookUp", ...]:
         return (
             cls(MEMORY, QUESTION, (), max_pages=1),
+            cls(MEMORY, QUESTION, OPTIONS, max_pages=1),
             cls(MEMORY, QUESTION, OPTIONS, max_pages=8101),
             cls(MEMORY, QUESTION, (), max_pages=8101, asked_at=DATE),
         )

@@ -83,6 +83,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     def samples(cls) -> tuple["SequentialLookUp", ...]:
         return (
             cls(MEMORY, QUESTION, (), pages_read=(), refused=()),
+            cls(MEMORY, QUESTION, OPTIONS, pages_read=(), refused=()),
             cls(MEMORY, QUESTION, OPTIONS, pages_read=(6101, 6104), refused=(8102, 8103)),
             cls(MEMORY, QUESTION, (), (6101,), (), "The sexton {{ rang }} <2>."),
             cls(MEMORY, QUESTION, (), (6101,), (8102,), asked_at=DATE),

@@ -1,4 +1,4 @@
-"""`python -m jobs.submit.nodes HOST:PORT NUMBER MINUTES`: wait for so many machines of a Ray."""
+"""`python -m jobs.submit.wait_for_nodes HOST:PORT NUMBER MINUTES`: wait for nodes of a Ray."""
 
 import sys
 

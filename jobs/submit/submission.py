@@ -7,7 +7,7 @@ INCOMPLETE = 4
 
 
 @dataclass(frozen=True)
-class Sent:
+class Submission:
     """`exit_code` is the command's; `job` the id of whoever starts machines, or what that said."""
 
     run: str

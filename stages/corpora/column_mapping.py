@@ -1,7 +1,8 @@
-"""Rows of the user's own JSON, CSV or Parquet files; `corpus.fields` says which key holds what.
+"""Rows of the user's own JSON, CSV or Parquet files; `corpus.fields` maps their keys.
 
-A row holds a document, and a question about it if `fields.question` is set; a document that stands
-in several rows is read once. Keys that no field names are kept in metadata.
+A row is a document, with a question about it if `fields.question` is set; a document that several
+rows contain is read once. Keys that no field names are kept in metadata. A question without an id
+has one made from the document's id, question and options.
 """
 
 from collections.abc import Iterator
@@ -25,18 +26,18 @@ from stages.corpora.checks import (
     text_of,
     texts_of,
 )
-from stages.corpora.corpus import FileCorpus
+from stages.corpora.corpus import FileCorpus, Unhashed
+from stages.corpora.files import files_of, rows_of
 from stages.corpora.grouped import Format, Text, load_grouped
 from stages.corpora.loaded import Loaded
 from stages.corpora.row import Row
-from stages.corpora.rows import files_of, rows_of
 
-_FIRST_ROWS = 100  # that show what keys there are
+_FIRST_ROWS = 100  # in which a mapped key must occur at least once
 Options = Annotated[tuple[str, ...], Field(strict=False)]  # YAML has lists
 
 
 class Fields(Settings):
-    """The keys of a row; null: it has no such thing."""
+    """The key of a row that holds each field; null: none does."""
 
     text: str
     document_id: str | None
@@ -50,11 +51,11 @@ class Fields(Settings):
     asked_at: str | None
 
     def of_documents(self) -> set[str]:
-        """The keys that tell of the document."""
+        """The keys mapped to fields of the document."""
         return {key for key in (self.text, self.document_id, self.title) if key}
 
     def named(self) -> set[str]:
-        """All keys that a field names."""
+        """All keys that are mapped to a field."""
         single = (value for name, value in self if name != "options" and value)
         return {*single, *self.options}
 
@@ -63,22 +64,23 @@ class RecordsCorpus(FileCorpus):
     """A file, or a folder's files that match `pattern`."""
 
     format: Literal["records"]
-    pattern: str
+    pattern: Annotated[str, Unhashed()]  # patterns of file names, separated by |
     fields: Fields
-    first_option: NonNegativeInt  # what the first option is called in `answer_index`
+    first_option: NonNegativeInt  # the number of the first option in `answer_index`
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a document. Raises UsageError where no row is readable or has the text."""
+        """Yield one Loaded per document. Raises UsageError where no row can be used."""
         rows = partial(rows_of, files_of(self.path, *self.pattern.split("|")))
         refuse_unnamed(self.fields, rows())
         return load_grouped(self, rows, form_of(self.fields, self.first_option))
 
 
 def form_of(fields: Fields, first_option: int) -> Format:
-    """How rows with these fields are read."""
+    """The Format of rows with these fields."""
     return Format(
         document_id=fields.document_id,
         question_id=fields.question_id,
+        asks=[fields.question or "", *fields.options],
         text=partial(_text, fields),
         asked=partial(_asked, fields),
         question=partial(_question, fields, first_option),
@@ -86,9 +88,9 @@ def form_of(fields: Fields, first_option: int) -> Format:
 
 
 def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
-    """A key that is spelt wrong would make every row bad: it is one mistake.
+    """Raise UsageError where none of the first 100 readable rows has the key of text or question.
 
-    Raises UsageError where the first readable rows, a hundred at most, all lack it.
+    A key that is spelt wrong would make every row bad; this reports it once.
     """
     lacking = {name: key for name in ("text", "question") if (key := getattr(fields, name))}
     known: dict[str, None] = {}  # in order

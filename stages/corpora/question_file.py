@@ -1,9 +1,10 @@
-"""Questions in a file of their own, one a row, for the formats that keep them beside the texts.
+"""Questions in a file of their own, one per row, for formats that keep them apart from the texts.
 
-Columns: document_id and question; optional are question_id, options, answer_index (from 0),
+Required columns: document_id and question; optional: question_id, options, answer_index (from 0),
 references (a list or one string), question_type, asked_at, evidence (spans of the document's text
 as loaded, `{"start_char": 0, "end_char": 9}` or `[0, 9]`) and metadata (an object or JSON text).
-Other columns are kept in metadata. Null counts as absent.
+Other columns are kept in metadata. Null counts as absent. Ids are made from document_id, question
+and options.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,8 @@ from stages.corpora.checks import (
     texts_of,
     whole_number,
 )
-from stages.corpora.loaded import Loaded, MadeIds, bad_document, bad_question, question_or_bad
+from stages.corpora.ids import Ids
+from stages.corpora.loaded import Loaded, bad_document, bad_question, question_or_bad
 from stages.corpora.row import Row
 
 _COLUMNS = frozenset(
@@ -36,42 +38,44 @@ _COLUMNS = frozenset(
 
 
 class QuestionFile:
-    """The rows of a question file, held whole and handed out document by document."""
+    """The rows of a question file, all in memory, by the document they ask about."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: dict[str, list[Row]] = {}
-        self._stray: list[Row] = []  # that name no document
-        given: set[str | None] = set()
+        self._without_id: list[Row] = []  # rows without a document_id
+        self._ids = Ids()
         for row in rows:
             document_id = row.given_id("document_id")
-            group = self._stray if document_id is None else self._rows.setdefault(document_id, [])
-            group.append(row)
-            given.add(row.given_id("question_id"))
-        self._ids = MadeIds(given)
-
-    @property
-    def document_ids(self) -> frozenset[str]:
-        """The documents whose questions have not been taken yet."""
-        return frozenset(self._rows)
+            if document_id is None:
+                self._without_id.append(row)
+            else:
+                self._rows.setdefault(document_id, []).append(row)
 
     def take(self, document_id: str, num_chars: int | None) -> tuple[Question, ...]:
-        """The document's questions in file order. `num_chars` null: no text, no evidence."""
+        """Remove and return the document's questions, in file order.
+
+        `num_chars`: the length of its text; null: it has none, so evidence is left out.
+        """
         rows = self._rows.pop(document_id, [])
         parse = partial(_question, document_id, num_chars)
         return tuple(
             question_or_bad(row, document_id, self._id(row, document_id), parse) for row in rows
         )
 
-    def take_rest(self, document_ids: MadeIds) -> Iterator[Loaded]:
-        """What no document took, all bad_input: one Loaded a missing document, then stray rows."""
+    def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
+        """Yield the questions that were not taken, all bad_input.
+
+        One Loaded per missing document, then one per row without a document_id.
+        """
         for missing, rows in self._rows.items():
-            document_id = document_ids.claim(missing)
+            is_taken = document_ids.claim(missing, rows[0])
+            document_id = document_ids.of_place(rows[0]) if is_taken else missing
             wrong = (
                 f"no document has the document_id {shown(missing)}; add it or delete the question"
             )
             yield self._without_document(document_id, rows, wrong)
-        for row in self._stray:
-            document_id = document_ids.claim(row.made_id)
+        for row in self._without_id:
+            document_id = document_ids.of_place(row)
             yield self._without_document(document_id, [row], _no_document(row))
 
     def _without_document(self, document_id: str, rows: list[Row], wrong: str) -> Loaded:
@@ -123,7 +127,7 @@ def _evidence(value: dict[str, Any], num_chars: int | None) -> tuple[Span, ...]:
     if spans is None or num_chars is None:
         return ()
     if not isinstance(spans, list):
-        raise BadInputError(f"`evidence` is {kind_of(spans)}, not a list; mend it")
+        raise BadInputError(f"`evidence` is {kind_of(spans)}, not a list; fix it")
     return merged(_span(span, num_chars) for span in spans)
 
 
@@ -135,5 +139,5 @@ def _span(span: Any, num_chars: int) -> tuple[int, int]:
             return start, end
     raise BadInputError(
         f"`evidence` {shown(span)} is no start and end of the document's characters "
-        f"(0 to {num_chars}); mend it"
+        f"(0 to {num_chars}); fix it"
     )

@@ -13,9 +13,9 @@ from typing import TextIO
 from jobs.clusters import RayCluster
 from jobs.config import RunConfig
 from jobs.provenance import sent_from
+from jobs.submit.marker import mark, run_of, unmark
 from jobs.submit.package import command, pack, refuse_unshared, words_there
-from jobs.submit.sent import INCOMPLETE, Sent, tell
-from jobs.submit.started import mark, run_of, unmark
+from jobs.submit.submission import INCOMPLETE, Submission, tell
 from pipeline.cluster.ray_jobs import Job, RayJobs
 from pipeline.errors import UsageError
 from pipeline.place import place
@@ -24,7 +24,7 @@ _SECONDS_TO_STOP = 30  # beside what a run has to end well
 _DRIVERS_OWN = (1, 2, 3, 4)
 
 
-def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Sent:
+def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Submission:
     """Send the run, unless it is at work there already, and follow it into `log`; null: do not.
 
     Raises UsageError where nothing was sent, EngineError where the job is lost sight of.
@@ -39,7 +39,7 @@ def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Sent:
     else:
         job_id = _send(jobs, config, words)
         tell(f"sent run {run} as job {job_id}")
-    left = Sent(run, job_id, "SENT", INCOMPLETE)
+    left = Submission(run, job_id, "SENT", INCOMPLETE)
     if log is None:
         tell(_how_to_go_on(jobs.address, run))
         return left
@@ -49,7 +49,7 @@ def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Sent:
         tell(f"job {job_id} goes on without you. {_how_to_go_on(jobs.address, run)}")
         return left
     unmark(warehouse, run)
-    return Sent(run, job_id, ended.status, _exit_code(ended))
+    return Submission(run, job_id, ended.status, _exit_code(ended))
 
 
 def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> str:
@@ -60,7 +60,7 @@ def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> str:
     job_id = f"gistmill-{run}-{max(numbers, default=0) + 1}"
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         there = words_there(config, words, pack(Path(folder)))
-        begin = ["-m", "jobs.submit.started", job_id, config.warehouse, *there]
+        begin = ["-m", "jobs.submit.job_entry", job_id, config.warehouse, *there]
         mark(warehouse, run, job_id)
         try:
             jobs.send(
@@ -97,7 +97,7 @@ def job_state(address: str, run: str, warehouse: str | None = None) -> Job | Non
     return next(reversed(jobs_of(RayJobs(address), run, warehouse)), None)
 
 
-def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Sent:
+def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Submission:
     """Stop the job of the run that is at work, and wait until it is.
 
     Raises UsageError where there is none, or it does not end.
@@ -115,7 +115,7 @@ def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Sent:
         tell(f"job {ended.id}: stopped; to go on, send the same run again")
     else:
         tell(f"job {ended.id} had ended by itself: {ended.status.lower()}")
-    return Sent(run, ended.id, ended.status, 0)
+    return Submission(run, ended.id, ended.status, 0)
 
 
 def _exit_code(job: Job) -> int:

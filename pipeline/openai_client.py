@@ -1,6 +1,6 @@
-"""An OpenAI-compatible server over HTTP, and nothing but that. The only file that imports openai.
+"""HTTP client of one OpenAI-compatible server. The only file that imports openai.
 
-The key comes from the environment and stays in the client: no error text has it.
+The API key comes from the environment and never gets into an error message.
 """
 
 import json
@@ -15,28 +15,32 @@ from pipeline.errors import EngineError, Problem
 from pipeline.prompts import Message
 
 _CONNECT_SECONDS = 5.0
-_SAID_CHARS = 300
-_FINISHED: Mapping[str | None, FinishReason] = {"stop": "stop", "length": "length"}
-# vLLM, hosted ones, llama.cpp and SGLang, in this order: each has words of its own for it.
+_SHOWN_CHARS = 300  # of a server's own error message
+_FINISH_REASONS: Mapping[str | None, FinishReason] = {"stop": "stop", "length": "length"}
+# How vLLM, hosted servers, llama.cpp and SGLang, in this order, call a prompt that is too long.
 _OVERFLOW = re.compile(
     r"max_model_len|context[ _]length|exceed_context_size|longer than the model", re.IGNORECASE
 )
 
 
 class RefusedError(Exception):
-    """The server does not take a request; where that may pass, not after `retries` either."""
+    """The server answered a request with an error status, after all retries where it is temporary.
 
-    def __init__(self, status: int, said: str, problem: Problem | None = None) -> None:
-        super().__init__(f"{status}: {said}")
+    `problem` is context_overflow where the request is too long, else null.
+    """
+
+    def __init__(self, status: int, message: str, problem: Problem | None = None) -> None:
+        super().__init__(f"{status}: {message}")
         self.status = status
         self.problem = problem
 
 
-class OpenAIServer:
-    """Retries what may pass (429, 5xx, lost connections) up to `retries` times.
+class OpenAIClient:
+    """Requests to the server at `base_url`.
 
-    Everything raises EngineError, in one line with the mend, where no server answers or it refuses
-    the key (401), and RefusedError where it refuses the request.
+    Temporary errors (429, 5xx, lost connections) are retried up to `retries` times. Every method
+    raises RefusedError where the server answers with an error status, and EngineError, in one line
+    that says what to do, where no server answers or it refuses the key (401).
     """
 
     def __init__(self, base_url: str, api_key_env: str | None, retries: int) -> None:
@@ -50,13 +54,15 @@ class OpenAIServer:
             base_url=base_url,
             api_key=self._key or "none",
             max_retries=retries,
-            timeout=Timeout(None, connect=_CONNECT_SECONDS),  # the deadline of a request is Ask's
+            # No limit on a reply: pipeline/ask.py has the deadline of a request.
+            timeout=Timeout(None, connect=_CONNECT_SECONDS),
         )
 
     async def models(self) -> dict[str, int | None] | None:
-        """Context length in tokens by model; null where it is not told (vLLM and SGLang do).
+        """The served models and the context length of each in tokens.
 
-        Null too where what answers is no such server.
+        A length is null where the server does not list it (vLLM and SGLang do). The whole answer is
+        null where it is no list of models, as of a server that is not OpenAI-compatible.
         """
         with self._errors():
             answer: Any = await self._client.get("/models", cast_to=object)
@@ -68,7 +74,7 @@ class OpenAIServer:
     async def complete(
         self, model: str, messages: Sequence[Message], body: Mapping[str, Any]
     ) -> Reply:
-        """The reply to a chat; `seconds` are the caller's to measure."""
+        """The reply to a chat; its `seconds` are left for the caller to measure."""
         chat: Any = list(messages)
         with self._errors():
             completion = await self._client.chat.completions.create(
@@ -79,12 +85,12 @@ class OpenAIServer:
     async def count_tokens(
         self, model: str, messages: Sequence[Message], body: Mapping[str, Any]
     ) -> int | None:
-        """The tokens of a chat by vLLM's /tokenize; null where the server has no such thing."""
+        """The tokens of a chat, by vLLM's /tokenize; null where the server has no such endpoint."""
         url = f"{self._root}/tokenize"
-        asked = {**body, "model": model, "messages": list(messages)}
+        request = {**body, "model": model, "messages": list(messages)}
         try:
             with self._errors():
-                answer: Any = await self._client.post(url, cast_to=object, body=asked)
+                answer: Any = await self._client.post(url, cast_to=object, body=request)
         except RefusedError:
             return None
         count = answer.get("count") if isinstance(answer, dict) else None
@@ -92,15 +98,15 @@ class OpenAIServer:
 
     @property
     def key_refused(self) -> str:
-        """Nothing of what the server says, which may quote the key."""
+        """What to do about a refused key; without the server's own message, which may quote it."""
         if self._key:
-            return f"{self.address}: the key in {self._key_env} is refused; correct it"
+            return f"{self.address}: the server refuses the key in {self._key_env}; correct it"
         name = self._key_env or "the variable that engine.api_key_env names"
-        return f"{self.address}: the server wants a key; put it into {name}"
+        return f"{self.address}: the server requires an API key; put it into {name}"
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """The client's errors as ours."""
+        """Turn the openai package's exceptions into RefusedError and EngineError."""
         import openai
 
         try:
@@ -110,23 +116,24 @@ class OpenAIServer:
         except openai.APIStatusError as error:
             is_overflow = error.status_code == 400 and _OVERFLOW.search(str(error.body))
             problem: Problem | None = "context_overflow" if is_overflow else None
-            raise RefusedError(error.status_code, self._said(error.body), problem) from None
+            raise RefusedError(error.status_code, self._message(error.body), problem) from None
         except openai.APIConnectionError as error:
             why = " ".join(str(error.__cause__).split()) or type(error.__cause__).__name__
-            told = f"{self.address}: no server answers ({why}); start it or correct the address"
-            raise EngineError(told) from None
+            raise EngineError(
+                f"{self.address}: no server answers ({why}); start it or correct the address"
+            ) from None
         except json.JSONDecodeError:
-            raise RefusedError(200, "no JSON") from None
+            raise RefusedError(200, "the response is not JSON") from None
 
-    def _said(self, body: object) -> str:
-        """What a refusal says, in one short line and without the key."""
-        said = body.get("message", body) if isinstance(body, dict) else body
-        text = " ".join(str(said).split())
-        return (text.replace(self._key, "***") if self._key else text)[:_SAID_CHARS]
+    def _message(self, body: object) -> str:
+        """The message in the body of an error response, in one short line and without the key."""
+        message = body.get("message", body) if isinstance(body, dict) else body
+        text = " ".join(str(message).split())
+        return (text.replace(self._key, "***") if self._key else text)[:_SHOWN_CHARS]
 
 
 def _reply(completion: Any) -> Reply:
-    """A reply from what the server sent; other servers leave out other parts."""
+    """A Reply from a chat completion; servers differ in which parts they leave out."""
     choices = getattr(completion, "choices", None)
     if not choices:
         return Reply(text="", finish_reason="abort")
@@ -136,7 +143,7 @@ def _reply(completion: Any) -> Reply:
     return Reply(
         text=message.content or "",
         thinking=thinking,
-        finish_reason=_FINISHED.get(choices[0].finish_reason, "abort"),
+        finish_reason=_FINISH_REASONS.get(choices[0].finish_reason, "abort"),
         prompt_tokens=usage.prompt_tokens if usage else 0,
         cached_tokens=(details.cached_tokens or 0) if details else 0,
         reply_tokens=usage.completion_tokens if usage else 0,

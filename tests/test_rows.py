@@ -10,46 +10,51 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.errors import UsageError
 from pipeline.rows import (
-    TABLES,
-    Answer,
+    RECORDS,
     Call,
     Document,
-    Dropped,
-    Embedding,
-    Gist,
-    Lookup,
-    Page,
+    IndexRow,
     Question,
-    Rating,
+    QuestionRow,
     Record,
-    Score,
     Span,
+    UnitRows,
     from_arrow,
+    is_per_question,
     schema,
     to_arrow,
 )
+from stages.index.embed import Embedding
+from stages.index.gist import Gist
+from stages.index.paginate import Page
+from stages.judge.rate import Rating
+from stages.read.answer import Answer
+from stages.retrieve.look_up import Dropped, Lookup
+from stages.score.score import Score
 
 SPANS = "list<item: struct<start_char: int64, end_char: int64>>"
 DROPPED = "list<item: struct<page_index: int64, reason: string>>"
 OF_DOCUMENTS = "corpus string; step_id string; unit string"
+OF_MEMORIES = f"{OF_DOCUMENTS}; memory string"
 OF_QUESTIONS = f"{OF_DOCUMENTS}; input_sha string"
-OF_METHODS = f"{OF_DOCUMENTS}; method string; repeat int64; input_sha string"
+OF_METHODS = f"{OF_DOCUMENTS}; method string; repeat int64; memory string; input_sha string"
 STAMPED = {
     "documents": OF_DOCUMENTS,
-    "pages": OF_DOCUMENTS,
-    "gists": OF_DOCUMENTS,
-    "embeddings": OF_DOCUMENTS,
     "questions": OF_QUESTIONS,
+    **dict.fromkeys(("pages", "gists", "embeddings"), OF_MEMORIES),
     **dict.fromkeys(("lookups", "answers", "ratings", "scores", "calls"), OF_METHODS),
 }
+OWN = ("pipeline.", "stages.")
 END = "problem string; detail string"
 COLUMNS = {
     "documents": "document_id string; title string; text string; num_words int64; "
     f"num_paragraphs int64; metadata string; skipped bool; {END}",
     "questions": "document_id string; question_id string; question string; "
     "options list<item: string>; references list<item: string>; answer_index int64; "
-    f"question_type string; evidence {SPANS}; asked_at string; metadata string; {END}",
+    f"question_type string; evidence {SPANS}; asked_at string; only_judged bool; "
+    f"metadata string; {END}",
     "pages": "document_id string; page_index int64; start_char int64; end_char int64; "
     f"text string; num_words int64; chosen_by string; {END}",
     "gists": f"document_id string; page_index int64; gist string; num_words int64; {END}",
@@ -83,8 +88,8 @@ FULL: dict[str, Record] = {
     "questions": Question(
         document_id="d", question_id="7", question="Who?", options=("a", "", "c"),
         references=("c", "c"), answer_index=2, question_type="who",
-        evidence=(Span(0, 3), Span(5, 9)), asked_at="2024-01-01", metadata='{"hard": true}',
-        problem="bad_input", detail="x",
+        evidence=(Span(0, 3), Span(5, 9)), asked_at="2024-01-01", only_judged=True,
+        metadata='{"hard": true}', problem="bad_input", detail="x",
     ),
     "pages": Page(
         document_id="d", page_index=1, start_char=3, end_char=9, text="two", num_words=1,
@@ -148,47 +153,48 @@ BARE: dict[str, Record] = {
     ),
 }  # fmt: skip
 STAMP: dict[str, Any] = {
-    "corpus": "c", "step_id": "s", "unit": "u", "method": None, "repeat": 0, "input_sha": None,
+    "corpus": "c", "step_id": "s", "unit": "u", "method": None, "repeat": 0, "memory": "shared",
+    "input_sha": None,
 }  # fmt: skip
 
 
 def there_and_back(table: str, rows: list[Record], folder: Any) -> tuple[Record, ...]:
     file = folder / f"{table}.parquet"
-    pq.write_table(to_arrow(table, rows, [STAMP] * len(rows)), file)
-    return from_arrow(TABLES[table], pq.read_table(file))
+    pq.write_table(to_arrow(RECORDS[table], rows, [STAMP] * len(rows)), file)
+    return from_arrow(RECORDS[table], pq.read_table(file))
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", COLUMNS)
 def test_schemas_are_pinned(table: str) -> None:
     expected = f"{STAMPED[table]}; {COLUMNS[table]}"
-    assert "; ".join(f"{f.name} {f.type}" for f in schema(table)) == expected
+    assert "; ".join(f"{f.name} {f.type}" for f in schema(RECORDS[table])) == expected
 
 
-def test_there_are_ten_tables_of_rows() -> None:
-    assert list(TABLES) == list(COLUMNS)
-    assert set(TABLES) == set(STAMPED)
+def test_there_are_ten_tables_of_our_own() -> None:
+    own = {table for table, record in RECORDS.items() if record.__module__.startswith(OWN)}
+    assert own == set(COLUMNS) == set(STAMPED)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", COLUMNS)
 def test_every_record_comes_back(table: str, tmp_path: Any) -> None:
     rows = [FULL[table], BARE[table], FULL[table]]
     assert there_and_back(table, rows, tmp_path) == tuple(rows)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", COLUMNS)
 def test_full_rows_leave_no_column_out(table: str) -> None:
     """Else the round trip above proves less than it says."""
     empty = [f.name for f in dataclasses.fields(FULL[table]) if not getattr(FULL[table], f.name)]
     assert [name for name in empty if not name.endswith(("_index", "turn"))] == []
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", COLUMNS)
 def test_a_column_of_nulls_keeps_its_type(table: str, tmp_path: Any) -> None:
     bare = there_and_back(table, [BARE[table]], tmp_path)
     assert bare == (BARE[table],)
-    assert pq.read_schema(tmp_path / f"{table}.parquet").equals(schema(table))
+    assert pq.read_schema(tmp_path / f"{table}.parquet").equals(schema(RECORDS[table]))
     assert there_and_back(table, [], tmp_path) == ()
-    assert pq.read_schema(tmp_path / f"{table}.parquet").equals(schema(table))
+    assert pq.read_schema(tmp_path / f"{table}.parquet").equals(schema(RECORDS[table]))
 
 
 def test_null_and_empty_lists_differ(tmp_path: Any) -> None:
@@ -216,11 +222,11 @@ def test_embeddings_are_kept_in_single_precision(tmp_path: Any) -> None:
 
 def test_rows_and_stamps_go_together() -> None:
     with pytest.raises(ValueError, match="zip"):
-        to_arrow("gists", [BARE["gists"]], [])
+        to_arrow(Gist, [BARE["gists"]], [])
 
 
 def test_a_problem_outside_the_closed_set_is_not_read_back() -> None:
-    rows = to_arrow("gists", [BARE["gists"]], [STAMP])
+    rows = to_arrow(Gist, [BARE["gists"]], [STAMP])
     at = rows.schema.get_field_index("problem")
     other = rows.set_column(at, rows.schema.field(at), pa.array(["bad_luck"]))
     with pytest.raises(ValueError, match="problem"):
@@ -248,4 +254,23 @@ SPAN = st.builds(Span, COUNT, COUNT)
     )
 )
 def test_any_question_comes_back(rows: list[Question]) -> None:
-    assert from_arrow(Question, to_arrow("questions", rows, [STAMP] * len(rows))) == tuple(rows)
+    assert from_arrow(Question, to_arrow(Question, rows, [STAMP] * len(rows))) == tuple(rows)
+
+
+def test_a_table_has_one_record_class() -> None:
+    with pytest.raises(UsageError, match=r"writes the table 'gists', which is that of stages\.ind"):
+        type("Other", (IndexRow,), {"table": "gists", "key": (), "__module__": "elsewhere"})
+    assert RECORDS["gists"] is Gist
+
+
+def test_a_class_without_a_table_of_its_own_is_a_base() -> None:
+    assert {IndexRow, QuestionRow}.isdisjoint(RECORDS.values())
+    assert (is_per_question(IndexRow), is_per_question(QuestionRow)) == (False, True)
+
+
+def test_rows_of_a_unit_come_by_class() -> None:
+    gist = FULL["gists"]
+    rows = UnitRows(document=Document(document_id="d"), tables={Gist: (gist,)})
+    assert rows[Gist] == (gist,)
+    with pytest.raises(KeyError):
+        rows[Page]

@@ -1,4 +1,4 @@
-"""The index: every page or gist in chunks, each with its vector, whatever the page holds."""
+"""Embeddings: every page or gist in chunks, each with its vector, whatever the page holds."""
 
 import re
 from dataclasses import replace
@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import AccountingError
-from pipeline.stage import DocumentRows
-from stages.index.embed import IndexGists, IndexPages, IndexTexts, chunks
+from pipeline.errors import AccountingError, Problem
+from pipeline.rows import UnitRows
+from stages.index.embed import Embedding, EmbedGists, EmbedPages, chunks
+from stages.retrieve.ranked_pages import Dense
 from tests.embedding import counts
-from tests.reading import book, never, run
+from tests.reading import adding, book, given_to, never, run
 
 PAGES = ("The bell rang and rang. ", "One candle\n\nburned. ", "Bell, book and candle lay there ")
 EMBEDDER = counts("bell", "rang", "candle", chunk_words=3)
-STAGE = IndexPages(model="counts", chunk_words=3, embedder=EMBEDDER)
+STAGE = EmbedPages(embedder=EMBEDDER)
 
 
-def cut(stage: IndexTexts, rows: DocumentRows) -> list[tuple[int, int, str]]:
+def cut(stage: EmbedPages | EmbedGists, rows: UnitRows) -> list[tuple[int, int, str]]:
     """What was embedded: page, chunk, text."""
     made, calls = run(stage, rows, never())
     assert calls == ()
@@ -49,8 +50,8 @@ def test_a_chunk_has_the_vector_of_its_own_words() -> None:
     assert [row.problem for row in made] == [None] * 3
 
 
-def test_an_index_over_gists_embeds_the_gists() -> None:
-    stage = IndexGists(model="counts", chunk_words=3, embedder=EMBEDDER)
+def test_the_kind_gists_embeds_the_gists() -> None:
+    stage = EmbedGists(embedder=EMBEDDER)
     rows = book(PAGES, ["It rang.", "A candle burned low then.", "Bell"])
     assert cut(stage, rows) == [
         (0, 0, "It rang."), (1, 0, "A candle burned"), (1, 1, "low then."), (2, 0, "Bell"),
@@ -94,22 +95,24 @@ def test_chunks_must_be_all_there() -> None:
         STAGE.check(rows, [shorter, *made[1:]])
 
 
-@pytest.mark.parametrize("over", ["pages", "gists"])
-def test_a_failed_unit_has_a_row_for_every_page(over: str) -> None:
-    made = STAGE.failed(
-        book(PAGES) if over == "pages" else replace(book(PAGES, PAGES), pages=()),
-        "upstream",
-        "paginate: unit_failed",
-    )
+@pytest.mark.parametrize("stage", [STAGE, EmbedGists(embedder=EMBEDDER)])
+def test_a_failed_unit_has_a_row_for_every_page(stage: EmbedPages | EmbedGists) -> None:
+    rows = given_to(stage, book(PAGES, PAGES))  # one has the pages alone, the other the gists
+    made = stage.failed(rows, "upstream", "paginate: unit_failed")
     assert [(r.page_index, r.embedding, r.problem) for r in made] == [
         (page, None, "upstream") for page in range(3)
     ]
     assert {r.detail for r in made} == {"paginate: unit_failed"}
 
 
-def test_what_the_index_lacks_is_said_of_every_question() -> None:
-    rows = book(PAGES)
-    failed = replace(rows, embeddings=tuple(STAGE.failed(rows, "unit_failed", None)))
-    assert failed.lack() == "index of page 0: unit_failed"
-    empty = replace(rows, embeddings=tuple(STAGE.failed(rows, "empty_input", None)))
-    assert empty.lack() is None, "a page without words is no reason not to look the others up"
+def test_what_embeddings_lack_is_reported_for_every_question() -> None:
+    look_up = Dense(top_k=1, embedder=EMBEDDER)
+
+    def lack(problem: Problem) -> str | None:
+        rows = book(PAGES)
+        return look_up.lack(
+            given_to(look_up, adding(rows, {Embedding: STAGE.failed(rows, problem, None)}))
+        )
+
+    assert lack("unit_failed") == "embed of page 0: unit_failed"
+    assert lack("empty_input") is None, "a page without words is no reason to skip the others"

@@ -1,4 +1,4 @@
-"""Why a vLLM engine does not start, in one line with the mend. Imports no vllm."""
+"""Explain in one line why a vLLM engine did not start, and what to do. Imports no vllm."""
 
 import json
 import os
@@ -13,18 +13,19 @@ from pydantic import ValidationError
 
 
 @contextmanager
-def logged() -> Iterator[Path]:
-    """Within it, vLLM's processes keep their errors in a file: why one of them does not start
-    reaches its parent in no other way. On standard error stands what is a warning or worse.
+def vllm_errors_in_file() -> Iterator[Path]:
+    """Configure vLLM's logging for the time of the block; yields the file that errors go to.
 
-    A logging configuration of the user's own is left alone; then the file stays empty.
+    An engine's child process reports why it failed in its log only. Warnings and errors also go to
+    standard error. Where the user has a logging configuration of their own it is left alone, and
+    the file stays empty.
     """
-    for key, value in _QUIET.items():
+    for key, value in _ENVIRONMENT.items():
         os.environ.setdefault(key, value)
     with tempfile.TemporaryDirectory(prefix="gistmill-vllm-") as folder:
         log, config = Path(folder) / "errors.log", Path(folder) / "logging.json"
         log.touch()
-        config.write_text(json.dumps(_logging(str(log))), encoding="utf-8")
+        config.write_text(json.dumps(_logging_config(str(log))), encoding="utf-8")
         key = "VLLM_LOGGING_CONFIG_PATH"
         is_ours = os.environ.setdefault(key, str(config)) == str(config)
         try:
@@ -34,7 +35,7 @@ def logged() -> Iterator[Path]:
                 del os.environ[key]
 
 
-_QUIET = {
+_ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork of a process with threads may hang
@@ -42,7 +43,7 @@ _QUIET = {
 }
 
 
-def _logging(file: str) -> dict[str, Any]:
+def _logging_config(file: str) -> dict[str, Any]:
     level = os.environ["VLLM_LOGGING_LEVEL"]
     return {
         "version": 1,
@@ -56,17 +57,22 @@ def _logging(file: str) -> dict[str, Any]:
     }
 
 
-# The last line of a traceback; those that only point at another one are no cause.
-_RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): (.+)$", re.MULTILINE)
-_POINTS_ELSEWHERE = ("root cause", "initialization failed", "background process", "Executor failed")
+# The last line of a traceback. Some only refer to another one, which has the root cause.
+_TRACEBACK_END = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): (.+)$", re.MULTILINE)
+_REFERS_TO_ANOTHER = (
+    "root cause",
+    "initialization failed",
+    "background process",
+    "Executor failed",
+)
 
 
-def cause(error: Exception, log: Path) -> str:
-    """Why, in one line: what an engine's process kept in the log, or else what is raised here."""
+def root_cause(error: Exception, log: Path) -> str:
+    """One line: the last error in the log of vLLM's processes, or else `error`."""
     found = [
         line
-        for line in _RAISED.findall(log.read_text(encoding="utf-8", errors="replace"))
-        if not any(words in line for words in _POINTS_ELSEWHERE)
+        for line in _TRACEBACK_END.findall(log.read_text(encoding="utf-8", errors="replace"))
+        if not any(words in line for words in _REFERS_TO_ANOTHER)
     ]
     return _first_sentence(found[-1]) if found else one_line(error)
 
@@ -84,18 +90,18 @@ def _first_sentence(text: str) -> str:
     return re.split(r"[.!]\s+(?=[A-Z])", " ".join(text.split()))[0].rstrip(".!")
 
 
-def mend(cause: str) -> str:
-    """What most often helps, where the cause is of a known kind."""
-    for words, way in _MENDS.items():
-        if re.search(words, cause, re.IGNORECASE):
-            return f"; {way}"
+def advice(cause: str) -> str:
+    """`; ` and what to do about a root cause of a known kind, else nothing."""
+    for pattern, what_to_do in _ADVICE.items():
+        if re.search(pattern, cause, re.IGNORECASE):
+            return f"; {what_to_do}"
     return ""
 
 
-_MENDS = {
+_ADVICE = {
     r"not a local folder|repository not found|40[14] client|valid model identifier|connect to|"
-    r"snapshot folder": "set engine.model to a model's name or its folder",
+    r"snapshot folder": "set engine.model to a Hugging Face name or to a model's folder",
     r"memory|kv cache": "lower engine.context_tokens, raise engine.args.gpu_memory_utilization "
-    "(on CPUs VLLM_CPU_KVCACHE_SPACE), or spread it by engine.args.tensor_parallel_size",
+    "(on CPUs VLLM_CPU_KVCACHE_SPACE), or use more GPUs by engine.args.tensor_parallel_size",
     r"device type|no gpu|no cuda": "give the worker GPUs with engine.gpus_per_worker",
 }

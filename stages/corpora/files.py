@@ -1,4 +1,4 @@
-"""The rows of a corpus's files, in order, whatever they are held in."""
+"""Which files a corpus has, and their rows in order, for all types of file."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +10,9 @@ from stages.corpora.row import Row
 
 
 def files_of(path: UPath, *patterns: str) -> list[UPath]:
-    """`path` itself if it is a file, else the folder's matching files, sorted by name.
+    """Return `path` itself if it is a file, else the matching files in the folder, sorted by name.
 
-    Raises UsageError where the folder has none.
+    Raises UsageError where no file matches.
     """
     if not path.is_dir():
         return [path]
@@ -24,14 +24,14 @@ def files_of(path: UPath, *patterns: str) -> list[UPath]:
 
 
 def any_of(path: UPath, pattern: str) -> bool:
-    """Whether the folder has such a file."""
+    """Whether a file in the folder matches."""
     return any(True for _ in path.glob(pattern))
 
 
 def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
-    """The folder's file or subfolder named after the split; `path` itself where there is no split.
+    """Return the file or subfolder named after the split; `path` itself where `split` is null.
 
-    Raises UsageError where it has neither.
+    Raises UsageError where the folder has neither.
     """
     if split is None:
         return path
@@ -43,9 +43,9 @@ def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
 
 
 def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
-    """The rows of the files, in order; see containers.py.
+    """Yield the rows of the files, in order; file types are those of containers.py.
 
-    Raises UsageError where no row of any of them is a JSON object (checked before the first row).
+    Raises UsageError, before the first row, where no row of any file is a JSON object.
     """
     unreadable: list[Row] = []
     usable = False
@@ -63,7 +63,13 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
 
 
 def row_at(file: UPath, line: int, start: int) -> Row:
-    """The row of the line that starts at byte `start`, read again."""
+    """Read again the row of the line that starts at byte `start` of a JSON lines file."""
     with opened(file) as content:
         content.seek(start)
         return json_row(file, line, start, content.readline())
+
+
+def stem(file: UPath) -> str:
+    """The file's name without its suffix, and without `.gz`."""
+    name = file.name.removesuffix(".gz")
+    return name.rpartition(".")[0] or name

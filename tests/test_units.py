@@ -11,6 +11,7 @@ from jobs.config import read_config
 from jobs.step_graph import run_steps
 from pipeline.rows import Document, Question, Span
 from pipeline.units import Committed, DocumentKey, Unit, plan_document
+from pipeline.units import given as given_to
 from tests.warehouse import document, question
 
 STEPS = [
@@ -19,7 +20,8 @@ STEPS = [
 ]
 BY_ID = {step.id: step for step in STEPS}
 OF_DOCUMENTS = ("documents", "paginate", "gist")
-OF_QUESTIONS = ("questions", "look_up", "answer", "score", "rate")
+OF_STAGES = ("look_up", "answer", "score", "rate")
+OF_QUESTIONS = ("questions", *OF_STAGES)  # the questions' own rows rest on no text
 
 
 class Store:
@@ -56,7 +58,7 @@ def stage(unit: Unit) -> str:
 
 
 def key(*questions: Question, of: Document | None = None) -> DocumentKey:
-    return DocumentKey.of(of or document(), questions)
+    return DocumentKey.of(of or document(), questions, STEPS)
 
 
 def asked(pending: Mapping[str, Unit]) -> dict[str, tuple[str, ...]]:
@@ -108,16 +110,20 @@ def test_a_question_put_another_way_is_asked_again(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "judging"),
     [
-        replace(Q1, references=("A wheel.",)),
-        replace(Q1, answer_index=1),
-        replace(Q1, evidence=(Span(0, 3),)),
+        (replace(Q1, references=("A wheel.",)), ("score", "rate")),
+        (replace(Q1, answer_index=1), ("score",)),
+        (replace(Q1, evidence=(Span(0, 3),)), ("score",)),
+        (replace(Q1, only_judged=True), ("score",)),
     ],
 )
-def test_other_gold_is_judged_again_not_answered_again(store: Store, other: Question) -> None:
+def test_other_gold_is_judged_again_by_what_uses_it_and_not_answered_again(
+    store: Store, other: Question, judging: tuple[str, ...]
+) -> None:
+    """Raters see references, and no evidence."""
     pending = asked(store.pending(key(other, Q2)))
-    assert pending == dict.fromkeys(("questions", "score", "rate"), ("q1",))
+    assert pending == dict.fromkeys(("questions", *judging), ("q1",))
 
 
 def test_other_metadata_is_only_loaded_again(store: Store) -> None:
@@ -129,8 +135,18 @@ def test_other_metadata_is_only_loaded_again(store: Store) -> None:
 
 def test_another_text_redoes_the_document(store: Store) -> None:
     now = key(Q1, Q2, of=document(text="One two three."))
-    # The questions' own rows do not depend on the text, but their inputs are of a document.
-    assert asked(store.pending(now)) == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))
+    assert asked(store.pending(now)) == MEMORY | dict.fromkeys(OF_STAGES, ("q1", "q2"))
+
+
+def test_what_is_wrong_with_a_document_names_its_units() -> None:
+    """The same text, now without the problem: what said `upstream` must be made after all."""
+    store = Store()
+    bad = key(Q1, of=document(problem="bad_input", detail="line 3"))
+    store.finish(bad)
+    pending = asked(store.pending(key(Q1)))
+    assert pending == MEMORY | dict.fromkeys(OF_STAGES, ("q1",))
+    moved = asked(store.pending(key(Q1, of=document(problem="bad_input", detail="line 4"))))
+    assert moved == {"documents": (), **dict.fromkeys(OF_STAGES, ("q1",))}
 
 
 def test_a_document_more_leaves_the_others_alone(store: Store) -> None:
@@ -157,7 +173,7 @@ def test_a_document_that_was_mended_is_read_after_all() -> None:
     store.finish(bad)
     assert store.pending(bad) == {}
     now = asked(store.pending(key(Q1)))
-    assert now == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1",))
+    assert now == MEMORY | dict.fromkeys(OF_STAGES, ("q1",))
 
 
 def test_a_bad_question_is_in_questions_alone() -> None:
@@ -186,7 +202,7 @@ def test_a_unit_is_named_by_what_it_reads() -> None:
     """Gists made otherwise are other look-ups, answers and scores of the same questions."""
     now = key(Q1)
     other = read_config(
-        ["methods=readagent_p(max_pages=2)", "memory=uniform", "memory.gist_reply_tokens=9"]
+        ["methods=readagent_p(max_pages=2)", "memory=uniform", "reply_tokens.gist=9"]
     )
     steps = [step for step, _ in run_steps(other)]
     planned = plan_document(steps, now, Committed(units={}, inputs={}), 50)
@@ -248,3 +264,14 @@ def test_version_and_repeat_name_a_step_and_its_code_does_not() -> None:
     assert replace(step, stage=None).id == step.id
     assert replace(step, repeat=1).id != step.id
     assert replace(step, version=step.version + 1).id != step.id
+
+
+def test_a_stage_is_given_what_names_its_units_and_no_more() -> None:
+    row = document(title="A mill", metadata='{"kind": "book"}', num_paragraphs=1, detail="line 3")
+    seen = given_to(row, ("text", "num_words"))
+    assert seen == document(detail="line 3")
+    asked_for = replace(Q1, options=("a", "b"), evidence=(Span(0, 3),), problem="bad_input")
+    assert given_to(asked_for, ("question", "options")) == Question(
+        document_id="d1", question_id="q1", question=Q1.question, options=("a", "b"),
+        problem="bad_input",
+    )  # fmt: skip

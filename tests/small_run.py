@@ -9,17 +9,16 @@ import yaml
 from upath import UPath
 
 from jobs.config import RunConfig, read_config
-from jobs.loading import load_corpus
+from jobs.preparation import Prepared, prepare
 from jobs.step_graph import run_steps
 from pipeline.ask import Reader
-from pipeline.rows import Answer, Gist, Lookup, Page, Rating, Record, Score
-from pipeline.steps import Step
-from pipeline.units import Unit, plan_document
-from pipeline.store import Shards
-from pipeline.executor import Summary
-from pipeline.worker import Worker
 from pipeline.engines import start_reader
-from tests.small_corpus import document, question, write
+from pipeline.executor import Summary
+from pipeline.steps import Step
+from pipeline.store import Shards
+from pipeline.units import Unit
+from pipeline.worker import Worker
+from tests.small_corpus import UNIFORM, document, question, write
 
 RULES: list[dict[str, Any]] = [
     {"prompt": "look_up_p", "reply": "I want to look up Page [1] to be sure"},
@@ -27,12 +26,9 @@ RULES: list[dict[str, Any]] = [
     {"prompt": "rate_permissive", "reply": "Yes, partially"},
     {"reply": "as it was"},
 ]
-RECORDS: Mapping[str, type[Record]] = {
-    r.table: r for r in (Page, Gist, Lookup, Answer, Rating, Score)
-}
 
 
-class Bench:
+class SmallRun:
     """Two documents of three pages; d1 has questions q1 and q2, d2 has q3; one method."""
 
     def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
@@ -43,21 +39,21 @@ class Bench:
         script.write_text(yaml.safe_dump({"replies": list(rules)}))
         self.config: RunConfig = read_config(
             ["corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=readagent_p",
-             "engine=scripted", f"engine.script={script}", "memory=uniform", "memory.words=40",
+             "engine=scripted", f"engine.script={script}", *UNIFORM,
              f"warehouse={folder / 'warehouse'}"]
         )  # fmt: skip
+        family = self.config.family_resolved()
+        self.reader = asyncio.run(start_reader(self.config.engine, family, "free"))
+        self.shards = Shards(self.config.warehouse)
         self.steps = [step for step, _ in run_steps(self.config)]
-        self.shards = Shards(Path(self.config.warehouse))
-        self.reader = asyncio.run(
-            start_reader(self.config.engine, self.config.family_folder, "free")
-        )
 
-    def units(self) -> dict[str, list[Unit]]:
+    def prepared(self) -> Prepared:
+        """The corpus as it is now, loaded; what is done and to do."""
+        return prepare(self.config, self.config.warehouse, lambda line: None)
+
+    def units(self) -> Mapping[str, Sequence[Unit]]:
         """What is done and to do, by document."""
-        documents, questions = self.steps[:2]
-        keys = load_corpus(self.config, self.shards, documents, questions, _ignore)
-        committed = self.shards.committed(self.steps)
-        return {key.document_id: plan_document(self.steps, key, committed, 50) for key in keys}
+        return self.prepared().units
 
     def worker(self, reader: Reader | None = None) -> Worker:
         async def start() -> Reader:
@@ -87,7 +83,7 @@ class Bench:
         step = self.step(table)
         units = [u for u in self.units()[document_id] if u.step_id == step.id]
         assert all(unit.is_done for unit in units), f"{table} of {document_id} is not done"
-        found = [self.shards.load(RECORDS[table], step.id, unit.unit) for unit in units]
+        found = [self.shards.load(step.writes, step.id, unit.unit) for unit in units]
         return tuple(row for rows in found for row in rows)
 
     def shard(self, table: str, of: str = "", document_id: str = "d1") -> UPath:
@@ -95,7 +91,3 @@ class Bench:
         step = self.step(of or table)
         (unit,) = [u for u in self.units()[document_id] if u.step_id == step.id]
         return self.shards.path(table, step.id, unit.unit)
-
-
-def _ignore(line: str) -> None:
-    """Warnings about the corpus; none matter here."""

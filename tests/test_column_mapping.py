@@ -126,7 +126,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "question of 600,000 characters": ({"q": "w" * 600_000}, ""),
     "question of control characters": ({"q": "\0\x01\x1b[0m?"}, ""),
     "question like a template": ({"q": "{{ x }} <5> Page [3] {% raw %} <|im_start|>"}, ""),
-    "question id twice": ({"no": "q1"}, '`no` "q1" is used twice; give it another or delete it'),
+    "question id twice": ({"no": "q1"}, '"q1" is used twice, first in mine.jsonl:1; give this'),
     "question id a list": ({"no": ["q"]}, "`no` is a list, not a string"),
     "question id a boolean": ({"no": True}, "`no` is a boolean, not a string"),
     "question id missing": ({"no": None}, ""),

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from jobs.config import RunConfig, read_config
 from jobs.compatibility import grown, refuse_fewer, stored, stored_config
+from jobs.config import RunConfig, read_config
 from jobs.rate import with_rater
 from pipeline.errors import UsageError
 from pipeline.rows import Document, Question
-from pipeline.units import DocumentKey
 from pipeline.store.runs import RunFolder
+from pipeline.units import DocumentKey
 from tests.warehouse import Warehouse, chunk, document_unit, step
 
 DOCUMENTS = step("documents")
@@ -70,14 +70,14 @@ def test_raters_are_added_to_those_there_are(warehouse: Warehouse) -> None:
     start(warehouse, found)
     again = grown(night("rater=reader"), folder)
     assert [rater.name for rater in again.raters] == ["none", "extractive", "reader"]
-    assert len(again.rater_engines()) == 2
+    assert len(again.engines("judge")) == 2
     assert stored_config(folder) == found
 
 
 def test_the_reader_named_twice_rates_once() -> None:
     config = night("rater=reader")
     both = config.model_copy(update={"raters": (*config.raters, config.engine)})
-    assert both.rater_engines() == [config.engine]
+    assert both.engines("judge") == [config.engine]
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_what_may_change(warehouse: Warehouse, word: str) -> None:
 @pytest.mark.parametrize(
     ("word", "shown"),
     [
-        ("memory=uniform", "memory.pagination model -> uniform"),
-        ("memory.gist_reply_tokens=99", "memory.gist_reply_tokens None -> 99"),
+        ("memory=uniform", "memory.stages.paginate.kind model -> uniform"),
+        ("reply_tokens.gist=99", "family.reply_tokens.gist None -> 99"),
         ("engine.context_tokens=999", "engine.context_tokens 1000000 -> 999"),
         ("engine.temperature=0.5", "engine.temperature 0.0 -> 0.5"),
         ("corpus.paragraphs=lines", "corpus.paragraphs auto -> lines"),
@@ -129,7 +129,8 @@ def test_a_run_keeps_its_questions(warehouse: Warehouse) -> None:
 
 def key(document_id: str, *question_ids: str) -> DocumentKey:
     questions = [Question(document_id=document_id, question_id=q) for q in question_ids]
-    return DocumentKey.of(Document(document_id=document_id, text="one"), questions)
+    of = Document(document_id=document_id, text="one")
+    return DocumentKey.of(of, questions, [DOCUMENTS, QUESTIONS])
 
 
 def test_rate_is_the_run_with_one_rater_more(warehouse: Warehouse) -> None:
