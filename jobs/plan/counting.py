@@ -22,7 +22,7 @@ from pipeline.counting_engine import CountingEngine
 from pipeline.embedder import EmbedderSettings, Kind, Vectors
 from pipeline.engines import reader_of
 from pipeline.executor import DocumentExecutor, Summary
-from pipeline.in_flight import Attempt, Deaths
+from pipeline.in_flight import Crashes, InFlightMarker
 from pipeline.place import AnyPath
 from pipeline.rows import Call, Record
 from pipeline.shared_replies import SharedCopies
@@ -104,10 +104,10 @@ async def _phase(phase: Phase, pilot: Pilot, copies: Copies, reader: Reader | No
                 units=units,
                 summary=Summary(document_id),
                 rank=0,
-                attempt=Attempt(UPath("nowhere"), document_id, alone=False),
-                deaths=Deaths(0, Counter()),
+                marker=InFlightMarker(UPath("nowhere"), document_id, alone=False),
+                crashes=Crashes(0, Counter()),
                 shared=shared,
-                tally=UsageCounters(),
+                usage=UsageCounters(),
                 is_ending=_never,
             ).finish()
 
