@@ -1,13 +1,28 @@
-"""`gistmill prompts check`: the families of a folder, or all of ours."""
+"""`gistmill prompts check`: one family, or all of ours and of plugins."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from jobs.config import plugin_folders
+from pipeline.errors import UsageError
 from pipeline.family_check import check_family
+from pipeline.plugins import load_plugins
 from pipeline.settings import CONF
 
+_PLUGINS = "plugins="
 
-def check_prompts(folder: Path | None) -> list[str]:
-    """One line per failure. Raises UsageError where the folder is no family."""
-    shipped = sorted(path for path in (CONF / "prompts").iterdir() if path.is_dir())
-    folders = [folder] if folder else shipped
-    return [line for family in folders for line in check_family(family, [CONF / "prompts"])]
+
+def check_prompts(words: Sequence[str]) -> list[str]:
+    """One line per failure. `words`: a family's folder, and `plugins=A,B`, whose prompts are
+    checked too; without a folder the families of all `conf` folders are.
+
+    Raises UsageError where the folder is no family, or a plugin does not import.
+    """
+    folders = [Path(word) for word in words if not word.startswith(_PLUGINS)]
+    plugins = [word.removeprefix(_PLUGINS) for word in words if word.startswith(_PLUGINS)]
+    if len(folders) > 1 or len(plugins) > 1:
+        raise UsageError("prompts check: it takes one FOLDER, and plugins=FOLDER,FOLDER once")
+    named = plugin_folders(plugins[0] if plugins else None)
+    roots = [conf / "prompts" for conf in [*load_plugins(named), CONF]]
+    every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
+    return [line for family in folders or every for line in check_family(family, roots)]

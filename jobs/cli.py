@@ -19,9 +19,9 @@ from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
 from jobs.render import render
 from jobs.report import make_report
+from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
-from jobs.trace import show_trace
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
 from pipeline.store import connect
@@ -83,6 +83,33 @@ def submit(
 def rate(words: Words = None, json: Json = False) -> None:
     """Add a rater to a finished run without answering again: run=NAME rater=..."""
     _run(with_rater(words or []), json)
+
+
+@app.command()
+def plan(  # noqa: PLR0913  # each is an option of the command line
+    words: Words = None,
+    like: Annotated[
+        str | None, typer.Option(help="A former run: how long its replies were.")
+    ] = None,
+    rates: Annotated[
+        str | None, typer.Option(help="PREFILL,DECODE: tokens a second of one engine.")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option(help="A kind in conf/gpus.yaml; vllm: h100.")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="How many there are.")] = 1,
+    params: Annotated[
+        float | None, typer.Option(help="Of the model, in billions, where its name has none.")
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option(help="PROMPT,REPLY[,CACHED]: money a million tokens.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What a run will take: calls, tokens, disk, hours, money. Takes the words of run and asks no
+    model; pilot=N runs N documents first and scales what they took."""
+    from jobs.plan.rates import Options
+    from jobs.plan.show import show_plan  # here: numpy and the engines take a moment
+
+    show_plan(words or [], Options(like, rates, gpu, gpus, params, price), json, _warn)
 
 
 def _run(config: RunConfig, as_json: bool) -> None:
@@ -194,11 +221,14 @@ def bench(
 
 @prompts.command()
 def check(
-    folder: Annotated[Path | None, typer.Argument(help="A family's folder; default: ours.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FOLDER] [plugins=FOLDER,...]", show_default=False),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Render every prompt of a family and parse its own example replies."""
-    failures = check_prompts(folder)
+    """Render every prompt of a family, ours by default, and parse its own example replies."""
+    failures = check_prompts(words or [])
     if json:
         print_json({"failures": failures})
     else:

@@ -1,4 +1,4 @@
-"""The kinds of cluster a run may work on; their values stand in conf/cluster/."""
+"""The kinds of cluster a run may work on; their values are in conf/cluster/."""
 
 from typing import Annotated, Any, Literal
 

@@ -10,6 +10,7 @@ from pydantic import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
+    SerializeAsAny,
     ValidationError,
 )
 
@@ -20,13 +21,14 @@ from pipeline.engine import EngineSettings
 from pipeline.engines import AnyEngine, ReplyFormat, is_constrained
 from pipeline.errors import UsageError
 from pipeline.family import Family, load_family
+from pipeline.family_check import wrong_settings
 from pipeline.methods import Method, expand, stage_specs
 from pipeline.plugins import load_plugins
 from pipeline.prompts import PROMPTS
 from pipeline.settings import CONF, Settings, sha
-from pipeline.stage import ROLES, STAGES, Role
+from pipeline.stage import ROLES, Role
 from stages import builtin as _builtin
-from stages.corpora import AnyCorpus
+from stages.corpora import Corpus, corpus_of
 
 _builtin.load()
 GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
@@ -66,7 +68,7 @@ class RunConfig(Settings):
     run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$")
     warehouse: str
     plugins: str | None
-    corpus: AnyCorpus
+    corpus: SerializeAsAny[Corpus]
     memory: Memory
     engine: AnyEngine
     memory_engine: RoleEngine
@@ -95,7 +97,12 @@ class RunConfig(Settings):
         """`family`, or the corpus's: a name in conf/prompts, ours or a plugin's, or a folder."""
         name = self.family or self.corpus.family
         named = [conf / "prompts" / name for conf in self.conf_folders]
-        return next((folder for folder in named if folder.is_dir()), Path(name))
+        found = [folder for folder in named if (folder / "family.yaml").is_file()]
+        if len(found) > 1:
+            raise UsageError(
+                f"{found[0]}: there is a family {name} already, {found[1]}; give it another name"
+            )
+        return found[0] if found else Path(name)
 
     def family_resolved(self) -> Family:
         """The prompt family with what it leaves out, and `reply_tokens`."""
@@ -146,6 +153,8 @@ class RunConfig(Settings):
 
     def run_name(self) -> str:
         """`run`, or experiment or corpus and 8 hex of what the run is made from."""
+        if self.run:
+            return self.run
         chosen = [self.corpus.selection(), self.limit, self.sample]
         methods = [method.name for method in self.expanded()]
         raters = [rater.identity() for rater in self.engines("judge")]
@@ -153,7 +162,7 @@ class RunConfig(Settings):
         # Only what may stand in a run's name: the corpus `My Books (2024)` makes my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
         made = "-".join([*words, sha(content, 8)])
-        return self.run or (made if made[0].isalpha() else f"run-{made}")
+        return made if made[0].isalpha() else f"run-{made}"
 
 
 def plugin_folders(plugins: str | None) -> list[str]:
@@ -173,8 +182,15 @@ def read_config(overrides: Sequence[str]) -> RunConfig:
 
 def validated(values: Mapping[str, Any]) -> RunConfig:
     """The config of plain values, checked as far as can be without reading the corpus."""
+    section = values["corpus"]
     try:
-        config = RunConfig.model_validate({**values, "raters": tuple(values["raters"])})
+        corpus = section if isinstance(section, Corpus) else corpus_of(section)
+    except ValidationError as error:
+        raise UsageError(_first(error, "corpus")) from None
+    try:
+        config = RunConfig.model_validate(
+            {**values, "corpus": corpus, "raters": tuple(values["raters"])}
+        )
     except ValidationError as error:
         raise UsageError(_first(error)) from None
     _check(config)
@@ -214,19 +230,20 @@ def _refuse_useless(config: RunConfig) -> None:
 
 
 def _check_family(config: RunConfig) -> None:
-    """Raise UsageError for a setting that no stage has, a budget of no prompt, or a template that
+    """Raise UsageError for a setting that no stage takes, a budget of no prompt, or a template that
     cannot be rendered: now, and not in every unit."""
     family = config.family_resolved()
-    known = {name for kinds in STAGES.values() for s in kinds.values() for name in s.model_fields}
-    for key in family.settings:
-        if key not in known:
-            file = f"{family.folder}/family.yaml"
-            raise UsageError(f"{file}: settings.{key}: no stage has such a setting; remove it")
+    for line in wrong_settings(family):
+        raise UsageError(line)
     for name in config.reply_tokens:
         if name not in PROMPTS:
             there = ", ".join(sorted(PROMPTS))
             raise UsageError(f"reply_tokens.{name}: no such prompt; there are {there}")
-    for prompt in PROMPTS.values():
+    judging = stage_specs(f"{family.folder}: judging", family.judging)
+    memory = stage_specs(f"memory={config.memory.name}", config.memory.stages)
+    methods = [spec for method in config.expanded() for spec in method.stages]
+    stages = [spec.stage for spec in (*memory, *methods, *judging)]
+    for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
         for sample in prompt.samples():
             family.render(sample)
 
@@ -235,22 +252,19 @@ def _takes_constraints(config: RunConfig) -> bool:
     return any(engine.takes_constraints for role in ROLES for engine in config.engines(role))
 
 
-_UNIONS = ("engine", "corpus", "cluster", "memory_engine", "extractor")
+_UNIONS = ("engine", "cluster", "memory_engine", "extractor")
 
 
-def _first(error: ValidationError) -> str:
+_UNIONS = ("engine", "cluster", "memory_engine", "extractor")
+
+
+def _first(error: ValidationError, *section: str) -> str:
     """The first thing wrong, named as it is written on the command line."""
     first = error.errors()[0]
-    parts = [str(part) for part in first["loc"]]
+    parts = [*section, *(str(part) for part in first["loc"])]
     if parts[0] == "raters":  # raters.0.extractive.seed is rater.seed to who wrote it
         parts = ["rater", *parts[3:]]
-    elif parts[0] in (
-        "engine",
-        "corpus",
-        "cluster",
-        "memory_engine",
-        "extractor",
-    ):  # engine.extractive.seed likewise
+    elif parts[0] in _UNIONS:  # engine.extractive.seed likewise
         parts = [parts[0], *parts[2:]]
     if first["type"] == "union_tag_invalid":  # the input is the whole section
         told = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}

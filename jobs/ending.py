@@ -1,6 +1,6 @@
-"""Ending well: at the deadline, or when SIGTERM says that the machine is about to go.
+"""Ends a run in good order at its deadline, or at SIGTERM, a spot machine's notice.
 
-Nothing new is begun, what is in hand has `cluster.grace_minutes` to be committed, and the command
+Nothing new is begun, what is in flight has `cluster.grace_minutes` to be committed, and the command
 ends with exit code 4: the same one goes on from there.
 """
 
@@ -16,7 +16,7 @@ from pipeline.heartbeat import SECONDS_BETWEEN_BEATS
 from pipeline.settings import ClusterSettings
 from pipeline.stop_signal import StopSignal
 
-# Within this time workers have seen the sign, and given another of their own.
+# Within this time workers have seen the signal, and sent another heartbeat.
 _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
 
@@ -32,9 +32,9 @@ class Ending:
             self._over_at = deadline(cluster.deadline, now or datetime.now()).timestamp()
             self._begins_at = self._over_at - self._grace
             self._why = f"cluster.deadline={cluster.deadline}"
-        self._sign: StopSignal | None = None
+        self._signal: StopSignal | None = None
         self.has_begun = False
-        self._told_at = 0.0
+        self._signalled_at = 0.0
 
     def __enter__(self) -> Self:
         self._before = signal.signal(signal.SIGTERM, self._terminated)
@@ -49,37 +49,37 @@ class Ending:
         signal.signal(signal.SIGTERM, self._before)
 
     @property
-    def told(self) -> str:
+    def reason(self) -> str:
         """Why the run ended before its end."""
         return f"ended by {self._why}"
 
-    def workers_see(self, sign: StopSignal) -> None:
-        """From now on there are workers, who look at `sign`; they are told before they go."""
-        self._sign = sign
+    def workers_see(self, stop: StopSignal) -> None:
+        """From now on there are workers, which look at `stop`; it is sent before they are ended."""
+        self._signal = stop
         signal.signal(signal.SIGTERM, self._terminated)  # Ray has set its own when it was joined
 
     def look(self) -> None:
-        """Tell the workers when it is time. Raises EndedError when what is in hand has had its."""
+        """Signal the workers when it is time. Raises EndedError after the grace period."""
         now = time.time()
         if self._begins_at is None or now < self._begins_at:
             return
-        if not self.has_begun and self._sign:
-            self.has_begun, self._told_at = True, now
-            self._sign.put_up(self._why)
+        if not self.has_begun and self._signal:
+            self.has_begun, self._signalled_at = True, now
+            self._signal.send(self._why)
         if self._over_at is not None and now >= self._over_at:
-            raise EndedError(self.told)
+            raise EndedError(self.reason)
 
     def seen(self, workers: Sequence[Mapping[str, Any]]) -> None:
-        """The workers' signs of life. Raises EndedError where nothing is in hand any more."""
-        if not self.has_begun or time.time() - self._told_at < _SECONDS_TO_SEE:
+        """Take the workers' heartbeats. Raises EndedError where nothing is in flight any more."""
+        if not self.has_begun or time.time() - self._signalled_at < _SECONDS_TO_SEE:
             return
         if not any(worker["documents"] for worker in workers):
-            raise EndedError(self.told)
+            raise EndedError(self.reason)
 
     def _terminated(self, number: int, frame: FrameType | None) -> None:
         """The first SIGTERM begins the end; before there are workers, and the second time, it is
         as Ctrl-C."""
-        if self._sign is None or self._begins_at == 0.0:
+        if self._signal is None or self._begins_at == 0.0:
             raise KeyboardInterrupt
         now = time.time()
         self._why = "SIGTERM"

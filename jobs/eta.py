@@ -14,12 +14,14 @@ _TRUST = 0.02  # of the whole: how much finished work outweighs the plan
 _SECONDS_OF_RATE = 20.0  # or the later half of what was seen, so that a slow start is forgotten
 
 
-def cost(told: Mapping[str, Any], reply_costs: float) -> float:
-    """What calls cost an engine, in prompt tokens it has to read; of a tally or a summary.
+def cost(usage: Mapping[str, Any], reply_costs: float) -> float:
+    """What calls cost an engine, in prompt tokens that it reads; of usage counters or a summary.
 
     A token of a reply takes it as long as `reply_costs` of a prompt.
     """
-    return float(told["prompt_tokens"] - told["cached_tokens"] + reply_costs * told["reply_tokens"])
+    return float(
+        usage["prompt_tokens"] - usage["cached_tokens"] + reply_costs * usage["reply_tokens"]
+    )
 
 
 def weights(
@@ -67,7 +69,7 @@ class Eta:
         self._took += took
 
     def spent(self, cost_so_far: float, now: float) -> None:
-        """What all workers have done by now, of documents in hand as well."""
+        """What all workers have done by now, of documents in flight as well."""
         if not self._seen and not cost_so_far:
             return  # engines start
         self._seen.append((now, cost_so_far))

@@ -54,7 +54,7 @@ def load_corpus(
 
 def chosen(config: RunConfig) -> Iterator[Loaded]:
     """The documents that `limit` or `sample` leave, in corpus order. Both count documents that
-    have a text; one without a story stands with those before which it comes."""
+    have a text; one without a story is kept with those it comes before."""
     if config.sample is None:
         yield from _first(load(config.corpus), config.limit)
         return

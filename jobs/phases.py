@@ -130,15 +130,15 @@ def _done(unit: Unit) -> Unit:
 
 
 def phases(placed: Sequence[Placed]) -> list[Phase]:
-    """The phases in order; of engines that could go on, that of the first role in `ROLES` does, so
-    that judges come last. The two loading steps are in none."""
+    """The phases in order. An engine that can do all it is still asked for goes first, then the one
+    of the first role in `ROLES`: so judges come last. The two loading steps are in none."""
     loading = tuple(step for step, _ in placed if step.stage is None)
     engines = _by_role([(step, engine) for step, engine in placed if engine is not None])
     done = {step.id for step in loading}
     left = [(step, engine) for step, engine in placed if step.stage is not None]
     found: list[Phase] = []
     while any(engine is not None for _, engine in left):
-        own = next(mine for engine in engines if (mine := _possible(left, engine, done)))
+        own = _next(left, engines, done)
         done |= {step.id for step, _ in own}
         left = [(step, engine) for step, engine in left if step.id not in done]
         found.append(_phase(loading, own, [phase.name for phase in found]))
@@ -146,6 +146,17 @@ def phases(placed: Sequence[Placed]) -> list[Phase]:
         steps = tuple(step for step, _ in left)
         found.append(Phase("scoring", "cluster", None, loading, steps))
     return found
+
+
+def _next(
+    left: Sequence[Placed], engines: Sequence[EngineSettings], done: Iterable[str]
+) -> list[Placed]:
+    """The steps of the next phase."""
+    ready = [(engine, mine) for engine in engines if (mine := _possible(left, engine, done))]
+    for engine, mine in ready:
+        if sum(own == engine for _, own in left) == sum(own == engine for _, own in mine):
+            return mine
+    return ready[0][1]
 
 
 def _by_role(asking: Sequence[Placed]) -> list[EngineSettings]:

@@ -25,23 +25,23 @@ _NAMES = [field.name for field in fields(UsageCounters)]
 
 
 class Progress:
-    """Of one command. `tell` is given, now and then, what `status` is to show."""
+    """The progress of one command. `publish` is given, now and then, what `status` shows."""
 
     def __init__(
         self,
         num_units: int,
-        tell: Callable[[Mapping[str, Any]], None] = lambda state: None,
+        publish: Callable[[Mapping[str, Any]], None] = lambda state: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._num_units = num_units
-        self._tell, self._clock = tell, clock
-        self.calls: Counter[str] = Counter()  # by step_id, of the documents that are through
+        self._publish, self._clock = publish, clock
+        self.calls: Counter[str] = Counter()  # by step_id, of finished documents
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
         self._phase = ""
         self._before = UsageCounters()  # of the phases that are over
         self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, as last seen
         self._gone: set[str] = set()  # workers of the phases that are over
-        self._through = UsageCounters()  # of this phase's documents that are through
+        self._through = UsageCounters()  # of this phase's finished documents
         self._eta = Eta([], is_cost=True)
         self._reply_costs: float | None = None
         self._started = self._printed = clock()
@@ -50,10 +50,10 @@ class Progress:
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
             TaskProgressColumn(),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[rates]}"),
             console=self._console,
         )
-        self._task = self._bar.add_task("", total=1.0, told="")
+        self._task = self._bar.add_task("", total=1.0, rates="")
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and self._num_units:
@@ -100,7 +100,7 @@ class Progress:
         return {"phase": self._phase, "seconds": seconds, "workers": workers, **total}
 
     def add(self, summary: Summary) -> None:
-        """A document is through the phase."""
+        """A document has finished the phase."""
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
         self._through = _sum([self._through, summary])
@@ -109,19 +109,19 @@ class Progress:
         self._show()
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
-        """The workers' signs of life. A process that died did what it was last seen to have."""
+        """Take the workers' heartbeats. A process that crashed did what its last heartbeat says."""
         for worker in workers:
             if worker["worker"] in self._gone:
                 continue
             self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
         self._eta.spent(self._cost(self._phase_total()), self._clock())
         self._show()
-        self._tell(self.state())
+        self._publish(self.state())
 
     def state(self) -> dict[str, Any]:
         """The phase, and rates over it; JSON."""
         seconds = max(self._clock() - self._started, 1e-9)
-        told = self._phase_total()
+        done = self._phase_total()
         left = self._eta.seconds
         ends = None if left is None else datetime.now() + timedelta(seconds=left)
         return {
@@ -131,10 +131,10 @@ class Progress:
             "ends_at": ends and ends.isoformat(timespec="minutes"),
             "units": self._total().units,
             "planned_units": self._num_units,
-            "rows_per_second": round(told.rows / seconds, 2),
-            "calls_per_second": round(told.calls / seconds, 2),
-            "tokens_per_second": round((told.prompt_tokens + told.reply_tokens) / seconds, 1),
-            "cached_share": round(told.cached_tokens / max(told.prompt_tokens, 1), 4),
+            "rows_per_second": round(done.rows / seconds, 2),
+            "calls_per_second": round(done.calls / seconds, 2),
+            "tokens_per_second": round((done.prompt_tokens + done.reply_tokens) / seconds, 1),
+            "cached_share": round(done.cached_tokens / max(done.prompt_tokens, 1), 4),
             "problems": self._total().problems,
         }
 
@@ -144,7 +144,7 @@ class Progress:
         return cost(vars(done), self._reply_costs)
 
     def _phase_total(self) -> UsageCounters:
-        """Signs of life are late, and tell of documents in hand."""
+        """Heartbeats are late, but count documents in flight; summaries count finished ones."""
         alive = _sum(self._alive.values())
         return UsageCounters(
             **{n: max(getattr(alive, n), getattr(self._through, n)) for n in _NAMES}
@@ -160,23 +160,23 @@ class Progress:
                 self._task,
                 description=self._phase,
                 completed=state["share"],
-                told=_line(state),
+                rates=_line(state),
             )
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = self._clock()
             self._print()
 
     def _print(self) -> None:
-        self._console.print(told(self.state()), highlight=False, soft_wrap=True)
+        self._console.print(progress_line(self.state()), highlight=False, soft_wrap=True)
 
 
-def _sum(tallies: Iterable[UsageCounters]) -> UsageCounters:
-    listed = list(tallies)
-    return UsageCounters(**{name: sum(getattr(tally, name) for tally in listed) for name in _NAMES})
+def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
+    listed = list(counters)
+    return UsageCounters(**{name: sum(getattr(usage, name) for usage in listed) for name in _NAMES})
 
 
-def told(state: Mapping[str, Any]) -> str:
-    """One line of what `Progress.state` says."""
+def progress_line(state: Mapping[str, Any]) -> str:
+    """One line of `Progress.state`."""
     return f"{state['phase']} {100 * state['share']:.0f}%: {_line(state)}"
 
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from jobs.plan.outcome import rendered_beside
 from jobs.report import Mean, Report, Row
 from jobs.tables import markdown
 
-_HEADINGS = {"lr_1": "LR-1", "lr_2": "LR-2"}
 _SPREAD = (
     "Mean over all questions, a problem counts 0 [95% interval over documents] / mean over "
     "answered questions only:"
@@ -14,7 +14,7 @@ _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to go on."
 )
-_COST = "Calls and tokens are those of look-ups and answers; the memory took {} and {}."
+_COST = "Calls and tokens are the methods' own, those that judge left out; memories took:"
 _NO_MODEL = (
     "The extractive engine answered: sentences picked from the text by word counts, no language "
     "model. The table shows that the pipeline works on real text, not what a model would score."
@@ -33,11 +33,12 @@ def render(report: Report, intervals: bool = True) -> str:
     parts = [
         f"# {report.run}",
         *([_INCOMPLETE.format(not_done, planned)] if not_done else []),
-        _memory(report),
+        _corpus(report),
         markdown(scores),
         markdown(cost),
-        _COST.format(report.memory["calls"], report.memory["tokens"]),
+        *([_COST, markdown(_memories(report))] if report.memories else []),
         *([markdown([_stage(row) for row in report.stages])] if report.stages else []),
+        *([rendered_beside(report.planned)] if report.planned else []),
         *([_SPREAD, markdown(spread)] if intervals else []),
         _foot(report),
     ]
@@ -47,29 +48,24 @@ def render(report: Report, intervals: bool = True) -> str:
 
 
 def _scores(row: Row, report: Report) -> dict[str, object]:
-    def mean(measure: str) -> float | None:
-        return row.means[measure].mean if measure in row.means else None
+    found = {c.heading: _value(row, c.measure) for c in report.columns}
+    return {"n": row.counts.get("n"), **found}
 
-    return {
-        "n": row.counts.get("n"),
-        "CR": mean("compression_rate"),
-        "# LU": mean("lookups"),
-        **{_HEADINGS.get(measure, measure): mean(measure) for measure in report.measures},
-        "recall": mean("evidence_recall"),
-        "any-hit": mean("evidence_any_hit"),
-        "words read": mean("words_read"),
-        "fallback %": row.counts.get("fallback"),
-        "length": mean("length"),
-    }
+
+def _value(row: Row, measure: str) -> float | None:
+    """A mean, or what is counted for the method."""
+    return row.means[measure].mean if measure in row.means else row.counts.get(measure)
 
 
 def _cost(row: Row, report: Report) -> dict[str, object]:
-    return {
-        "answered": row.counts.get("answered"),
-        "unscored": row.counts.get("unscored"),
-        "calls": row.counts.get("calls"),
-        "tokens": row.counts.get("tokens"),
-    }
+    """With the calls and tokens of memories of its own, where any method has one."""
+    own = ("memory_calls", "memory_tokens") if len(report.memories) > 1 else ()
+    names = ("answered", "unscored", "calls", "tokens", *own)
+    return {_heading(name): row.counts.get(name) for name in names}
+
+
+def _heading(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _stage(row: dict[str, Any]) -> dict[str, object]:
@@ -84,8 +80,12 @@ def _stage(row: dict[str, Any]) -> dict[str, object]:
 
 
 def _spread(row: Row, report: Report) -> dict[str, object]:
-    shown = (*report.measures, "evidence_recall")
-    return {_HEADINGS.get(m, m): _interval(row.means.get(m)) for m in shown}
+    shown = {
+        column.heading if column.measure in report.measures else column.measure: column.measure
+        for column in report.columns
+        if column.has_interval
+    }
+    return {heading: _interval(row.means.get(name)) for heading, name in shown.items()}
 
 
 def _interval(mean: Mean | None) -> str:
@@ -97,21 +97,15 @@ def _interval(mean: Mean | None) -> str:
     return f"{mean.mean:.1f} [{limits}] / {answered} (n={mean.answered_n}){repeats}"
 
 
-def _memory(report: Report) -> str:
-    memory = report.memory
-    if not memory["pages"]:
-        return f"{memory['documents']} documents, {memory['words']} words; no pages"
-    gists = ""
-    if memory["words_per_gist"] is not None:
-        gists = (
-            f" of {memory['words_per_page']:.0f} words, gists of {memory['words_per_gist']:.0f}: "
-            f"gist compression {memory['gist_compression']:.1f}%, "
-            f"{memory['truncated_gists']} gists truncated"
-        )
-    fallback = memory["fallback"]
-    asked = "pages by rule" if fallback is None else f"pagination fell back {fallback:.1f}%"
-    pages = f"{memory['documents']} documents, {memory['words']} words, {memory['pages']} pages"
-    return f"{pages}{gists}; {asked}"
+def _corpus(report: Report) -> str:
+    told = f"{report.memory['documents']} documents, {report.memory['words']} words"
+    return told if report.memories else f"{told}; no pages"
+
+
+def _memories(report: Report) -> list[dict[str, object]]:
+    """A row per memory; what is the same for all stands above the tables."""
+    said = ("documents", "words")
+    return [{_heading(k): v for k, v in row.items() if k not in said} for row in report.memories]
 
 
 def _foot(report: Report) -> str:

@@ -7,8 +7,11 @@ from typing import Any
 
 from jobs.intervals import interval, sd
 from jobs.options import ReadOptions
+from jobs.plan.outcome import planned_beside
+from jobs.step_graph import SHARED
 from pipeline.errors import UsageError
 from pipeline.settings import sha
+from pipeline.stage import Column
 from pipeline.store import connect, query, run_name
 from pipeline.store.runs import RunFolder
 
@@ -38,15 +41,19 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """`measures` follow from config and corpus, never from outcomes."""
+    """`columns` follow from config and corpus, never from outcomes; `measures` are those of them
+    that say how good answers are."""
 
     run: str
     inputs: dict[str, int]  # planned, and of them not_done, over all steps
+    columns: tuple[Column, ...]
     measures: tuple[str, ...]
     rows: tuple[Row, ...]
-    memory: dict[str, Any]
+    memory: dict[str, Any]  # the corpus, and the memory that methods share
+    memories: tuple[dict[str, Any], ...]  # every memory, that one first
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]
+    planned: list[dict[str, Any]] | None = None  # null where no plan was made
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -56,18 +63,20 @@ def make_report(options: ReadOptions) -> Report:
     facts = (folder.config() or {})["report"]
     with connect(options.warehouse, name) as connection:
         _choose(connection, options)
-        raters = query(
-            connection, "select distinct rater from ratings where rater_is_model order by rater"
-        )
-        rater = _rater([row["rater"] for row in raters], options.rater)
+        rater = _rater(connection, options.rater)
+        columns, measures = _columns(connection, facts["columns"])
+        memories = query(connection, _MEMORIES.format(shared=_text(SHARED)))
         return Report(
             run=name,
-            inputs=_inputs(connection),
-            measures=_measures(connection, facts),
-            rows=_rows(connection, facts["methods"], rater),
-            memory=_memory(connection),
-            stages=tuple(query(connection, _STAGES)),
+            inputs=query(connection, _INPUTS)[0],
+            columns=columns,
+            measures=measures,
+            rows=_rows(connection, facts, rater),
+            memory=_memory(connection, memories),
+            memories=tuple(memories),
+            stages=_stages(connection, facts["stages"]),
             foot=_foot(folder, facts, rater),
+            planned=planned_beside(folder, connection),
         )
 
 
@@ -85,8 +94,9 @@ def _choose(connection: Any, options: ReadOptions) -> None:
         raise UsageError(f"where={condition}: leaves no question of the run")
 
 
-def _rater(raters: Sequence[str], wanted: str | None) -> str | None:
-    """The rater whose verdicts fill the LR columns: the only one whose name begins as `wanted`."""
+def _rater(connection: Any, wanted: str | None) -> str | None:
+    """The rater whose verdicts count: the only model whose name begins as `wanted`."""
+    raters = [row["rater"] for row in query(connection, _RATERS)]
     found = [rater for rater in raters if wanted is None or rater.startswith(wanted)]
     if wanted is not None and not found:
         there = ", ".join(raters) or "no model that rates"
@@ -96,30 +106,23 @@ def _rater(raters: Sequence[str], wanted: str | None) -> str | None:
     return found[0] if found else None
 
 
-def _inputs(connection: Any) -> dict[str, int]:
-    (row,) = query(
-        connection,
-        """select count(*) as planned, count(*) filter (not_done) as not_done from inputs""",
-    )
-    return row
+def _columns(
+    connection: Any, found: Mapping[str, Any]
+) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The columns that the run's stages bring to such questions as it has, in order, and which of
+    them are measures of the answers: those that depend on the kind of question."""
+    kinds = query(connection, _KINDS)[0]
+    own = [Column(**column) for kind in ("free", "choice") if kinds[kind] for column in found[kind]]
+    of_any = [Column(**column) for column in found["any"]]
+    columns = {c.measure: c for c in sorted([*own, *of_any, _FALLBACK], key=lambda c: c.place)}
+    measures = {column.measure for column in own}
+    return tuple(columns.values()), tuple(name for name in columns if name in measures)
 
 
-def _measures(connection: Any, facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """The quality measures: LR and the family's metrics for free-form questions, accuracy where
-    there are options or the family has judges."""
-    kinds = query(
-        connection,
-        """select bool_or(len(options) = 0 and len("references") > 0) as free,
-        bool_or(len(options) > 0) as choice from questions""",
-    )[0]
-    columns = [c for kind in ("free", "choice") if kinds[kind] for c in facts["columns"][kind]]
-    return tuple(c["measure"] for c in columns)
-
-
-def _rows(connection: Any, methods: Sequence[str], rater: str | None) -> tuple[Row, ...]:
+def _rows(connection: Any, facts: Mapping[str, Any], rater: str | None) -> tuple[Row, ...]:
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
-    means, counts = _means(connection, rater), _counts(connection, rater)
-    keys = [(method, group["by_value"]) for group in groups for method in methods]
+    means, counts = _means(connection, rater), _counts(connection, facts["judging"], rater)
+    keys = [(method, group["by_value"]) for group in groups for method in facts["methods"]]
     return tuple(Row(*key, means[key], counts[key]) for key in keys)
 
 
@@ -166,71 +169,77 @@ select method, by_value, measure, repeat, avg(value) as mean
 from mine group by all order by repeat"""
 
 
-def _counts(connection: Any, rater: str | None) -> dict[Key, dict[str, int | float | None]]:
-    """Questions, answered, unscored, calls and tokens of each method's look-ups and answers."""
+def _counts(
+    connection: Any, judging: Sequence[str], rater: str | None
+) -> dict[Key, dict[str, int | float | None]]:
+    """Questions, answered, unscored; calls and tokens of each method's own stages; and what the
+    memories that it rests on took and fell back, where they are not the shared one."""
     found: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
-    for statement in (_ANSWERED, _CALLS, _UNSCORED.format(rater=_text(rater)), _FALLBACK):
-        for row in query(connection, statement):
-            key = row.pop("method"), row.pop("by_value")
-            found[key].update(row)
+    for row in query(connection, _COUNTED.format(rater=_text(rater))):
+        of = found[row["method"], row["by_value"]]
+        of |= {row["counted"]: row["value"]}
+        of.setdefault("calls", 0)
+        of.setdefault("tokens", 0)
+    judges = ", ".join(_text(stage) for stage in judging)
+    for row in query(connection, _CALLS.format(judging=judges or "''")):
+        found[row.pop("method"), row.pop("by_value")].update(row)
+    of_memories = {row.pop("method"): row for row in
+                   query(connection, _RESTS_ON.format(shared=_text(SHARED)))}  # fmt: skip
+    for (method, _), counts in found.items():
+        told = of_memories.get(method, {})
+        counts |= {k: v for k, v in told.items() if v is not None or k == _FALLBACK.measure}
     return found
 
 
-_ANSWERED = """
-select method, by_value, count(*) filter (not skipped) as n,
-  count(*) filter (problem is null and not skipped) as answered, 0 as calls, 0 as tokens
-from answers join chosen using (question_id) group by all"""
+_FALLBACK = Column("fallback", "fallback %", 90, has_interval=False)  # of the view `fallbacks`
+_RATERS = "select distinct rater from raters order by rater"
+_INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"
+_KINDS = """
+select bool_or(len(options) = 0 and len("references") > 0) as free,
+  bool_or(len(options) > 0) as choice from questions"""
+_COUNTED = """
+select method, by_value, counted, sum(value)::bigint as value
+from counts join chosen using (question_id) where rater is null or rater = {rater} group by all"""
 _CALLS = """
 select method, by_value, count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens
-from calls join chosen using (question_id) where stage in ('look_up', 'answer') group by all"""
-_UNSCORED = """
-select method, by_value, count(*) filter (lr = 'unscored') as unscored
-from lr join chosen using (question_id) where rater = {rater} group by all"""
-# The same for every method that reads pages: whose pages they are.
-_FALLBACK = """
-with share as (
-  select 100 * count(*) filter (chosen_by = 'fallback')
-    / nullif(count(*) filter (chosen_by in ('model', 'fallback')), 0) as fallback from pages)
-select distinct a.method, by_value, fallback from answers a join chosen using (question_id)
-join steps s using (step_id), share where list_has_any(s.upstream, (
-  select list(step_id) from steps where stage = 'paginate'))"""
-
-
-def _text(value: str | None) -> str:
-    return "null" if value is None else "'" + value.replace("'", "''") + "'"
-
-
-def _memory(connection: Any) -> dict[str, Any]:
-    """What was read: documents, pages and gists, in words."""
-    return (
-        query(
-            connection,
-            """select (select count(*) from documents where problem is null and not skipped)
-            as documents,
-          (select coalesce(sum(num_words), 0)::bigint from documents where problem is null)
-            as words,
-          count(*) as pages, avg(p.num_words) as words_per_page, avg(g.num_words) as words_per_gist,
-          100 * (1 - sum(g.num_words) / nullif(sum(p.num_words), 0)) as gist_compression,
-          count(*) filter (g.problem = 'truncated') as truncated_gists,
-          100 * count(*) filter (chosen_by = 'fallback')
-            / nullif(count(*) filter (chosen_by in ('model', 'fallback')), 0) as fallback
-        from pages p left join gists g using (document_id, page_index)""",
-        )[0]
-        | query(connection, _MEMORY_CALLS)[0]
-    )
-
-
+from calls join chosen using (question_id)
+where method is not null and stage not in ({judging}) group by all"""
+# The same for every question of a method: whose pages they are.
+_RESTS_ON = """
+with fell_back as (
+  select memory, sum(fell_back) as fell_back, sum(asked) as asked from fallbacks group by memory)
+select method, 100 * sum(f.fell_back) / nullif(sum(f.asked), 0) as fallback,
+  sum(m.calls) filter (memory <> {shared})::bigint as memory_calls,
+  sum(m.tokens) filter (memory <> {shared})::bigint as memory_tokens
+from rests_on join memories m using (memory) left join fell_back f using (memory)
+group by method"""
+_MEMORIES = "from memories order by memory <> {shared}, memory"
+_CORPUS = """
+select count(*) filter (not skipped) as documents, coalesce(sum(num_words), 0)::bigint as words
+from documents where problem is null"""
 # Cached: prompt tokens that the engine had from an earlier prompt that begins the same.
 _STAGES = """
 select stage, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
   sum(cached_tokens)::bigint as cached_tokens,
   100 * sum(cached_tokens) / nullif(sum(prompt_tokens), 0) as cached_share,
   sum(reply_tokens)::bigint as reply_tokens
-from calls where not is_shared group by stage
-order by list_position(['paginate', 'gist', 'look_up', 'answer', 'rate'], stage)"""
-_MEMORY_CALLS = """
-select count(*) as calls, coalesce(sum(prompt_tokens + reply_tokens), 0)::bigint as tokens
-from calls where stage in ('paginate', 'gist') and not is_shared"""
+from calls where not is_shared group by stage order by list_position([{stages}], stage)"""
+
+
+def _text(value: str | None) -> str:
+    return "null" if value is None else "'" + value.replace("'", "''") + "'"
+
+
+def _memory(connection: Any, memories: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The corpus in words, and the memory that methods share; its own name is left out."""
+    shared = next((row for row in memories if row["memory"] == SHARED), {})
+    own = {key: value for key, value in shared.items() if key != "memory"}
+    return {**query(connection, _CORPUS)[0], **own}
+
+
+def _stages(connection: Any, stages: Sequence[str]) -> tuple[dict[str, Any], ...]:
+    order = ", ".join(_text(stage) for stage in stages)
+    return tuple(query(connection, _STAGES.format(stages=order)))
 
 
 def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:

@@ -32,12 +32,12 @@ class Outcome:
     run: str
     exit_code: int
     complaints: tuple[str, ...]
-    calls: Mapping[str, int]  # model calls this time, by step_id; none where all stood already
+    calls: Mapping[str, int]  # model calls this time, by step_id; none where all was committed
     workers: Mapping[str, Mapping[str, int]]  # units each worker committed this time, by phase
 
 
 def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
-    """Everything from the corpus to the checked accounts. Resumes what stands already.
+    """Everything from the corpus to the checked accounts. Resumes what is not committed.
 
     Raises UsageError before any work where config or corpus are of no use, AccountingError where
     the rows do not add up, EngineError where an engine died.

@@ -30,8 +30,8 @@ class RunExecutor:
         self._units = prepared.units
         self._launch = uuid.uuid4().hex
         pending = sum(not unit.is_done for unit in prepared.planned())
-        self._tell = functools.partial(folder.write_progress, self._launch)
-        self.progress = Progress(pending, self._tell)
+        self._publish = functools.partial(folder.write_progress, self._launch)
+        self.progress = Progress(pending, self._publish)
         self.ended: str | None = None  # why there is work left
 
     def execute(self, ending: Ending) -> None:
@@ -43,7 +43,7 @@ class RunExecutor:
                 with suppress(EndedError):  # what was in flight is lost
                     self._phase(phase, ending)
                 if ending.has_begun:
-                    self.ended = ending.told
+                    self.ended = ending.reason
                     return
 
     def _phase(self, phase: Phase, ending: Ending) -> None:
@@ -51,12 +51,12 @@ class RunExecutor:
         pool = phase.pool(cluster)
         make = phase.make_worker(self._folder.path, self._launch, self._start(phase))
         for name, items in phase.executions(self._keys, self._units, pool.size):
-            told = functools.partial(_told, ending, self.progress)
-            stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, told)
+            heard = functools.partial(_take_heartbeats, ending, self.progress)
+            stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, heard)
             watch = functools.partial(_look, ending, stall)
             planned = weights(items, self._keys, {})
             self.progress.start(name, planned, False, REPLY_COSTS if phase.engine else None)
-            self._tell(self.progress.state())
+            self._publish(self.progress.state())
             tags = {"run": self._folder.path.name, "phase": name}
             try:
                 for summary in run_items(make, items, pool, watch, tags):
@@ -79,6 +79,6 @@ def _look(ending: Ending, stall: StallWatch) -> None:
     stall.look()
 
 
-def _told(ending: Ending, progress: Progress, workers: list[dict[str, Any]]) -> None:
+def _take_heartbeats(ending: Ending, progress: Progress, workers: list[dict[str, Any]]) -> None:
     progress.alive(workers)
     ending.seen(workers)

@@ -1,4 +1,4 @@
-"""Notices a run that no longer gets on. Slow is not stuck: a model may load for an hour."""
+"""Ends a run that makes no progress. Slow is not stalled: a model may load for an hour."""
 
 import time
 from collections.abc import Callable
@@ -11,9 +11,9 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 
 
 class StallWatch:
-    """Watches one execution by its launch's signs of life, which `told` is given as well.
+    """Watches one execution by its launch's heartbeats, which `heard` is given as well.
 
-    A worker whose engine starts gets on: that has its own limit (engine.start_timeout).
+    A worker whose engine starts makes progress: that has its own limit (engine.start_timeout).
     """
 
     def __init__(
@@ -21,26 +21,26 @@ class StallWatch:
         folder: RunFolder,
         launch: str,
         stall_minutes: float,
-        told: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
+        heard: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
     ) -> None:
         self._folder, self._launch = folder, launch
-        self._told = told
+        self._heard = heard
         self._stall_minutes = stall_minutes
         self._moved = self._looked = time.monotonic()
         self._done: dict[str, int] = {}
 
     def moved(self) -> None:
-        """Something was finished just now."""
+        """A document was finished just now."""
         self._moved = time.monotonic()
 
     def look(self) -> None:
-        """Raise EngineError where no call and no unit has been finished for too long."""
+        """Raise EngineError where no call and no unit was finished for `stall_minutes`."""
         now = time.monotonic()
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return
         self._looked = now
         workers = self._folder.alive(self._launch)
-        self._told(workers)
+        self._heard(workers)
         for worker in workers:
             name, done = worker["worker"], worker["calls"] + worker["units"]
             if worker["is_starting"] or done > self._done.get(name, -1):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobs.options import ReadOptions
-from jobs.progress import told
+from jobs.progress import progress_line
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import UsageError
 from pipeline.store import connect, query, run_name
@@ -47,7 +47,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
     if job:
         print_line(f"job {job['id']}: {job['status'].lower()}\n")
     if progress:
-        print_line(f"{told(progress)}\n")
+        print_line(f"{progress_line(progress)}\n")
     print_table(steps, left=("method", "step_id"))
     if problems:
         print_line()
@@ -60,7 +60,7 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     """The last job of the run at `cluster.address`. Raises UsageError where there is none."""
     if options.address is None:
         return None
-    from jobs.submit.send import job_state  # here: ray takes a second to import
+    from jobs.submit.ray_job import job_state  # here: ray takes a second to import
 
     job = job_state(options.address, run, str(options.warehouse))
     if job is None:

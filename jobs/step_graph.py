@@ -2,13 +2,14 @@
 those of every method in the order of its `stages`, and those that judge its answers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jobs.config import RunConfig
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.methods import Method, StageSpec, stage_specs
-from pipeline.rows import Document, IndexRow, Question, Record
+from pipeline.rows import Document, Question, Record
 from pipeline.stage import STAGES, Stage
 from pipeline.steps import Step
 
@@ -62,48 +63,40 @@ class _Graph:
         for spec in stage_specs(place, self.config.memory.stages):
             if not spec.stage.is_index():
                 raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
+            if spec.stage.starts_memory and earlier:
+                raise UsageError(f"{place}: {spec.key}: starts another memory; name it in a method")
             stage = spec.made(place, {**self._values(0), **self.config.memory.overrides()})
             upstream = self._upstream(place, spec, earlier, {})
-            earlier[spec.key] = self._step(place, stage, upstream, memory=SHARED)
+            for engine in self._engines(place, spec, stage):
+                where = f"{place}: {spec.key}"
+                earlier[spec.key] = self._step(where, stage, upstream, engine, memory=SHARED)
         return earlier
 
     def _method(self, method: Method, repeat: int) -> None:
-        judging = stage_specs(f"{self.family.folder}: judging", self.family.judging)
+        judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
+        judging = stage_specs(f"{self.family.folder}/family.yaml: judging", self.family.judging)
+        own = [(method.file, spec) for spec in method.stages]
         earlier: dict[str, Step] = {}
-        for spec in (*method.stages, *judging):
-            place = method.file if spec in method.stages else f"{self.family.folder}: judging"
-            stage = spec.made(f"{place} ({method.name})", self._values(repeat))
+        for place, spec in (*own, *((judged, spec) for spec in judging)):
+            values = self._values(repeat)
+            stage = spec.made(f"{place} ({method.name})", values)
             stage.refuse_unusable(method.name)
             upstream = self._upstream(place, spec, earlier, self.shared)
-            engines = self._engines(place, spec, stage, is_judging=spec in judging)
-            for engine in engines:
-                step = self._own(place, spec, stage, upstream, engine, (method.name, repeat))
+            where = f"{place}: {spec.key}"
+            for engine in self._engines(place, spec, stage, is_needed=place is not judged):
+                of = (method.name, repeat)
+                step = self._step(where, stage, upstream, engine, of, spec.memory(values))
                 earlier[spec.key] = step
 
-    def _own(  # all that tells a method's step from another's
-        self,
-        place: str,
-        spec: StageSpec,
-        stage: Stage,
-        upstream: Sequence[Step],
-        engine: EngineSettings | None,
-        of: tuple[str, int],
-    ) -> Step:
-        if not stage.starts_memory:
-            return self._step(place, stage, upstream, engine=engine, of=of)
-        shared = self._step(place, stage, upstream, memory=SHARED, engine=engine, keep=False)
-        if shared.id in self.found:  # the run's own, asked for by another name
-            return shared
-        return self._step(place, stage, upstream, memory=spec.memory(), engine=engine)
-
     def _engines(
-        self, place: str, spec: StageSpec, stage: Stage, is_judging: bool
+        self, place: str, spec: StageSpec, stage: Stage, is_needed: bool = True
     ) -> list[EngineSettings | None]:
-        """The engine of the stage's role; every rater's in turn where it judges."""
+        """The engine of the stage's role; every rater's in turn where it judges. Raises UsageError
+        where there is none but `is_needed`."""
         if not stage.asked():
             return [None]
         engines = self.config.engines(stage.role)
-        if not engines and not is_judging:
+        if not engines and is_needed:
             raise UsageError(
                 f"{place}: {spec.key}: asks the role {stage.role}, which has no engine; set "
                 f"{self.config.section(stage.role)}=..."
@@ -131,24 +124,26 @@ class _Graph:
         earlier: Mapping[str, Step],
         shared: Mapping[str, Step],
     ) -> Step:
+        """The nearest earlier step that writes the record, or the one that `from` names."""
         named = spec.reads_from.get(record.table)
-        if named is not None:
-            step = earlier.get(named) or shared.get(named)
-            if step is None or step.writes is not record:
-                raise UsageError(
-                    f"{place}: {spec.key}: from: {record.table}: no earlier stage {named!r} writes "
-                    f"it; those before it are {', '.join([*shared, *earlier]) or 'none'}"
-                )
-            return step
-        found = [step for step in (*shared.values(), *earlier.values()) if step.writes is record]
+        there = {**{k: step for k, step in shared.items() if k not in earlier}, **earlier}
+        found = {key: step for key, step in there.items() if step.writes is record}
+        if named in found:
+            return found[named]
+        where = f"{place}: {spec.key}"
+        if named is not None and found:
+            raise UsageError(
+                f"{where}: from: {record.table}: no earlier stage {named!r} writes it; "
+                f"{' or '.join(found)} does"
+            )
         if not found:
             writers = [name for name, kinds in STAGES.items() for s in kinds.values()
                        if s.writes is record]  # fmt: skip
             raise UsageError(
-                f"{place}: {spec.key}: reads {record.table}, which no earlier stage writes; put "
+                f"{where}: reads {record.table}, which no earlier stage writes; put "
                 f"{' or '.join(dict.fromkeys(writers)) or 'a stage that does'} before it"
             )
-        return found[-1]
+        return list(found.values())[-1]
 
     def _values(self, repeat: int) -> dict[str, Any]:
         """The settings that stages leave to the family, the corpus and the run."""
@@ -162,21 +157,35 @@ class _Graph:
             "embedder": config.embedder,
         }
 
-    def _step(  # noqa: PLR0913
+    def _step(  # all that tells a step from another
         self,
-        place: str,
+        where: str,
         stage: Stage,
         upstream: Sequence[Step],
-        memory: str | None = None,
-        engine: EngineSettings | None = None,
+        engine: EngineSettings | None,
         of: tuple[str, int] = ("", 0),
-        keep: bool = True,
+        memory: str = SHARED,
     ) -> Step:
-        """A stage's step; upstream are the documents, then what it reads, in the order it says."""
-        if engine is None and stage.asked():
-            (engine,) = self.config.engines(stage.role)
+        """A stage's step, the one there is where the same was asked for before. `memory` names what
+        it starts, if it does; upstream are the documents, then what it reads, in the order it
+        says."""
+        own = self._made(where, stage, upstream, engine, of)
+        if stage.starts_memory:
+            shared = replace(own, memory=SHARED)
+            name = memory if own.memory in (None, SHARED) else f"{memory} of {own.memory}"
+            own = shared if shared.id in self.found else replace(own, memory=name)
+        return self.found.setdefault(own.id, (own, engine))[0]
+
+    def _made(
+        self,
+        where: str,
+        stage: Stage,
+        upstream: Sequence[Step],
+        engine: EngineSettings | None,
+        of: tuple[str, int],
+    ) -> Step:
         is_index = stage.is_index()
-        step = Step(
+        return Step(
             corpus=self.config.corpus.name,
             name=stage.name,
             version=stage.version,
@@ -186,13 +195,10 @@ class _Graph:
             engine=engine.identity() if engine else None,
             method=None if is_index else of[0],
             repeat=0 if is_index else of[1],
-            memory=memory or _memory(place, stage, upstream),
+            memory=_memory(where, upstream),
             upstream=(self.documents, *upstream),
             stage=stage,
         )
-        if keep:
-            self.found.setdefault(step.id, (step, engine))
-        return step
 
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
         """What of its prompts shapes a step: template, reply budget, and the constrained form."""
@@ -208,15 +214,15 @@ class _Graph:
         return found
 
 
-def _memory(place: str, stage: Stage, upstream: Sequence[Step]) -> str | None:
-    """The memory that a stage's page indexes belong to: that of the index rows it reads, else of
-    the other rows. Raises UsageError where it would mix two."""
-    of_index = {step.memory for step in upstream if issubclass(step.writes, IndexRow)} - {None}
-    if len(of_index) > 1:
-        names = " and ".join(sorted(map(str, of_index)))
+def _memory(where: str, upstream: Sequence[Step]) -> str | None:
+    """The memory that a stage's page indexes belong to: that of the rows it reads. Raises
+    UsageError where rows that point at pages are of two, whose page indexes mean different text."""
+    found = {step.memory for step in upstream if step.writes.has_pages} - {None}
+    if len(found) > 1:
+        read = [f"{step.table} of {step.memory}" for step in upstream if step.memory]
         raise UsageError(
-            f"{place}: {stage.name}: reads index rows of {names}, "
-            "whose pages differ; say with `from` which stage each table is read from"
+            f"{where}: would mix two memories, {' and '.join(read)}; read all from stages that "
+            "rest on one, with `from` where several write a table"
         )
     others = [step.memory for step in upstream if step.memory is not None]
-    return of_index.pop() if of_index else others[0] if others else None
+    return found.pop() if found else others[0] if others else None

@@ -2,6 +2,7 @@
 thinking off replies, reads them, and keeps every Call."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -18,6 +19,7 @@ from pipeline.slots import Slots
 from pipeline.usage import UsageCounters
 
 T = TypeVar("T")
+_THINKING_TAG = re.compile("</?think>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Reader:
     slots: Slots  # requests at the engine at once, all documents together
     is_constrained: bool = False
     shared: SharedReplies | None = None  # what documents of the step have in common
-    tally: UsageCounters = field(default_factory=UsageCounters)  # of the worker
+    usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,7 @@ class Ask:
     async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
         self.num_asked += 1
         call = self._call(await self._generate(request), request, request_sha, subject)
-        self._reader.tally.called(call)
+        self._reader.usage.called(call)
         return call
 
     def calls(self) -> tuple[Call, ...]:
@@ -236,17 +238,17 @@ def about(request_sha: str, place: Subject | Call) -> About:
 def without_thinking(reply: Reply) -> Reply:
     """The reply with any `<think>...</think>` moved from its text to `thinking`.
 
-    Models leave out the opening tag where their chat template writes it, and the closing one where
-    the budget ends them: then nothing was said yet.
+    Its text is what follows the last `</think>`, even where nothing opened it, as chat templates
+    write `<think>` themselves. Where a `<think>` comes after that the thinking never ended: then
+    the text is empty, as nothing was said yet.
     """
-    thought, closing, said = reply.text.rpartition("</think>")
-    said, opening, unfinished = said.partition("<think>")
-    if not closing and not opening:
+    tags = list(_THINKING_TAG.finditer(reply.text))
+    if not tags:
         return reply
-    thoughts = [reply.thinking or "", thought.replace("<think>", "").replace("</think>", ""),
-                unfinished]  # fmt: skip
-    thinking = "\n".join(text.strip() for text in thoughts if text.strip())
-    return replace(reply, text=said.strip() if closing else said, thinking=thinking or None)
+    end = tags[-1].end() if tags[-1][0] == "</think>" else len(reply.text)
+    thoughts = [reply.thinking or "", *_THINKING_TAG.split(reply.text[:end])]
+    thinking = "\n".join(thought.strip() for thought in thoughts if thought.strip())
+    return replace(reply, text=reply.text[end:].strip(), thinking=thinking or None)
 
 
 def _replayed(call: Call) -> Reply:

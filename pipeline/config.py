@@ -21,7 +21,8 @@ from pipeline.settings import CONF
 # Keys whose values are taken as they are written: paths, names and lists of methods hold
 # characters that Hydra's grammar would read as its own.
 _PLAIN = {
-    "corpus.path", "corpus.name", "embedder.model", "cluster.address", "warehouse", "run",
+    "corpus.path", "corpus.name", "corpus.stories", "embedder.model", "cluster.address",
+    "warehouse", "run",
     "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
     "cluster.account", "plugins",
     *(f"{section}.{key}" for section in ("engine", "rater", "memory_engine", "extractor")
@@ -44,23 +45,27 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
 
     Raises UsageError in one line naming the key.
     """
-    searched = [f"hydra.searchpath=[{','.join(_file_url(folder) for folder in folders)}]"]
     with initialize_config_dir(str(CONF), version_base="1.3"):
         try:
-            words = [_quoted(word) for word in overrides] + (searched if folders else [])
-            config = hydra_compose("config", overrides=words)
+            words = [_quoted(word, folders) for word in overrides]
+            config = hydra_compose("config", overrides=[*words, *_searching(folders)])
             resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
         except (HydraException, OmegaConfBaseException) as error:
-            raise UsageError(_one_line(error, overrides)) from None
+            raise UsageError(_one_line(error, overrides, folders)) from None
     assert isinstance(resolved, dict)
     return {str(key): value for key, value in resolved.items()}
+
+
+def _searching(folders: Sequence[Path]) -> list[str]:
+    """What makes Hydra look for groups' files in these folders, too."""
+    return [f"hydra.searchpath=[{','.join(map(_file_url, folders))}]"] if folders else []
 
 
 def _file_url(folder: Path) -> str:
     return "'file://" + str(folder).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _quoted(word: str) -> str:
+def _quoted(word: str, folders: Sequence[Path]) -> str:
     """The override with a plain value quoted, so that Hydra takes it as it is."""
     key, equals, value = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
@@ -70,9 +75,9 @@ def _quoted(word: str) -> str:
     if not value:
         raise UsageError(f"{key}= is empty; give it a value or leave it out")
     if value == "null" and key in _GROUPS:
-        raise UsageError(f"{key}=null: there is none; {key} is one of {_options(key)}")
+        raise UsageError(f"{key}=null: there is none; {key} is one of {_options(key, folders)}")
     if key in _LIKE_RATER:
-        return f"rater@{word}"
+        return _chosen(word)
     if key not in _PLAIN or value == "null":
         return f"++{word}" if _OPEN.match(key) else word
     # OmegaConf reads backslashes before ${, then Hydra those before quotes and at the end.
@@ -81,13 +86,18 @@ def _quoted(word: str) -> str:
     return f"{key}='{inner}'"
 
 
+def _chosen(word: str) -> str:
+    """The choice of a group's file as Hydra takes it."""
+    return f"rater@{word}" if word.partition("=")[0] in _LIKE_RATER else word
+
+
 def _escaped(found: re.Match[str]) -> str:
     quote = r"\'" if found[2] else ""
     return found[1] * 2 + quote
 
 
-def _one_line(error: Exception, overrides: Sequence[str]) -> str:
-    """What Hydra says over several lines, in one, with the mend."""
+def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path]) -> str:
+    """Hydra's message of several lines as one that says what to do."""
     text = str(error)
     if "Missing mandatory value" in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
@@ -95,23 +105,27 @@ def _one_line(error: Exception, overrides: Sequence[str]) -> str:
     option = re.search(r"Could not find '([^']+)'", text)
     if option:
         group, _, name = option[1].rpartition("/")
-        return f"{group}={name}: there is none; {group} is one of {_options(group)}"
+        keys = (group, *_LIKE_RATER) if group == "rater" else (group,)
+        key = next((key for key in keys if f"{key}={name}" in overrides), group)
+        return f"{key}={name}: there is none; {key} is one of {_options(key, folders)}"
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
-        return f"{unknown[1]}: no such key; {_nearest(unknown[1], overrides)}"
+        return f"{unknown[1]}: no such key; {_nearest(unknown[1], overrides, folders)}"
     if isinstance(error, OverrideParseException):
         return f"{error.override}: cannot be read; put quotes around the value"
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _options(group: str) -> str:
-    return ", ".join(sorted(file.stem for file in (CONF / group).glob("*.yaml")))
+def _options(key: str, folders: Sequence[Path]) -> str:
+    group = "rater" if key in _LIKE_RATER else key
+    files = {file.stem for folder in (CONF, *folders) for file in (folder / group).glob("*.yaml")}
+    return ", ".join(sorted(files))
 
 
-def _nearest(key: str, overrides: Sequence[str]) -> str:
+def _nearest(key: str, overrides: Sequence[str], folders: Sequence[Path]) -> str:
     """The key most like `key` that what is chosen has, or all beside it."""
-    chosen = [word for word in overrides if word.partition("=")[0] in _GROUPS]
-    with_groups = hydra_compose("config", overrides=chosen)
+    chosen = [_chosen(word) for word in overrides if word.partition("=")[0] in _GROUPS]
+    with_groups = hydra_compose("config", overrides=[*chosen, *_searching(folders)])
     known = list(_keys(OmegaConf.to_container(with_groups), ""))
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.76)
     section = key.rpartition(".")[0]

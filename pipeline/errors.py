@@ -22,7 +22,7 @@ PROBLEMS: tuple[str, ...] = get_args(Problem)
 
 
 class UsageError(Exception):
-    """A mistake in a command, config or file: one line naming the place and the mend. Exit 2."""
+    """A mistake in a command, config or file: one line naming the place and what to do. Exit 2."""
 
 
 class AccountingError(Exception):
@@ -38,4 +38,4 @@ class EngineError(Exception):
 
 
 class StartError(EngineError):
-    """The engine cannot start: one line with the mend. Ends the run, exit 1."""
+    """The engine cannot start: one line that says what to do. Ends the run, exit 1."""

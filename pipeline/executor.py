@@ -15,7 +15,7 @@ from typing import Any
 
 from pipeline.ask import Ask, Reader
 from pipeline.errors import AccountingError, EngineError
-from pipeline.in_flight import Attempt, Deaths
+from pipeline.in_flight import Crashes, InFlightMarker
 from pipeline.rows import Call, Document, Question, Record, UnitRows
 from pipeline.shared_replies import SharedReplies
 from pipeline.stage import Stage
@@ -25,7 +25,7 @@ from pipeline.units import Unit, given, rows_of
 from pipeline.usage import UsageCounters
 
 Rows = tuple[Any, ...]
-_KILLS = "a worker died twice while it worked on this alone"
+_GIVEN_UP = "a worker crashed twice while it executed this alone"
 
 
 @dataclass
@@ -48,10 +48,10 @@ class DocumentExecutor:
     units: Sequence[Unit]
     summary: Summary
     rank: int
-    attempt: Attempt
-    deaths: Deaths
+    marker: InFlightMarker
+    crashes: Crashes
     shared: Callable[[str], SharedReplies]  # of a step
-    tally: UsageCounters
+    usage: UsageCounters  # of the worker
     is_ending: Callable[[], Awaitable[bool]]  # then no unit is begun
     tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)
     one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -79,12 +79,12 @@ class DocumentExecutor:
         rows = await self._inputs(step, step.stage, unit)
         if rows is None or await self.is_ending():
             return None
-        async with self.one_by_one if self.attempt.alone else nullcontext():
-            with self.attempt.only(f"{step.id}/{unit.unit}"):
+        async with self.one_by_one if self.marker.alone else nullcontext():
+            with self.marker.unit(f"{step.id}/{unit.unit}"):
                 made = await self._commit(step, step.stage, unit, rows)
         num_problems = sum(row.problem is not None for row in made)
-        for tally in (self.tally, self.summary):
-            tally.committed(len(made), num_problems)
+        for usage in (self.usage, self.summary):
+            usage.committed(len(made), num_problems)
         return made
 
     def _load(self, step: Step, unit: Unit) -> Rows:
@@ -121,9 +121,9 @@ class DocumentExecutor:
         whoever loses the rows discards its own: everybody goes on with what is committed."""
         own, commit = (step.id, unit.unit), self.shards.commit
         recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
-        if self.deaths.give_up(f"{step.id}/{unit.unit}"):
+        if self.crashes.give_up(f"{step.id}/{unit.unit}"):
             calls: tuple[Call, ...] = ()
-            made: Rows = tuple(stage.failed(rows, "unit_failed", _KILLS))
+            made: Rows = tuple(stage.failed(rows, "unit_failed", _GIVEN_UP))
         else:
             made, calls = await self._make(step, stage, rows, recorded or ())
         if recorded is None and not await to_thread(commit, Call, step, unit, calls):

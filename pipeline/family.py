@@ -24,7 +24,10 @@ from pipeline.prompts import PROMPTS, Message, Prompt
 from pipeline.settings import sha
 
 _GENERIC = "generic"
-_OLD_KEYS = {"words", "first_page", "pagination", "answer_words", "constant_answer"}
+# Keys of family.yaml in the layout before `settings`, and what each has become.
+_OLD_KEYS = {"words": "`words` is `wording` now", "pagination": "`uniform_words` is `words` now"}
+_OLD_SETTINGS = ("first_page", "pagination", "answer_each_look_up", "answer_words",
+                 "constant_answer", "metrics", "judged")  # fmt: skip
 
 
 class Example(BaseModel):
@@ -53,21 +56,17 @@ class FamilyFile(BaseModel):
     forms: dict[str, str] = {}  # of constrained replies, by prompt; {} stands for the value
     examples: dict[str, tuple[Example, ...]] = {}  # by prompt: `gistmill prompts check`
 
-    @field_validator("reply_tokens", "forms", "examples")
-    @classmethod
-    def _known_prompts(cls, by_prompt: dict[str, Any]) -> dict[str, Any]:
-        for name in by_prompt:
-            if name not in PROMPTS:
-                raise ValueError(f"{name} is no prompt; there are {', '.join(sorted(PROMPTS))}")
-        return by_prompt
-
-    @field_validator("forms")
-    @classmethod
-    def _has_one_place(cls, forms: dict[str, str]) -> dict[str, str]:
-        for name, form in forms.items():
+    def wrong_prompts(self) -> Iterator[str]:
+        """One line per key that names no prompt, and per form that cannot be used."""
+        for key in ("reply_tokens", "forms", "examples"):
+            for name in getattr(self, key):
+                if name not in PROMPTS:
+                    yield f"{key}.{name}: no such prompt; there are {', '.join(sorted(PROMPTS))}"
+        for name, form in self.forms.items():
             if form.count("{}") != 1:
-                raise ValueError(f"{name}: write {{}} once, where the value goes")
-        return forms
+                yield f"forms.{name}: write {{}} once, where the value goes"
+            elif name in PROMPTS and PROMPTS[name].form is None:
+                yield f"forms.{name}: replies to this prompt are free text; remove the form"
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,8 @@ class Family:
         """What the family settles, as JSON: settings and templates, by the hash of each."""
         return {
             "name": self.name,
-            "settings": sha([self.settings, self.judging, self.reply_tokens], 8),
+            "settings": sha([self.settings, self.judging], 8),
+            "reply_tokens": dict(self.reply_tokens),  # as they are: commands may set them
             "templates": {name: sha(text, 8) for name, text in sorted(self.sources.items())},
         }
 
@@ -172,6 +172,7 @@ def load_family(
     Raises UsageError naming the file and the key that is wrong, or what to change in a family
     written for an earlier layout.
     """
+    _refuse_shadows(roots)
     generic = [root / _GENERIC for root in (folder.parent, *roots)]
     layers = list(dict.fromkeys([folder, *(path for path in generic if path.is_dir())]))
     files = [read_family_file(layer) for layer in layers if (layer / "family.yaml").is_file()]
@@ -202,19 +203,43 @@ def read_family_file(folder: Path) -> FamilyFile:
     path = folder / "family.yaml"
     try:
         content = yaml.safe_load(_text(path)) or {}
-        if isinstance(content, dict) and (old := sorted(_OLD_KEYS & set(content))):
-            raise UsageError(
-                f"{path}: {', '.join(old)}: this is the layout of an earlier version; call `words` "
-                "`wording`, and put page sizes, first_page, answer_words, constant_answer and "
-                "metrics under `settings` (compare conf/prompts/generic/family.yaml)"
-            )
-        return FamilyFile.model_validate(content)
+        _refuse_old_layout(path, content)
+        file = FamilyFile.model_validate(content)
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UsageError(f"{path}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
+    for line in file.wrong_prompts():
+        raise UsageError(f"{path}: {line}")
+    return file
+
+
+def _refuse_old_layout(path: Path, content: Any) -> None:
+    """Raise UsageError, saying what to change, for a file with keys of an earlier version."""
+    keys = set(content) if isinstance(content, dict) else set()
+    told = [line for key, line in _OLD_KEYS.items() if key in keys]
+    moved = [key for key in _OLD_SETTINGS if key in keys]
+    if moved:
+        told.append(f"what is in {', '.join(moved)} belongs under `settings`")
+    if told:
+        raise UsageError(
+            f"{path}: the layout of an earlier version: {'; '.join(told)}; `reply_tokens` and "
+            "`forms` are by prompt (compare conf/prompts/generic/family.yaml)"
+        )
+
+
+def _refuse_shadows(roots: Sequence[Path]) -> None:
+    """Raise UsageError where a plugin's generic templates have a name that others have already."""
+    found: dict[str, Path] = {}
+    for template in (t for root in roots for t in sorted((root / _GENERIC).glob("*.jinja"))):
+        other = found.setdefault(template.name, template)
+        if other != template:
+            raise UsageError(
+                f"{other}: a template of that name is there already, {template}; put it in a "
+                "family of its own"
+            )
 
 
 def _text(path: Path) -> str:

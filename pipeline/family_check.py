@@ -5,22 +5,26 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from pipeline.errors import UsageError
 from pipeline.family import Family, load_family, read_family_file
+from pipeline.methods import stage_specs
 from pipeline.prompts import PROMPTS, Prompt
-from pipeline.stage import STAGES
+from pipeline.stage import STAGES, Stage
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
     """One line per failure of the family in `folder`; empty when all is well.
 
-    Every prompt module's samples render and every value of theirs is in what is rendered, the
-    parsers read the family's examples as it says and its forms as what they are filled with, and a
-    prompt that decides what fits the context is as long as the prompt it leaves room for. Raises
-    UsageError where the folder is no family or its settings are wrong.
+    Its settings are those of stages, every prompt module's samples render and every value of theirs
+    is in what is rendered, the parsers read the family's examples as it says and its forms as what
+    they are filled with, and a prompt that decides what fits the context is as long as the prompt
+    it leaves room for. Raises UsageError where the folder is no family.
     """
     family, own = load_family(folder, roots), read_family_file(folder)
-    failures = [line for prompt in PROMPTS.values() for line in _check_prompt(family, prompt)]
+    failures = list(wrong_settings(family))
+    failures += [line for prompt in PROMPTS.values() for line in _check_prompt(family, prompt)]
     failures += _check_lengths(family) if not failures else []
     file = folder / "family.yaml"
     for name, examples in own.examples.items():
@@ -31,6 +35,36 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
                 failures.append(f"{place}: read {_shown(read)}, expected {_shown(example.reads)}")
     failures += [f"{file}: forms.{line}" for line in _misread(family)]
     return list(dict.fromkeys(failures))
+
+
+def wrong_settings(family: Family) -> Iterator[str]:
+    """One line per setting that no stage has or whose value a stage refuses, and per stage that
+    `judging` names and there is none of."""
+    file = f"{family.folder}/family.yaml"
+    stages = [stage for kinds in STAGES.values() for stage in kinds.values()]
+    known = {name for stage in stages for name in stage.model_fields}
+    for key in family.settings:
+        if key not in known:
+            yield f"{file}: settings.{key}: no stage has such a setting; remove it"
+    yield from dict.fromkeys(
+        f"{file}: settings{line}" for stage in stages for line in _refused(family, stage)
+    )
+    try:
+        stage_specs(f"{file}: judging", family.judging)
+    except UsageError as error:
+        yield str(error)
+
+
+def _refused(family: Family, stage: type[Stage]) -> Iterator[str]:
+    """What a stage says to the family's settings; what else it lacks comes from elsewhere."""
+    own = {key: value for key, value in family.settings.items() if key in stage.model_fields}
+    try:
+        stage(**own)
+    except ValidationError as error:
+        for wrong in error.errors():
+            if wrong["type"] != "missing":
+                key = "".join(f".{part}" for part in wrong["loc"])
+                yield f"{key}: {wrong['msg'].removeprefix('Value error, ')}"
 
 
 def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:

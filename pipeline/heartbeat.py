@@ -1,4 +1,4 @@
-"""A worker's sign of life: what it has in hand, for `status`, and that it gets on. Advisory."""
+"""A worker's heartbeat: which documents it has in flight and its usage counters. Advisory."""
 
 import asyncio
 import os
@@ -16,16 +16,15 @@ SECONDS_BETWEEN_BEATS = 10.0
 
 
 class Heartbeat:
-    """Rewrites <folder>/<host>-<pid>.json every few seconds, from the first `start` on.
+    """Rewrites <folder>/<host>-<pid>.json every few seconds, once the worker has begun.
 
-    `launch` is the command it works for, `tally` what it has done; `is_starting`: its engine is not
-    up yet.
+    `launch` names the command that the worker belongs to, `usage` are its counters.
     """
 
-    def __init__(self, folder: AnyPath, launch: str, tally: UsageCounters) -> None:
+    def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}"
         self._launch = launch
-        self._tally = tally
+        self._usage = usage
         self._file = place(folder) / f"{self.name}.json"
         self._since: dict[str, float] = {}
         self._is_starting = False
@@ -33,9 +32,9 @@ class Heartbeat:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Within it, the worker's engine starts."""
+        """Report the engine as starting inside the context."""
         self._is_starting = True
-        self._go_on()
+        self._keep_beating()
         try:
             yield
         finally:
@@ -43,16 +42,16 @@ class Heartbeat:
             self._write()
 
     @contextmanager
-    def on(self, document_id: str) -> Iterator[None]:
-        """Within it, the worker has the document in hand."""
+    def document(self, document_id: str) -> Iterator[None]:
+        """Report the document as in flight inside the context."""
         self._since[document_id] = time.monotonic()
-        self._go_on()
+        self._keep_beating()
         try:
             yield
         finally:
-            self._since.pop(document_id, None)  # another chunk of its questions may have done so
+            self._since.pop(document_id, None)  # another chunk of it may have ended
 
-    def _go_on(self) -> None:
+    def _keep_beating(self) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._beat())
 
@@ -68,7 +67,7 @@ class Heartbeat:
             "worker": self.name,
             "launch": self._launch,
             "is_starting": self._is_starting,
-            **asdict(self._tally),
+            **asdict(self._usage),
             "documents": documents,
         }
         write_json(self._file, content)

@@ -1,7 +1,7 @@
-"""Who was in hand when a worker died: records of attempts, each withdrawn on orderly exit.
+"""In-flight markers: one file per attempt at a document, deleted when the attempt ends.
 
-<run>/attempts/<launch>/<item>.<attempt>.json. What is left over tells of a death. A launch has its
-own folder: a killed driver is nobody's fault.
+<run>/in_flight/<launch>/<item>.<attempt>.json. A marker that is left behind means that its worker
+crashed. A launch has its own folder: a killed driver is no document's fault.
 """
 
 import json
@@ -18,59 +18,59 @@ from pipeline.place import AnyPath, place
 from pipeline.settings import sha
 from pipeline.store.shards import write_json
 
-_DEATHS_ALONE = 2  # of a worker with one document in hand, until what it worked on is given up
-_DEATHS_STARTING = 2
+_MAX_CRASHES_ALONE = 2  # of workers with one document in flight, before its unit is given up
+_MAX_CRASHES_STARTING = 2
 
 
 @dataclass(frozen=True)
-class Deaths:
-    """The deaths of workers that had an item in hand; `alone` counts, by unit, those with no other.
-
-    A death between units is laid to "".
-    """
+class Crashes:
+    """The crashes of workers that had an item in flight; `alone` counts, by unit, those of workers
+    that had nothing else. A crash between two units is counted under ""."""
 
     total: int
     alone: Counter[str]
 
     def give_up(self, unit: str) -> bool:
-        """Whether the unit, or the item between its units, has had its deaths."""
-        return max(self.alone[unit], self.alone[""]) >= _DEATHS_ALONE
+        """Whether the unit, or the item between its units, has crashed workers too often."""
+        return max(self.alone[unit], self.alone[""]) >= _MAX_CRASHES_ALONE
 
 
-class Attempts:
-    """The records of one launch of a run."""
+class InFlightMarkers:
+    """The markers of one launch of a run."""
 
     def __init__(self, folder: AnyPath) -> None:
         self._folder = place(folder)
 
-    def deaths(self, item: str) -> Deaths:
-        """What former attempts at an item came to."""
+    def crashes(self, item: str) -> Crashes:
+        """The crashes of earlier attempts at an item."""
         left = [json.loads(f.read_text()) for f in self._folder.glob(f"{_name(item)}.*.json")]
-        return Deaths(len(left), Counter(record["unit"] for record in left if record["alone"]))
+        return Crashes(len(left), Counter(marker["unit"] for marker in left if marker["alone"]))
 
     @contextmanager
-    def attempt(self, item: str, alone: bool) -> Iterator["Attempt"]:
-        """On record within. The end of the process is no orderly exit, and neither is a dead
-        engine's, which it follows; any other exception is."""
+    def attempt(self, item: str, alone: bool) -> Iterator["InFlightMarker"]:
+        """Keep a marker of the item inside the context. It stays when the process ends, and after
+        an EngineError, which ends the process; any other exception deletes it."""
         file = self._folder / f"{_name(item)}.{uuid.uuid4().hex}.json"
-        attempt = Attempt(file, item, alone)
-        attempt.on("")
+        marker = InFlightMarker(file, item, alone)
+        marker.write("")
         try:
-            yield attempt
+            yield marker
         except EngineError:
-            attempt.is_dead = True
+            marker.is_left = True
             raise
         finally:
-            if not attempt.is_dead:
+            if not marker.is_left:
                 file.unlink(missing_ok=True)
 
     @contextmanager
     def start(self, worker: str) -> Iterator[None]:
-        """The start of a worker's engine. Raises StartError where processes of it died so."""
-        if len(list(self._folder.glob(f"start.{worker}.*.json"))) >= _DEATHS_STARTING:
+        """Keep a marker while a worker's engine starts. Raises StartError where too many of its
+        processes crashed while they started."""
+        if len(list(self._folder.glob(f"start.{worker}.*.json"))) >= _MAX_CRASHES_STARTING:
             raise StartError(
-                f"an engine's process died {_DEATHS_STARTING} times while it started (too little "
-                "memory for the model, or for its cache?); nothing is lost, start again with less"
+                f"an engine's process died {_MAX_CRASHES_STARTING} times while it started (too "
+                "little memory for the model, or for its cache?); nothing is lost, start again "
+                "with less"
             )
         file = self._folder / f"start.{worker}.{uuid.uuid4().hex}.json"
         write_json(file, {})
@@ -81,31 +81,31 @@ class Attempts:
 
 
 @dataclass
-class Attempt:
-    """One attempt at an item."""
+class InFlightMarker:
+    """The marker of one attempt at an item."""
 
     file: UPath
     item: str
-    alone: bool
-    is_dead: bool = False
+    alone: bool  # whether the worker has nothing else in flight
+    is_left: bool = False
 
-    def on(self, unit: str) -> None:
-        """Put down what it works on from here."""
+    def write(self, unit: str) -> None:
+        """Record the unit being executed; "" between units."""
         write_json(self.file, {"item": self.item, "alone": self.alone, "unit": unit})
 
     @contextmanager
-    def only(self, unit: str) -> Iterator[None]:
-        """Within it, an item that is alone in hand works on `unit`, and dies of nothing else."""
-        if not self.alone or self.is_dead:
+    def unit(self, unit: str) -> Iterator[None]:
+        """Record `unit` inside the context, where the item is alone: crashes are counted for it."""
+        if not self.alone or self.is_left:
             yield
             return
-        self.on(unit)
+        self.write(unit)
         try:
             yield
         except EngineError:
-            self.is_dead = True
+            self.is_left = True
             raise
-        self.on("")
+        self.write("")
 
 
 def _name(item: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from pipeline.errors import UsageError
 from pipeline.stage import STAGES, Stage
@@ -38,17 +39,27 @@ class StageSpec:
         try:
             return self.stage(**{**own, **self.settings})
         except ValidationError as error:
-            first = error.errors()[0]
+            # A misspelt setting is often a missing one, too: the misspelling is what to correct.
+            first = min(error.errors(), key=lambda wrong: wrong["type"] != "extra_forbidden")
             where = ".".join([self.key, *(str(part) for part in first["loc"])])
-            what = first["msg"].removeprefix("Value error, ")
-            raise UsageError(f"{place}: {where}: {what}") from None
+            raise UsageError(f"{place}: {where}: {self._advice(first)}") from None
 
-    def memory(self) -> str:
-        """The name of the memory that it starts: its stage and what its YAML says."""
-        told = {"kind": self.stage.kind, **self.settings}
-        return (
-            f"{self.stage.name}({','.join(f'{k}={v}' for k, v in sorted(told.items()) if v != '')})"
-        )
+    def _advice(self, wrong: ErrorDetails) -> str:
+        """What is wrong with a setting, and what to do."""
+        if wrong["type"] == "extra_forbidden":
+            takes = ", ".join(self.stage.model_fields) or "none"
+            return f"no such setting; {self.stage.label()} has {takes}"
+        if wrong["type"] == "missing":
+            return "is not set, here or by the family; give it a value"
+        return wrong["msg"].removeprefix("Value error, ")
+
+    def memory(self, values: Mapping[str, Any]) -> str:
+        """The name of the memory that it starts: its stage and the settings that its YAML gives
+        other `values` than it would have without."""
+        kind = {"kind": self.stage.kind} if self.stage.kind else {}
+        own = {k: v for k, v in self.settings.items() if k not in values or values[k] != v}
+        told = sorted({**kind, **own}.items())
+        return f"{self.stage.name}({','.join(f'{key}={value}' for key, value in told)})"
 
 
 @dataclass(frozen=True)
@@ -72,16 +83,16 @@ def _stage_spec(place: str, key: str, settings: Any) -> StageSpec:
         raise UsageError(f"{place}: {key}: write its settings as {{key: value}}")
     own = dict(settings or {})
     name, reads_from = own.pop("stage", key), own.pop("from", {})
-    kinds = STAGES.get(name)
+    kinds = STAGES.get(name) if isinstance(name, str) else None
     if kinds is None:
         raise UsageError(
             f"{place}: {key}: no stage {name!r}; there are {', '.join(sorted(STAGES))}"
         )
-    kind = own.pop("kind", next(iter(kinds)) if len(kinds) == 1 else None)
-    if kind not in kinds:
-        said = "kind is missing" if kind is None else f"no kind {kind!r}"
+    kind = own.pop("kind", "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None)
+    if not isinstance(kind, str) or kind not in kinds:
+        what = "kind is missing" if kind is None else f"no kind {kind!r}"
         known = ", ".join(sorted(filter(None, kinds))) or "none"
-        raise UsageError(f"{place}: {key}: {said}; the stage {name} has {known}")
+        raise UsageError(f"{place}: {key}: {what}; the stage {name} has {known}")
     if not isinstance(reads_from, Mapping):
         raise UsageError(f"{place}: {key}: from: write {{table: stage}}")
     return StageSpec(key, kinds[kind], own, {str(k): str(v) for k, v in reads_from.items()})
@@ -231,4 +242,12 @@ def _read(file: Path) -> dict[str, Any]:
         )
     if missing := {"arguments", "stages"} - keys:
         raise UsageError(f"{file}: {', '.join(sorted(missing))} missing; see the other methods")
-    return {**content, "arguments": content["arguments"] or {}}
+    if unknown := keys - {"arguments", "stages"}:
+        raise UsageError(
+            f"{file}: {', '.join(sorted(map(str, unknown)))}: no such key; a method has "
+            "`arguments` and `stages`"
+        )
+    arguments = content["arguments"] or {}
+    if not isinstance(arguments, Mapping):
+        raise UsageError(f"{file}: arguments: write {{name: default}}, null where it must be given")
+    return {"arguments": arguments, "stages": content["stages"]}

@@ -1,6 +1,7 @@
-"""Any OpenAI-compatible server as an engine. It is somebody else's: neither started nor ended here.
+"""An engine that sends its requests to an OpenAI-compatible server which is running already.
 
-The key is in the environment; settings hold the variable's name and nothing else does either.
+The API key is read from an environment variable; settings hold that variable's name only, because
+they are stored with the run.
 """
 
 import asyncio
@@ -15,15 +16,15 @@ from pydantic import Field, NonNegativeInt, field_validator
 
 from pipeline.engine import EngineSettings, Reply, Request
 from pipeline.errors import EngineError, StartError, UsageError
-from pipeline.openai_server import OpenAIServer, RefusedError
+from pipeline.openai_client import OpenAIClient, RefusedError
 from pipeline.prompts import Constraint, Message
 from pipeline.settings import sha
 
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
-_TEMPLATE_TOKENS = 16  # around a message, in an estimate
-_COUNTS_KEPT = 100_000
+_TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
+_CACHED_COUNTS = 100_000
 _MODELS_SHOWN = 5
-_OURS = {
+_SET_BY_ENGINE = {
     "model",
     "messages",
     "max_tokens",
@@ -36,7 +37,10 @@ _OURS = {
 
 
 class OpenAISettings(EngineSettings):
-    """`args` are more of every request's body; `sequences` limit the requests in flight."""
+    """The `engine` section of engine=openai; conf/engine/openai.yaml explains the keys.
+
+    `args` are added to the body of every request; `sequences` limits the requests in flight.
+    """
 
     name: Literal["openai"]
     base_url: str
@@ -50,30 +54,31 @@ class OpenAISettings(EngineSettings):
     @field_validator("base_url")
     @classmethod
     def _is_address(cls, url: str) -> str:
-        if re.search("[@?#]", url):  # not shown: what stands there may be a secret
+        if re.search("[@?#]", url):  # the message leaves the value out: it may hold a secret
             raise UsageError(
-                "engine.base_url (or rater.base_url) has an @, ? or #; write http://HOST:PORT/v1, "
-                "a key or password belongs into the variable that api_key_env names"
+                "engine.base_url (or rater.base_url) has an @, ? or #; write http://HOST:PORT/v1 "
+                "and put a key or password into the variable that api_key_env names"
             )
         if not re.match("https?://[^/]", url):
-            raise ValueError("no address; write http://HOST:PORT/v1")
+            raise ValueError("not an address; write http://HOST:PORT/v1")
         return url.rstrip("/")
 
     @field_validator("api_key_env")
     @classmethod
     def _is_variable(cls, name: str | None) -> str | None:
-        if name is not None and not re.fullmatch("[A-Z_][A-Z0-9_]*", name):  # perhaps the key
+        if name is not None and not re.fullmatch("[A-Z_][A-Z0-9_]*", name):
+            # The message leaves the value out: it may be the key itself.
             raise UsageError(
-                "engine.api_key_env (or rater.api_key_env) is no name of an environment variable "
-                "(A-Z, 0-9, _); put the key into one and name that"
+                "engine.api_key_env (or rater.api_key_env) is not the name of an environment "
+                "variable (A-Z, 0-9, _); put the key into such a variable and write its name here"
             )
         return name
 
     @field_validator("args")
     @classmethod
-    def _has_none_of_ours(cls, args: dict[str, Any]) -> dict[str, Any]:
-        if taken := sorted(_OURS & args.keys()):
-            raise ValueError(f"{taken[0]} is not for args to set; remove it")
+    def _sets_only_free_keys(cls, args: dict[str, Any]) -> dict[str, Any]:
+        if taken := sorted(_SET_BY_ENGINE & args.keys()):
+            raise ValueError(f"{taken[0]} is set by the engine itself; remove it from args")
         return args
 
     @property
@@ -88,66 +93,82 @@ class OpenAISettings(EngineSettings):
         return {"model": self.model, "args": self.args, "thinking_tokens": self.thinking_tokens}
 
     async def start(self) -> "OpenAIEngine":
-        """Asks for the server's models and for one short reply.
+        """Connect to the server: list its models, then request one short reply.
 
-        Raises StartError where no server answers or refuses either, where it has not the model or
-        does not heed constraints, and where its context is too small or not known.
+        Raises StartError where no server answers, where it refuses one of the two requests, does
+        not serve the model or ignores constraints, and where its context is too small or unknown.
         """
-        server = OpenAIServer(self.base_url, self.api_key_env, self.retries)
+        client = OpenAIClient(self.base_url, self.api_key_env, self.retries)
         try:
-            engine = OpenAIEngine(self, server, self._context(server, await server.models()))
-            await engine.try_out()
+            context_tokens = self._usable_context(client, await client.models())
+            engine = OpenAIEngine(self, client, context_tokens)
+            await engine.check_server()
         except RefusedError as refusal:
-            told = server.key_refused if refusal.status == 403 else f"{server.address}: {refusal}"
-            raise StartError(told) from None
+            is_key = refusal.status == 403
+            raise StartError(
+                client.key_refused if is_key else f"{client.address}: {refusal}"
+            ) from None
         except EngineError as error:
             raise StartError(str(error)) from None
         return engine
 
-    def _context(self, server: OpenAIServer, models: Mapping[str, int | None] | None) -> int:
-        """The tokens that prompt and answer share: the setting or what the server lists, without
-        those of thinking."""
+    def _usable_context(self, client: OpenAIClient, models: Mapping[str, int | None] | None) -> int:
+        """The tokens that prompt and answer share: `context_tokens`, or the context that the server
+        lists, less the tokens of thinking. Raises StartError where there are none left."""
         if models is None:
-            raise StartError(f"{server.address}: lists no models; does the address end in /v1?")
+            raise StartError(
+                f"{client.address}: lists no models; make sure that the address ends in /v1"
+            )
         if self.model not in models:
             names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
-            told = f"the server has {', '.join(names) or 'none'}"
-            raise StartError(f"engine.model={self.model}: {told}")
+            listed = ", ".join(names) or "no models"
+            raise StartError(
+                f"engine.model={self.model}: the server serves {listed}; set it to a served model"
+            )
         served = models[self.model]
         total = self.context_tokens or served
         if total is None:
-            told = "the server does not tell its context; set engine.context_tokens"
-            raise StartError(f"{server.address}: {told}")
+            raise StartError(
+                f"{client.address}: the server does not list its context length; set "
+                "engine.context_tokens"
+            )
         if served and total > served:
-            told = f"the server has a context of {served}; lower it"
-            raise StartError(f"engine.context_tokens={total}: {told}")
+            raise StartError(
+                f"engine.context_tokens={total}: the server has a context of {served}; lower it"
+            )
         if total <= self.thinking_tokens:
-            told = f"leaves no room in a context of {total}; lower it"
-            raise StartError(f"engine.thinking_tokens={self.thinking_tokens}: {told}")
+            raise StartError(
+                f"engine.thinking_tokens={self.thinking_tokens}: leaves no tokens for prompt and "
+                f"answer in a context of {total}; lower it"
+            )
         return total - self.thinking_tokens
 
 
 class OpenAIEngine:
-    """What the server calls reasoning is the Reply's `thinking`.
+    """Sends requests to one server, at most `sequences` of them at a time.
 
-    It has `thinking_tokens` on top of the reply's own; what it does not use of them is left to the
-    answer, since a server counts one sum.
+    The text that a server returns as reasoning becomes the Reply's `thinking`. A request allows
+    `thinking_tokens` more than the reply budget. A server has one limit for both, so an answer may
+    also use what the thinking left over.
     """
 
-    def __init__(self, settings: OpenAISettings, server: OpenAIServer, context_tokens: int) -> None:
+    def __init__(self, settings: OpenAISettings, client: OpenAIClient, context_tokens: int) -> None:
         self.name = settings.title
         self.context_tokens = context_tokens
         self._settings = settings
-        self._server = server
-        self._replying = asyncio.Semaphore(settings.sequences)
-        self._counting = asyncio.Semaphore(settings.sequences)
-        self._counts: dict[str, int] = {}
-        self._counts_exactly = False
+        self._client = client
+        self._reply_slots = asyncio.Semaphore(settings.sequences)
+        self._count_slots = asyncio.Semaphore(settings.sequences)
+        self._counts: dict[str, int] = {}  # tokens, by hash of the messages
+        self._server_counts_exactly = False
 
     async def generate(self, request: Request) -> Reply:
-        """finish_reason abort where the server refuses the request, for good or after `retries`;
-        its problem is context_overflow where that is the server's reason."""
-        async with self._replying:
+        """One reply; a request that the server refuses is a Reply with finish_reason abort.
+
+        Problem: context_overflow where the server refuses because of the length. Raises EngineError
+        where no server answers, or it refuses the key.
+        """
+        async with self._reply_slots:
             started = time.perf_counter()
             try:
                 reply = await self._complete(request)
@@ -156,28 +177,32 @@ class OpenAIEngine:
             return replace(reply, seconds=time.perf_counter() - started)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        """By the server's /tokenize where it counts as its replies do, as vLLM's does.
+        """The tokens of the whole prompt, by the server's /tokenize where `check_server` found it
+        exact, as vLLM's is.
 
-        Elsewhere an estimate from UTF-8 bytes that errs on the high side for prose; where it is
-        too low all the same, the server refuses the request (context_overflow).
+        Otherwise an estimate from UTF-8 bytes, which is too high for most prose. Where it is too
+        low, the server refuses the request (context_overflow).
         """
-        if not self._counts_exactly:
+        if not self._server_counts_exactly:
             return _estimate(messages)
         key = sha(list(messages), 32)
         if key not in self._counts:
-            async with self._counting:
+            async with self._count_slots:
                 count = await self._count(messages)
-            if len(self._counts) >= _COUNTS_KEPT:
+            if len(self._counts) >= _CACHED_COUNTS:
                 self._counts.pop(next(iter(self._counts)))
             self._counts[key] = _estimate(messages) if count is None else count
         return self._counts[key]
 
-    async def try_out(self) -> None:
-        """Find out whether the server counts exactly. Raises RefusedError where it does not take a
-        request like ours, StartError where it does not heed its constraint."""
+    async def check_server(self) -> None:
+        """Send one short request, and learn from it whether /tokenize counts exactly.
+
+        Raises RefusedError where the server refuses the request, StartError where the reply breaks
+        its constraint.
+        """
         takes_constraints = self._settings.takes_constraints
         request = Request(
-            prompt="try_out",
+            prompt="check_server",
             fields=None,
             messages=({"role": "user", "content": "Say: ready"},),
             max_reply_tokens=16,
@@ -187,26 +212,26 @@ class OpenAIEngine:
         reply = await self._complete(request)
         if takes_constraints and reply.finish_reason == "stop" and reply.text != "ready":
             key = f"engine.structured_outputs={self._settings.structured_outputs}"
-            raise StartError(f"{key}: the server does not heed them; set it to none")
-        self._counts_exactly = await self._count(request.messages) == reply.prompt_tokens
+            raise StartError(f"{key}: the server ignores constraints; set it to none")
+        self._server_counts_exactly = await self._count(request.messages) == reply.prompt_tokens
 
     async def _complete(self, request: Request) -> Reply:
         body = {
             "max_tokens": request.max_reply_tokens + self._settings.thinking_tokens,
             "temperature": request.temperature,
             **({"seed": request.seed} if request.temperature > 0 else {}),
-            **_constrained(request.constraint),
+            **_structured_outputs(request.constraint),
             **self._settings.args,
         }
-        return await self._server.complete(self._settings.model, request.messages, body)
+        return await self._client.complete(self._settings.model, request.messages, body)
 
     async def _count(self, messages: Sequence[Message]) -> int | None:
         model, args = self._settings.model, self._settings.args
-        return await self._server.count_tokens(model, messages, args)
+        return await self._client.count_tokens(model, messages, args)
 
 
-def _constrained(constraint: Constraint | None) -> dict[str, Any]:
-    """As vLLM's server takes it."""
+def _structured_outputs(constraint: Constraint | None) -> dict[str, Any]:
+    """The part of a request's body that vLLM's server reads a constraint from."""
     if constraint is None:
         return {}
     if constraint.choices:

@@ -68,7 +68,7 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 
 def commit(path: UPath, content: bytes) -> bool:
-    """Write a file unless it stands already, whole or not at all. True if it is ours.
+    """Write a file unless it is there already, whole or not at all. True if it is ours.
 
     On this machine synced and linked to its name, elsewhere one conditional PUT.
     """

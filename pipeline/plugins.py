@@ -25,6 +25,11 @@ from typing import Any
 from pipeline.errors import UsageError
 
 _GROUP = "gistmill.plugins"
+# What a module that is no good raises while it is imported.
+_IMPORT_ERRORS = (
+    ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, ArithmeticError,
+    LookupError, AssertionError, RuntimeError, OSError,
+)  # fmt: skip
 _PLACES: dict[str, Path] = {}  # package name -> its folder, of those that were loaded here
 
 
@@ -95,7 +100,7 @@ def _called(place: str, load: Callable[[], Any]) -> Any:
         return load()
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from None
-    except (ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError) as error:
+    except _IMPORT_ERRORS as error:
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next
@@ -125,6 +130,7 @@ def received(content: bytes) -> Any:
     for plugin in plugins:
         if plugin.name not in sys.modules:
             folder = Path(tempfile.mkdtemp(prefix="gistmill-plugin-")) / plugin.name
+            folder.mkdir()  # a plugin may be configuration alone
             for path, text in plugin.modules.items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(text)

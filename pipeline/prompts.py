@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar
 from pipeline.errors import Problem, UsageError
 
 T = TypeVar("T")
+_NEEDED = ("max_reply_tokens", "read", "extractive", "expected", "samples")  # of each class
 PROMPTS: "dict[str, type[Prompt[Any]]]" = {}
 
 
@@ -47,6 +48,7 @@ class Prompt(Generic[T]):
     # What a constrained reply looks like, with {} for the value; null: there is nothing to
     # enumerate, replies stay free. Families override it.
     form: ClassVar[str | None] = None
+    assumed: ClassVar[str] = ""  # what `expected` takes for granted, for the foot of a plan
     # Whether a reply that its budget cut off is a problem even where it can be read.
     is_whole: ClassVar[bool] = False
 
@@ -55,6 +57,12 @@ class Prompt(Generic[T]):
         name = cls.__dict__.get("name")
         if not isinstance(name, str):
             return
+        for member in _NEEDED:
+            found = getattr(cls, member, None)
+            if found is None or getattr(found, "__isabstractmethod__", False):
+                raise UsageError(
+                    f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
+                )
         other = PROMPTS.get(name)
         if other is not None and (other.__module__, other.__name__) != (
             cls.__module__,
@@ -87,6 +95,11 @@ class Prompt(Generic[T]):
         """The legal reply after which most is still to be asked; `plan` counts its tokens as the
         whole reply budget."""
         return self.expected()
+
+    def fewest(self) -> str:
+        """The legal reply after which fewest prompts follow, where each of them is longer for it;
+        `plan` counts it too, and takes what is more."""
+        return self.at_most()
 
     @classmethod
     @abstractmethod

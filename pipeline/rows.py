@@ -9,7 +9,7 @@ row, are added when the shard is written.
 import dataclasses
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -40,9 +40,25 @@ class Record:
     stamps: ClassVar[tuple[str, ...]] = ()  # beside corpus, step_id and unit, which all rows have
     # `create view` statements of DuckDB that rest on the table; {prefix} is empty or `all_`.
     views: ClassVar[tuple[str, ...]] = ()
-    # A select of method, repeat, document_id, question_id, rater, problem, measure and value, whose
-    # rows join the view `measures`, which reports take their means of.
+    # Selects whose rows join the views that commands read (see store/contracts.py). Each joins rows
+    # of a memory by (memory, document_id, page_index).
+    # measures, which reports take their means of: method, repeat, document_id, question_id, rater,
+    # problem, measure, value.
     measures: ClassVar[str | None] = None
+    # Whether page indexes are in it: what reads it must read the pages of the same memory.
+    has_pages: ClassVar[bool] = False
+    # counts, the rows of which reports add up: method, document_id, question_id, rater, counted
+    # (n, answered, unscored), value.
+    counts: ClassVar[str | None] = None
+    # sizes, the distributions of `report --corpus`: memory (or null), measure, rows_of (what it is
+    # measured of, in the plural), place (measures stand in the order of their places), value.
+    sizes: ClassVar[str | None] = None
+    # memories: memory, and columns of its own, one row per memory.
+    memories: ClassVar[str | None] = None
+    # What `gistmill trace` takes the rows from, where it shows more or less than the table has;
+    # and the records whose rows its lines show already.
+    traced: ClassVar[str | None] = None
+    shows: ClassVar[tuple[type["Record"], ...]] = ()
     document_id: str
     problem: Problem | None = None
 
@@ -69,10 +85,25 @@ class Record:
         return None if self.problem in (None, "truncated") else f"{self.table}: {self.problem}"
 
     @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> list[str]:
+    def trace(cls, row: Mapping[str, Any]) -> "Sequence[Line]":
         """The lines that `gistmill trace` prints of a row, given as SQL gives it."""
-        told = {name: row[name] for name in _own_columns(cls) if name not in _PLACE}
-        return [", ".join(f"{name} {value}" for name, value in told.items() if value is not None)]
+        return [columns_told(row)]
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> "Sequence[Line]":
+        """The lines of all rows that one question has, in the order of their key."""
+        return [line for row in rows for line in cls.trace(row)]
+
+
+@dataclass(frozen=True, slots=True)
+class RawText:
+    """A line that ends in a text which may be long: `gistmill trace` cuts it unless `--full`."""
+
+    lead: str
+    text: str
+
+
+Line = str | RawText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +114,13 @@ class IndexRow(Record):
     """
 
     stamps: ClassVar[tuple[str, ...]] = ("memory",)
+    has_pages: ClassVar[bool] = True
     detail: str | None = None
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        """The lines of all rows that one document's memory has, under a heading."""
+        return titled(f"{cls.table.upper()} ({len(rows)} rows)", rows, cls.trace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +132,7 @@ class QuestionRow(Record):
     """
 
     stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
+    has_pages: ClassVar[bool] = True
     question_id: str
     detail: str | None = None
 
@@ -105,6 +143,10 @@ class Document(Record):
 
     table: ClassVar[str] = "documents"
     key: ClassVar[tuple[str, ...]] = ("document_id",)
+    sizes: ClassVar[str | None] = """
+        select null::varchar as memory, 'words per document' as measure, 'documents' as rows_of,
+          10 as place, num_words::double as value
+        from documents where problem is null and not skipped"""
     title: str = ""
     text: str = ""
     num_words: int = 0
@@ -167,12 +209,13 @@ class Call(Record):
 
 
 R = TypeVar("R", bound=Record)
+Q = TypeVar("Q", bound=QuestionRow)
 _STAMPS: dict[str, Any] = {
     "corpus": pa.string(), "step_id": pa.string(), "unit": pa.string(), "method": pa.string(),
     "repeat": pa.int64(), "memory": pa.string(), "input_sha": pa.string(),
 }  # fmt: skip
 _LAST = ("skipped", "problem", "detail")  # columns, in every table that has them
-_PLACE = ("document_id", "question_id")  # which the reader of a trace knows
+_PLACE = (*_STAMPS, "document_id", "question_id")  # which the reader of a trace knows
 
 
 @dataclass(frozen=True)
@@ -190,6 +233,32 @@ class UnitRows:
     def __getitem__(self, record: type[R]) -> tuple[R, ...]:
         """Raises KeyError for a record class that the stage does not read."""
         return self.tables[record]
+
+    def of(self, record: type[Q], question: Question) -> list[Q]:
+        """The rows of one question, in their order."""
+        return [row for row in self[record] if row.question_id == question.question_id]
+
+    def made_of(self, question: Question) -> list[QuestionRow]:
+        """All rows of one question, of whatever table."""
+        found = [row for rows in self.tables.values() for row in rows]
+        return [row for row in found if getattr(row, "question_id", None) == question.question_id]
+
+
+def columns_told(row: Mapping[str, Any]) -> str:
+    """A row of any table on one line: its columns and what they hold, but for its place."""
+    told = {name: value for name, value in row.items() if name not in _PLACE and value is not None}
+    return ", ".join(f"{name} {value}" for name, value in told.items())
+
+
+def titled(
+    title: str,
+    rows: Iterable[Mapping[str, Any]],
+    trace: Callable[[Mapping[str, Any]], Sequence[Line]],
+) -> list[Line]:
+    """A heading, and the lines of each row below it, set in."""
+    lines = [line for row in rows for line in trace(row)]
+    return [title, *(f"  {x}" if isinstance(x, str) else RawText(f"  {x.lead}", x.text)
+                     for x in lines)]  # fmt: skip
 
 
 def is_per_question(record: type[Record]) -> bool:

@@ -1,14 +1,16 @@
-"""The scripted engine: replies by rule from a YAML file. For tests; knows nothing of reading.
+"""The scripted engine: replies by rules from a YAML file. For tests.
 
-    replies:                      # the first rule that fits a request answers it
+    replies:                      # the first rule that matches a request gives the reply
       - {prompt: answer, match: "Who wrote", reply: "Answer: (B)"}
       - {prompt: gist, reply: "cut off", finish_reason: length}
-      - {match: "chapter 9", hang: true}    # never answers; die: true kills the engine
+      - {match: "chapter 9", hang: true}    # never replies; die: true is a dead engine
       - {reply: "anything else"}
-    start_seconds: 2.5            # how long it takes to start
-    start_dies: true              # its process dies while it starts; start_fails: "why" says so
+    start_seconds: 2.5            # how long the engine takes to start
+    start_dies: true              # its process exits while it starts
+    start_fails: "out of memory"  # it cannot start, for this reason
 
-`match` is searched in the rendered messages as a regular expression. Tokens are words.
+`match` is a regular expression, searched in the rendered messages. Tokens are words. A request that
+no rule matches gets finish_reason abort.
 """
 
 import asyncio
@@ -30,7 +32,7 @@ from pipeline.settings import Settings
 
 
 class Rule(Settings):
-    """One line of a script."""
+    """One entry of `replies`. `prompt`, `match` and `attempt` select requests; null selects all."""
 
     prompt: str | None = None
     match: str = ""
@@ -47,12 +49,12 @@ class Rule(Settings):
         try:
             re.compile(match)
         except re.error as error:
-            raise ValueError(f"{match!r} is no regular expression ({error})") from None
+            raise ValueError(f"{match!r} is not a regular expression ({error})") from None
         return match
 
 
 class Script(Settings):
-    """A script file. Raises UsageError naming file and key where it is none."""
+    """A script file."""
 
     replies: list[Rule]
     start_seconds: float = 0.0
@@ -61,13 +63,16 @@ class Script(Settings):
 
     @classmethod
     def read(cls, path: str) -> "Script":
+        """Raises UsageError naming file and key where the file is missing or is no script."""
         try:
             return cls.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
         except OSError as error:
-            mend = "set it, or rater.script, to a YAML file of replies"
-            raise UsageError(f"engine.script={path}: {error.strerror}; {mend}") from None
+            raise UsageError(
+                f"engine.script={path}: {error.strerror}; set it, or rater.script, to a YAML file "
+                "of replies"
+            ) from None
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
+            raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the file"
@@ -75,7 +80,10 @@ class Script(Settings):
 
 
 class ScriptedSettings(EngineSettings):
-    """`script`: the YAML file of replies. Counts as a model: its verdicts are ratings."""
+    """The `engine` section of engine=scripted; `script` is the YAML file.
+
+    It counts as a model, so its verdicts are ratings.
+    """
 
     name: Literal["scripted"]
     script: str
@@ -96,7 +104,7 @@ class ScriptedSettings(EngineSettings):
 
 
 class ScriptedEngine:
-    """Raises EngineError where a rule says `die`."""
+    """Replies by a script. `generate` raises EngineError where the rule is `die: true`."""
 
     def __init__(self, script: str, context_tokens: int) -> None:
         self.name = f"scripted:{Path(script).stem}"
@@ -107,7 +115,7 @@ class ScriptedEngine:
         start = time.perf_counter()
         rule = self._rule(request)
         if rule.die:
-            raise EngineError(f"{self.name}: the script says die at {request.prompt}")
+            raise EngineError(f"{self.name}: died, as its script asks, at prompt {request.prompt}")
         await asyncio.sleep(rule.seconds if not rule.hang else 10**9)
         return Reply(
             text=rule.reply,

@@ -36,4 +36,4 @@ class ClusterSettings(Settings):
     scoring_workers: PositiveInt | None  # null: one per CPU
     stall_minutes: PositiveFloat  # without any progress; then the run ends
     deadline: str | None  # HH:MM, the next such time here, or an ISO 8601 date and time
-    grace_minutes: PositiveFloat  # for what is in hand: before the deadline, or after SIGTERM
+    grace_minutes: PositiveFloat  # for what is in flight: before the deadline, or after SIGTERM

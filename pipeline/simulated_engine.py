@@ -1,16 +1,17 @@
-"""The simulated engine: the sequences, rates and KV space of a GPU engine on the real clock.
+"""The simulated engine: a GPU engine's sequences, token rates and KV cache, on the real clock.
 
-It shows how well work is scheduled, without a GPU and without any text worth reading. The model:
+It measures how well requests are scheduled, without a GPU; its replies mean nothing. How it works:
 
-- Tokens are words. Requests are admitted in the order they come, each once a sequence is free and
-  its prompt and reply fit the KV space with those of the requests that run.
-- Prompts are prefilled one after the other, at `prefill_tokens_per_second`, but for the leading
-  whole blocks that an earlier prompt left in the KV space; the last token is always prefilled.
-- All running sequences decode at once, each at `decode_tokens_per_second`.
-- Blocks that no running request holds stay until their space is needed, the least recently used
-  go first. Two requests with the same beginning hold its blocks once.
-- A free reply begins as `openings` says for its prompt and is filled up to `reply_tokens`; where
-  there are legal choices it is the first of them, where there is a pattern the opening alone.
+- Tokens are words. Requests are admitted in the order of their arrival, each once a sequence is
+  free and the KV cache has space for its prompt and reply beside those of the running requests.
+- Prompts are prefilled one after the other, at `prefill_tokens_per_second`. Leading whole blocks
+  of an earlier prompt that are still cached are skipped; the last token is always prefilled.
+- All running sequences decode at the same time, each at `decode_tokens_per_second`.
+- Blocks that no running request uses stay cached until their space is needed; the least recently
+  used are evicted first. Requests with the same beginning share its blocks.
+- An unconstrained reply begins with the text in `openings` for its prompt and is filled up to
+  `reply_tokens`. A reply constrained to choices is the first of them; one constrained to a pattern
+  is the opening alone.
 """
 
 import asyncio
@@ -29,7 +30,10 @@ from pipeline.settings import sha
 
 
 class SimulatedSettings(EngineSettings):
-    """The engine's rates and room. No model: its verdicts are no ratings."""
+    """The `engine` section of engine=simulated; conf/engine/simulated.yaml explains the keys.
+
+    It is no model, so its verdicts do not count as ratings.
+    """
 
     name: Literal["simulated"]
     context_tokens: PositiveInt
@@ -37,9 +41,9 @@ class SimulatedSettings(EngineSettings):
     decode_tokens_per_second: PositiveFloat  # of each sequence
     kv_tokens: PositiveInt
     block_tokens: PositiveInt
-    reply_tokens: PositiveInt  # of every free reply, the request's own limit permitting
-    openings: dict[str, str]  # prompt -> how its free reply begins
-    gpus_per_worker: NonNegativeFloat  # claimed only: to see where a cluster places engines
+    reply_tokens: PositiveInt  # of every unconstrained reply, unless the request allows fewer
+    openings: dict[str, str]  # prompt -> the beginning of its replies
+    gpus_per_worker: NonNegativeFloat  # reserved, not used: to test where a cluster places engines
 
     is_model: ClassVar[bool] = False
     takes_constraints: ClassVar[bool] = True
@@ -49,7 +53,7 @@ class SimulatedSettings(EngineSettings):
     def _holds_a_request(cls, kv_tokens: int, info: ValidationInfo) -> int:
         context_tokens = info.data.get("context_tokens") or 0
         if kv_tokens < context_tokens:
-            raise ValueError(f"less than context_tokens={context_tokens}; raise it")
+            raise ValueError(f"smaller than context_tokens={context_tokens}; raise it")
         return kv_tokens
 
     @property
@@ -64,7 +68,7 @@ class SimulatedSettings(EngineSettings):
 
 
 class SimulatedEngine:
-    """At once ready. A request that is cancelled leaves its sequence and its KV space."""
+    """Ready at once. A cancelled request releases its sequence and its KV blocks."""
 
     name = "simulated"
 
@@ -72,23 +76,27 @@ class SimulatedEngine:
         self.context_tokens = settings.context_tokens
         self.block_tokens = settings.block_tokens
         self._settings = settings
-        self._blocks = Blocks(settings.kv_tokens // settings.block_tokens)
+        self._kv_cache = KVCache(settings.kv_tokens // settings.block_tokens)
         self._num_running = 0
-        self._prefilled_until = 0.0
-        self._door = asyncio.Lock()  # fair: who comes first is admitted first
-        self._somebody_left = asyncio.Event()
+        self._prefill_ends = 0.0  # on time.perf_counter's clock
+        self._admission_lock = asyncio.Lock()  # first come, first served
+        self._request_finished = asyncio.Event()
 
     async def generate(self, request: Request) -> Reply:
+        """A reply after the time that a GPU engine would take.
+
+        Problem: context_overflow where prompt and reply exceed the whole KV cache.
+        """
         start = time.perf_counter()
         prompt, text = await self.tokens(request.messages), self._text(request)
         num_reply = len(text.split())
-        prefix = chain(prompt, self.block_tokens)
-        own = -(-(len(prompt) + num_reply) // self.block_tokens) - len(prefix)
-        if len(prefix) + own > self._blocks.size:
+        prefix = block_hashes(prompt, self.block_tokens)
+        num_private = -(-(len(prompt) + num_reply) // self.block_tokens) - len(prefix)
+        if len(prefix) + num_private > self._kv_cache.num_blocks:
             return Reply(text="", finish_reason="abort", problem="context_overflow")
-        async with self._admitted(prefix, own) as num_found:
-            cached = min(num_found, (len(prompt) - 1) // self.block_tokens) * self.block_tokens
-            await self._work(len(prompt) - cached, num_reply)
+        async with self._admitted(prefix, num_private) as num_hits:
+            cached = min(num_hits, (len(prompt) - 1) // self.block_tokens) * self.block_tokens
+            await self._sleep_until_done(len(prompt) - cached, num_reply)
         return Reply(
             text=text,
             finish_reason="stop",
@@ -102,33 +110,35 @@ class SimulatedEngine:
         return len(await self.tokens(messages))
 
     async def tokens(self, messages: Sequence[Message]) -> list[str]:
+        """The words of all messages."""
         return [word for message in messages for word in message["content"].split()]
 
     @asynccontextmanager
-    async def _admitted(self, prefix: Sequence[int], own: int) -> AsyncIterator[int]:
-        """Within it, a sequence and the blocks are taken; how many of `prefix` were there."""
-        async with self._door:
+    async def _admitted(self, prefix: Sequence[int], num_private: int) -> AsyncIterator[int]:
+        """Hold a sequence and the KV blocks within the block; yields the cache hits in `prefix`."""
+        async with self._admission_lock:
             while True:
-                has_room = self._num_running < self._settings.sequences
-                found = self._blocks.take(prefix, own) if has_room else None
-                if found is not None:
+                is_free = self._num_running < self._settings.sequences
+                num_hits = self._kv_cache.allocate(prefix, num_private) if is_free else None
+                if num_hits is not None:
                     break
-                self._somebody_left.clear()
-                await self._somebody_left.wait()
+                self._request_finished.clear()
+                await self._request_finished.wait()
             self._num_running += 1
         try:
-            yield found
+            yield num_hits
         finally:
             self._num_running -= 1
-            self._blocks.give(prefix, own)
-            self._somebody_left.set()
+            self._kv_cache.release(prefix, num_private)
+            self._request_finished.set()
 
-    async def _work(self, num_prefill: int, num_decode: int) -> None:
-        """Sleep until the reply is there. By the clock, so that late wake-ups do not add up."""
+    async def _sleep_until_done(self, num_prefill: int, num_decode: int) -> None:
+        """Wait for as long as the tokens take. Prefill times are added up, not measured, so that
+        late wake-ups of the event loop do not accumulate."""
         now = time.perf_counter()
-        begin = max(now, self._prefilled_until)
-        self._prefilled_until = begin + num_prefill / self._settings.prefill_tokens_per_second
-        done = self._prefilled_until + num_decode / self._settings.decode_tokens_per_second
+        begin = max(now, self._prefill_ends)
+        self._prefill_ends = begin + num_prefill / self._settings.prefill_tokens_per_second
+        done = self._prefill_ends + num_decode / self._settings.decode_tokens_per_second
         await asyncio.sleep(done - now)
 
     def _text(self, request: Request) -> str:
@@ -136,50 +146,59 @@ class SimulatedEngine:
         opening = self._settings.openings.get(request.prompt, "")
         if constraint:
             return constraint.choices[0] if constraint.choices else opening
-        own_word = sha([request.messages, request.seed], 8)  # no two replies are the same text
+        unique_word = sha([request.messages, request.seed], 8)  # no two replies are equal
         num_tokens = min(self._settings.reply_tokens, request.max_reply_tokens)
-        words = [*opening.split(), own_word, *("word" for _ in range(num_tokens))]
+        words = [*opening.split(), unique_word, *("word" for _ in range(num_tokens))]
         return " ".join(words[:num_tokens])
 
 
-class Blocks:
-    """`size` blocks of KV space. A block is known by all the tokens up to its end."""
+class KVCache:
+    """A prefix cache of `num_blocks` KV blocks.
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._holders: Counter[int] = Counter()  # running requests, by block
-        self._left: dict[int, None] = {}  # nobody's any more, least recently used first
-        self._own = 0  # blocks that no other request can share
+    Prefix blocks are identified by a hash of all tokens up to their end and shared by requests.
+    Private blocks, which hold the rest of the prompt and the reply, are never shared.
+    """
 
-    def take(self, prefix: Sequence[int], own: int) -> int | None:
-        """How many leading blocks of `prefix` were there; null where there is no room now."""
-        new = sum(block not in self._holders for block in prefix)
-        if len(self._holders) + self._own + new + own > self.size:
+    def __init__(self, num_blocks: int) -> None:
+        self.num_blocks = num_blocks
+        self._num_users: Counter[int] = Counter()  # running requests, by prefix block
+        self._unused: dict[int, None] = {}  # cached prefix blocks, least recently used first
+        self._num_private = 0
+
+    def allocate(self, prefix: Sequence[int], num_private: int) -> int | None:
+        """The number of leading blocks of `prefix` that were cached; null where nothing could be
+        allocated, because running requests use too many blocks."""
+        num_new = sum(block not in self._num_users for block in prefix)
+        if len(self._num_users) + self._num_private + num_new + num_private > self.num_blocks:
             return None
-        there = takewhile(lambda block: block in self._holders or block in self._left, prefix)
-        num_there = len(list(there))
+        is_cached = (block in self._num_users or block in self._unused for block in prefix)
+        num_hits = len(list(takewhile(bool, is_cached)))
         for block in prefix:
-            self._left.pop(block, None)
-            self._holders[block] += 1
-        self._own += own
-        while len(self._holders) + self._own + len(self._left) > self.size:
-            del self._left[next(iter(self._left))]
-        return num_there
+            self._unused.pop(block, None)
+            self._num_users[block] += 1
+        self._num_private += num_private
+        while len(self._num_users) + self._num_private + len(self._unused) > self.num_blocks:
+            del self._unused[next(iter(self._unused))]
+        return num_hits
 
-    def give(self, prefix: Sequence[int], own: int) -> None:
-        """What `take` took. A prompt's end is forgotten before its beginning."""
+    def release(self, prefix: Sequence[int], num_private: int) -> None:
+        """Undo `allocate`. The blocks at a prompt's end are evicted before those at its beginning,
+        which more prompts share."""
         for block in reversed(prefix):
-            self._holders[block] -= 1
-            if not self._holders[block]:
-                del self._holders[block]
-                self._left[block] = None
-        self._own -= own
+            self._num_users[block] -= 1
+            if not self._num_users[block]:
+                del self._num_users[block]
+                self._unused[block] = None
+        self._num_private -= num_private
 
 
-def chain(tokens: Sequence[Any], block_tokens: int) -> list[int]:
-    """A prompt's whole blocks, each by a hash of all tokens up to its end; of this process only."""
-    blocks: list[int] = []
+def block_hashes(tokens: Sequence[Any], block_tokens: int) -> list[int]:
+    """A hash for each whole block of a prompt, of all tokens up to the block's end.
+
+    Hashes differ from process to process.
+    """
+    hashes: list[int] = []
     for end in range(block_tokens, len(tokens) + 1, block_tokens):
-        before = blocks[-1] if blocks else 0
-        blocks.append(hash((before, tuple(tokens[end - block_tokens : end]))))
-    return blocks
+        before = hashes[-1] if hashes else 0
+        hashes.append(hash((before, tuple(tokens[end - block_tokens : end]))))
+    return hashes

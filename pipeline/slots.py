@@ -1,4 +1,4 @@
-"""What a worker takes on at once: requests by slots, documents by how much text they are."""
+"""Limits of a worker: requests in flight by slots, documents in flight by their text's size."""
 
 import asyncio
 import heapq
@@ -8,7 +8,7 @@ from itertools import count
 
 
 class Slots:
-    """`size` slots. Who waits gets the next free one by `rank`, lowest first, then by arrival."""
+    """`size` slots; a free one goes to the request of the lowest `rank`, then by arrival."""
 
     def __init__(self, size: int) -> None:
         self.num_finished = 0
@@ -18,7 +18,7 @@ class Slots:
 
     @asynccontextmanager
     async def one(self, rank: int) -> AsyncIterator[None]:
-        """Within it, one slot is taken."""
+        """Hold one slot inside the context."""
         await self._enter(rank)
         try:
             yield
@@ -27,7 +27,7 @@ class Slots:
             self._leave()
 
     async def _enter(self, rank: int) -> None:
-        if self._free:  # then nobody waits
+        if self._free:  # then no request waits
             self._free -= 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -48,27 +48,27 @@ class Slots:
         self._free += 1
 
 
-class Room:
-    """Room for things of a total weight; first come, first in. One that is heavier than all of it
-    is let in alone."""
+class Capacity:
+    """A limit on the total weight in flight, first come, first served. What is heavier than all of
+    it is admitted alone."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._taken = 0
-        self._door = asyncio.Lock()  # fair
-        self._somebody_left = asyncio.Event()
+        self._queue = asyncio.Lock()  # fair
+        self._released = asyncio.Event()
 
     @asynccontextmanager
     async def held(self, weight: int) -> AsyncIterator[None]:
-        """Within it, the room is taken."""
+        """Hold so much of the capacity inside the context."""
         weight = min(weight, self._size)
-        async with self._door:
+        async with self._queue:
             while self._taken + weight > self._size:
-                self._somebody_left.clear()
-                await self._somebody_left.wait()
+                self._released.clear()
+                await self._released.wait()
             self._taken += weight
         try:
             yield
         finally:
             self._taken -= weight
-            self._somebody_left.set()
+            self._released.set()

@@ -26,11 +26,12 @@ GOLD = ("references", "answer_index", "evidence")  # and those that only judges 
 @dataclass(frozen=True)
 class Column:
     """A column of the report: a measure of the view `measures`, its heading, and its place (columns
-    stand in the order of their places)."""
+    stand in the order of their places). `has_interval`: its spread is printed, too."""
 
     measure: str
     heading: str
     place: int
+    has_interval: bool = True
 
 
 class Stage(Settings):

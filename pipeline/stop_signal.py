@@ -1,4 +1,4 @@
-"""The sign that a run is ending: workers take on nothing new and finish what they have in hand."""
+"""The signal that a run is ending: workers begin no more units and finish those in flight."""
 
 import time
 from asyncio import to_thread
@@ -14,16 +14,16 @@ class StopSignal:
     def __init__(self, run: AnyPath, launch: str) -> None:
         self._file = place(run) / "alive" / f"{launch}.stop"
         self._looked = float("-inf")
-        self._is_up = False
+        self._is_sent = False
 
-    def put_up(self, why: str) -> None:
-        """From now on the run is ending."""
+    def send(self, why: str) -> None:
+        """Tell the workers that the run is ending."""
         write(self._file, f"{why}\n".encode())
 
-    async def is_up(self) -> bool:
-        """Whether it is ending; what was seen two seconds ago at most."""
+    async def is_sent(self) -> bool:
+        """Whether the run is ending; looked up at most every two seconds."""
         now = time.monotonic()
-        if not self._is_up and now - self._looked > _SECONDS_BETWEEN_LOOKS:
+        if not self._is_sent and now - self._looked > _SECONDS_BETWEEN_LOOKS:
             self._looked = now
-            self._is_up = await to_thread(self._file.exists)
-        return self._is_up
+            self._is_sent = await to_thread(self._file.exists)
+        return self._is_sent

@@ -12,6 +12,7 @@ from pipeline.steps import Step
 
 Fields = tuple[str, ...] | None
 """Names of a record's fields that a stage is given; null stands for all."""
+_STATE = ("problem", "skipped", "detail")  # every stage is given these, too
 _LONG = 1_000  # characters; a longer value is hashed once for all sets of fields
 
 
@@ -58,13 +59,15 @@ class DocumentKey:
 
 
 def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
-    """A hash of the row's ids and the fields of each set."""
+    """A hash of the row's ids, what is wrong with it, and the fields of each set."""
     place = [row.document_id, getattr(row, "question_id", None)]
     own = {name: _short(value) for name, value in dataclasses.asdict(row).items()}
-    return {
-        fields: sha([place, own if fields is None else {name: own[name] for name in fields}], 32)
+    state = {name: own[name] for name in _STATE if own.get(name)}
+    chosen = {
+        fields: own if fields is None else {**state, **{name: own[name] for name in fields}}
         for fields in sets
     }
+    return {fields: sha([place, used], 32) for fields, used in chosen.items()}
 
 
 def _short(value: Any) -> Any:
@@ -74,7 +77,7 @@ def _short(value: Any) -> Any:
 def given(row: Any, fields: tuple[str, ...]) -> Any:
     """The row as a stage is given it: with its ids, its problem and the fields it names; all else
     at its default, so that nothing is used that does not name its units."""
-    keep = {"document_id", "question_id", "problem", "skipped", "detail", *fields}
+    keep = {"document_id", "question_id", *_STATE, *fields}
     names = (field.name for field in dataclasses.fields(row))
     return type(row)(**{name: getattr(row, name) for name in names if name in keep})
 

@@ -1,4 +1,4 @@
-"""What a worker has done so far: for its sign of life, the progress shown and Ray's metrics."""
+"""Usage counters of a worker: for its heartbeat, the progress line and Ray's metrics."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from pipeline.rows import Call
 
 @dataclass(kw_only=True)
 class UsageCounters:
-    """Of a worker's process, or of a document. Tokens are the engine's own."""
+    """Counts of a worker's process, or of one document. Tokens are the engine's own."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -18,14 +18,14 @@ class UsageCounters:
     problems: int = 0
 
     def called(self, call: Call) -> None:
-        """Count a reply."""
+        """Count a call."""
         self.calls += 1
         self.prompt_tokens += call.prompt_tokens
         self.cached_tokens += call.cached_tokens
         self.reply_tokens += call.reply_tokens
 
     def committed(self, num_rows: int, num_problems: int) -> None:
-        """Count a unit."""
+        """Count a committed unit."""
         self.units += 1
         self.rows += num_rows
         self.problems += num_problems

@@ -1,6 +1,6 @@
-"""The worker: one engine, and the documents it has in hand. Knows neither ray nor reading.
+"""The worker: one engine, and the documents it has in flight. Knows neither ray nor reading.
 
-Documents do not wait for each other; pipeline/walk.py is what becomes of one.
+Documents do not wait for each other; pipeline/executor.py executes the stages of one.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from pipeline.ask import Reader
 from pipeline.errors import StartError, UsageError
 from pipeline.executor import DocumentExecutor, Summary
 from pipeline.heartbeat import Heartbeat
-from pipeline.in_flight import Attempts
+from pipeline.in_flight import InFlightMarkers
 from pipeline.place import AnyPath, place
 from pipeline.shared_replies import SharedReplies
-from pipeline.slots import Room
+from pipeline.slots import Capacity
 from pipeline.steps import Step
 from pipeline.stop_signal import StopSignal
 from pipeline.store import Shards
 from pipeline.units import Unit
 from pipeline.usage import UsageCounters
 
-# Bytes of the documents in hand, or one larger. All that is made of a document on the way takes
+# Bytes of the documents in flight, or one larger. All that is made of a document on the way takes
 # about thirteen times its text.
-_TEXT_IN_HAND = 64_000_000
+_TEXT_IN_FLIGHT = 64_000_000
 
 Start = Callable[[], Awaitable[Reader]]
 
@@ -53,56 +53,59 @@ class Worker:
         run = place(run)
         self._name = name
         self._shards = Shards(run.parent.parent)
-        self.tally = UsageCounters()
-        self._alive = Heartbeat(run / "alive", launch, self.tally)
+        self.usage = UsageCounters()
+        self._heartbeat = Heartbeat(run / "alive", launch, self.usage)
         self._stop = StopSignal(run, launch)
-        self._attempts = Attempts(run / "attempts" / launch)
+        self._markers = InFlightMarkers(run / "in_flight" / launch)
         self._steps = {step.id: step for step in steps}
         self._start, self._start_timeout = start, start_timeout
         self._reader: asyncio.Task[Reader] | None = None
         self._shared: dict[str, SharedReplies] = {}
         self._ranks = count()
-        self._room = RWLock()  # a document that must be alone in hand is its writer
-        self._text = Room(_TEXT_IN_HAND)
+        self._alone = RWLock()  # a document that must be alone in flight is its writer
+        self._text = Capacity(_TEXT_IN_FLIGHT)
 
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every unit that is not done; none that is not begun where the run is ending.
 
-        A document that was in hand when a worker died is worked on alone, one unit at a time; a
-        unit that cost two workers their lives so becomes `unit_failed` rows. Raises UsageError
+        A document that was in flight when a worker crashed is executed alone, one unit at a time; a
+        unit that crashed two workers so becomes `unit_failed` rows. Raises UsageError
         where the warehouse cannot be seen from here, StartError where the engine cannot start,
         EngineError where it is dead.
         """
         began = time.perf_counter()
         self._refuse_unshared()
-        if await self._stop.is_up():
-            return Summary(document_id, self._alive.name)
+        if await self._stop.is_sent():
+            return Summary(document_id, self._heartbeat.name)
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
-        deaths = self._attempts.deaths(item)
-        alone, rank = bool(deaths.total), next(self._ranks)
+        crashes = self._markers.crashes(item)
+        alone, rank = bool(crashes.total), next(self._ranks)
         text = await to_thread(self._text_bytes, units)
         async with (
-            self._room.writer if alone else self._room.reader,
+            self._alone.writer if alone else self._alone.reader,
             self._text.held(text),
         ):
-            with self._attempts.attempt(item, alone) as attempt, self._alive.on(document_id):
-                walk = DocumentExecutor(
+            with (
+                self._markers.attempt(item, alone) as marker,
+                self._heartbeat.document(document_id),
+            ):
+                executor = DocumentExecutor(
                     shards=self._shards,
                     steps=self._steps,
                     reader=reader,
                     units=units,
-                    summary=Summary(document_id, self._alive.name),
+                    summary=Summary(document_id, self._heartbeat.name),
                     rank=rank,
-                    attempt=attempt,
-                    deaths=deaths,
+                    marker=marker,
+                    crashes=crashes,
                     shared=self._shared_replies,
-                    tally=self.tally,
-                    is_ending=self._stop.is_up,
+                    usage=self.usage,
+                    is_ending=self._stop.is_sent,
                 )
-                await walk.finish()
-        walk.summary.seconds = time.perf_counter() - began
-        return walk.summary
+                await executor.finish()
+        executor.summary.seconds = time.perf_counter() - began
+        return executor.summary
 
     def _refuse_unshared(self) -> None:
         """What the driver committed before must be there on every machine."""
@@ -131,10 +134,10 @@ class Worker:
 
     async def _start_reader(self) -> Reader:
         assert self._start is not None
-        with self._alive.starting(), self._attempts.start(self._name):
+        with self._heartbeat.starting(), self._markers.start(self._name):
             try:
                 reader = await asyncio.wait_for(self._start(), self._start_timeout)
-                return replace(reader, tally=self.tally)
+                return replace(reader, usage=self.usage)
             except TimeoutError:
                 raise StartError(
                     f"the engine did not start within {self._start_timeout:g} s; raise "

@@ -89,18 +89,21 @@ TEMPLATES = {
     "rate_permissive": "{{ question }} SAID {{ answer }} KEY {{ reference }}",
 }
 FAMILY = {
-    "words": "ours",
-    "first_page": 1,  # so page numbers in prompts are not page indexes
-    "pagination": {"min_words": 10, "max_words": 30, "tail_words": 12, "preceding_words": 0,
-                   "uniform_words": 30},
-    "reply_tokens": {"break_point": 10, "gist": 20, "look_up": 10, "answer": 20, "rate": 10},
-    "forms": {"break_point": "<{}>", "look_up_p": "[{}]", "look_up_s": "Page {}", "answer": "{}"},
-    "answer_each_look_up": False,
-    "answer_words": 5,
-    "constant_answer": "Nothing is known.",
-    "metrics": ["rouge1_stem", "squad_em"],
-    "judged": False,
-    "examples": {},
+    "wording": "ours",
+    "settings": {
+        "first_page": 1,  # so page numbers in prompts are not page indexes
+        "min_words": 10, "max_words": 30, "tail_words": 12, "preceding_words": 0, "words": 30,
+        "answer_each_look_up": False,
+        "answer_words": 5,
+        "constant_answer": "Nothing is known.",
+        "metrics": ["rouge1_stem", "squad_em"],
+        "judged": False,
+    },
+    "judging": {"rate": {}, "score": {}},
+    "reply_tokens": {
+        "break_point": 10, "gist": 20, "look_up_p": 10, "look_up_s": 10, "answer": 20,
+        "rate_strict": 10, "rate_permissive": 10,
+    },
 }  # fmt: skip
 # The longest full text of the mill: 9 + 2 + 1 + 60 = 72 words and 20 for the answer fit. That of
 # the ledger, 150 words, does not. Nor do two raw pages of it: see m2 and l2 of readagent_p.

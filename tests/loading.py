@@ -8,15 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from pipeline.config import compose
 from pipeline.rows import Document, Question
-from stages.corpora import AnyCorpus, Corpus, Loaded, load
+from stages.corpora import Corpus, Loaded, load
+from stages.corpora import corpus_of as of_section
 from tests.command import DATA
 
 __all__ = ["DATA", "asked", "bad", "corpus_of", "details", "good", "loaded", "written"]
-_SECTION: TypeAdapter[Corpus] = TypeAdapter(AnyCorpus)
 
 
 @cache
@@ -29,11 +27,11 @@ def corpus_of(path: Path, name: str, **changed: Any) -> Corpus:
     """conf/corpus/<name>.yaml with this path; of `fields` only the keys given are changed."""
     section = {**copy.deepcopy(_section(name)), "path": str(path)}
     section.get("fields", {}).update(changed.pop("fields", {}))
-    return _SECTION.validate_python({**section, **changed})
+    return of_section({**section, **changed})
 
 
 def loaded(path: Path, name: str, **changed: Any) -> list[Loaded]:
-    """The whole corpus; ids are checked to be unique and every detail to name a file and a mend."""
+    """The whole corpus, checked: ids are unique, every detail names a file and what to do."""
     corpus = list(load(corpus_of(path, name, **changed)))
     questions = asked(corpus)
     document_ids = Counter(item.document.document_id for item in corpus)

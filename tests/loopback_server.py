@@ -1,6 +1,6 @@
 """A small OpenAI-compatible server on 127.0.0.1, in a thread. Its tokens are words.
 
-It answers as it is told, keeps what it was asked, and can refuse, dawdle, hang up and vanish.
+It replies as configured, records requests, and can refuse, delay, drop a connection and go away.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from typing import Any
 
 from aiohttp import web
 
-TRY_OUT = "Say: ready"
+CHECK = "Say: ready"  # the request of OpenAIEngine.check_server
 TEMPLATE_TOKENS = 3  # of a whole chat, beside its words
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What comes back for one chat: a completion, or `body` with `status` as it stands."""
+    """The response to one chat: a completion, or `body` with `status` unchanged."""
 
     text: str = "a short reply"
     finish_reason: str = "stop"
@@ -33,7 +33,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One chat as it came in."""
+    """One chat request as received."""
 
     body: dict[str, Any]
     headers: Mapping[str, str]
@@ -42,9 +42,9 @@ class Asked:
 
 @dataclass(kw_only=True)
 class LoopbackServer:
-    """Within `with`, it is up; `key` is the one it wants, `ready` answers the first, short request.
+    """Runs within `with`. `key` is the API key it requires, `ready` its reply to the first request.
 
-    `counts` are the tokens that /tokenize adds for the template; null: it has no /tokenize.
+    `counts` is the number of tokens that /tokenize adds for the template; null: no /tokenize.
     """
 
     answer: Callable[[dict[str, Any]], Answer] = lambda body: Answer()
@@ -109,10 +109,10 @@ class LoopbackServer:
 
     async def _chat(self, request: web.Request) -> web.Response:
         body = await request.json()
-        is_try_out = body["messages"][0]["content"] == TRY_OUT
-        if not is_try_out:
+        is_check = body["messages"][0]["content"] == CHECK
+        if not is_check:
             self.asked.append(Asked(body=body, headers=dict(request.headers), at=time.monotonic()))
-        answer = self.ready if is_try_out else self.answer(body)
+        answer = self.ready if is_check else self.answer(body)
         await self._take(answer.seconds)
         if answer.vanish:
             self._is_gone = True
@@ -152,7 +152,7 @@ def _num_words(body: Mapping[str, Any]) -> int:
 
 
 def _completion(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
-    """As vLLM answers; one prompt token is said to have been cached."""
+    """In vLLM's format; reports one cached prompt token."""
     prompt = _num_words(body) + TEMPLATE_TOKENS
     reply = len(answer.text.split())
     message = {"role": "assistant", "content": answer.text, **answer.message}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -12,15 +12,24 @@ import yaml
 
 from pipeline.ask import Ask, Reader
 from pipeline.engine import FinishReason, Reply, Request
-from pipeline.prompts import Family, Fields, Message
-from pipeline.rows import Call, Document, Gist, Lookup, Page, Question
+from pipeline.family import Family, load_family
+from pipeline.plugins import installed
+from pipeline.prompts import Message, Prompt
+from pipeline.rows import Call, Document, Question, Record, UnitRows
 from pipeline.scripted_engine import ScriptedEngine
+from pipeline.settings import CONF
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Slots
-from pipeline.stage import DocumentRows, Stage
-from stages.fields import Passage
-from tests.command import ROOT
+from pipeline.stage import Stage
+from pipeline.units import given
+from stages.index.gist import Gist
+from stages.index.paginate import Page
+from stages.prompts.passages import Passage
+from stages.retrieve.look_up import Lookup
 
+installed()  # every stage, prompt and table: a family's file names prompts of all of them
+
+FAMILIES = sorted(path.parent.name for path in (CONF / "prompts").glob("*/family.yaml"))
 PLENTY = 1_000_000  # a context length, in tokens, that nothing here fills
 NASTY = "{{ x }} {% raw %} {# note #} Page [3] \\n 'q' <b>STOP</b>"
 
@@ -86,44 +95,77 @@ def deadline(*rules: dict[str, Any]) -> float:
     return 0.2 if any("hang" in rule for rule in rules) else 60.0
 
 
+def family(name: str = "generic", reply_tokens: Mapping[str, int] | None = None) -> Family:
+    """A shipped family; `reply_tokens` override its budgets, by prompt."""
+    return _family(name, tuple(sorted((reply_tokens or {}).items())))
+
+
 @cache
-def family(name: str) -> Family:
-    return Family(ROOT / "conf" / "prompts" / name)
+def _family(name: str, reply_tokens: tuple[tuple[str, int], ...]) -> Family:
+    return load_family(CONF / "prompts" / name, [CONF / "prompts"], dict(reply_tokens))
 
 
-def num_tokens(fields: Fields, prompts: str = "generic") -> int:
+def written_family(folder: Path, text: str = "", **keys: Any) -> Path:
+    """A user's folder with nothing but a family.yaml: of this text, or of these keys."""
+    folder = folder / "mine"
+    folder.mkdir(exist_ok=True)
+    (folder / "family.yaml").write_text(text or yaml.safe_dump(keys, allow_unicode=True))
+    return folder
+
+
+def num_tokens(prompt: Prompt[Any], prompts: str = "generic") -> int:
     """Tokens of a rendered prompt, as the engines here count them."""
-    (message,) = family(prompts).render(fields)
+    (message,) = family(prompts).render(prompt)
     return len(message["content"].split())
 
 
 def run(
     stage: Stage,
-    rows: DocumentRows,
+    rows: UnitRows,
     engine: Listener | ScriptedEngine,
     prompts: str = "generic",
     deadline_seconds: float = 60.0,
     is_model: bool = True,
-    forms: Mapping[str, str] | None = None,
+    is_constrained: bool = False,
     shared: SharedReplies | None = None,
+    reply_tokens: Mapping[str, int] | None = None,
 ) -> tuple[list[Any], tuple[Call, ...]]:
-    """The rows the stage makes, checked by itself, and its calls."""
+    """The rows the stage makes, checked by itself, and its calls.
+
+    Like an executor it gives the stage no more than it names: fields of document and questions,
+    and tables it reads. `reply_tokens` are budgets by prompt, the family's where not given.
+    """
     reader = Reader(
         engine=engine,
         identity="test",
         is_model=is_model,
-        family=family(prompts),
+        family=family(prompts, reply_tokens),
         temperature=0.0,
         seed=0,
         deadline_seconds=deadline_seconds,
         slots=Slots(4),
-        forms=forms,
+        is_constrained=is_constrained,
         shared=shared,
     )
+    seen = given_to(stage, rows)
     ask = Ask(reader, stage.name, rows.document.document_id, ())
-    made = list(asyncio.run(stage.run(rows, ask)))
-    stage.check(rows, made)
+    made = list(asyncio.run(stage.run(seen, ask)))
+    stage.check(seen, made)
     return made, ask.calls()
+
+
+def given_to(stage: Stage, rows: UnitRows) -> UnitRows:
+    """What a stage is given of these rows; a table of which there are none is empty."""
+    return UnitRows(
+        document=given(rows.document, stage.document_fields),
+        questions=tuple(given(question, stage.question_fields) for question in rows.questions),
+        tables={record: rows.tables.get(record, ()) for record in stage.reads},
+    )
+
+
+def adding(rows: UnitRows, made: Mapping[type[Record], Sequence[Record]]) -> UnitRows:
+    """The same rows, and tables beside or in place of theirs."""
+    return replace(rows, tables={**rows.tables, **{k: tuple(v) for k, v in made.items()}})
 
 
 def document(text: str) -> Document:
@@ -135,29 +177,29 @@ def book(
     gists: Sequence[str] = (),
     questions: Sequence[Question] = (),
     lookups: Sequence[Lookup] = (),
-) -> DocumentRows:
-    """A document whose pages are these, joined."""
+) -> UnitRows:
+    """A document whose pages are these, joined; `adding` puts other tables beside them."""
     ends = list(accumulate(len(text) for text in pages))
-    return DocumentRows(
+    page_rows = tuple(
+        Page(
+            document_id="d",
+            page_index=index,
+            start_char=end - len(text),
+            end_char=end,
+            text=text,
+            num_words=len(text.split()),
+            chosen_by="model",
+        )
+        for index, (text, end) in enumerate(zip(pages, ends, strict=True))
+    )
+    gist_rows = tuple(
+        Gist(document_id="d", page_index=index, gist=gist, num_words=len(gist.split()))
+        for index, gist in enumerate(gists)
+    )
+    return UnitRows(
         document=document("".join(pages)),
         questions=tuple(questions),
-        pages=tuple(
-            Page(
-                document_id="d",
-                page_index=index,
-                start_char=end - len(text),
-                end_char=end,
-                text=text,
-                num_words=len(text.split()),
-                chosen_by="model",
-            )
-            for index, (text, end) in enumerate(zip(pages, ends, strict=True))
-        ),
-        gists=tuple(
-            Gist(document_id="d", page_index=index, gist=gist, num_words=len(gist.split()))
-            for index, gist in enumerate(gists)
-        ),
-        lookups=tuple(lookups),
+        tables={Page: page_rows, Gist: gist_rows, Lookup: tuple(lookups)},
     )
 
 
@@ -170,10 +212,10 @@ def looked_up(*used: int, question_id: str = "q", turn: int = 0, **more: Any) ->
     return Lookup(document_id="d", question_id=question_id, turn=turn, **more)
 
 
-def passages(rows: DocumentRows, raw: Collection[int] = ()) -> tuple[Passage, ...]:
+def passages(rows: UnitRows, raw: Collection[int] = ()) -> tuple[Passage, ...]:
     """The memory by hand: `raw` pages in their gists' place."""
     shown = []
-    for page, gist in zip(rows.pages, rows.gists, strict=True):
+    for page, gist in zip(rows[Page], rows[Gist], strict=True):
         n = page.page_index
         shown.append(
             Passage("page", n, (page.text or "").strip())

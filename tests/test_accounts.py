@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from pipeline.errors import AccountingError
-from pipeline.rows import Page, Score
-from pipeline.store import accounts, connect, fallback_rate, query
+from pipeline.store import accounts, connect, query
 from pipeline.store.accounts import StepCounts
+from stages.index.paginate import Page
+from stages.score.score import Score
 from tests.warehouse import (
     Warehouse,
     answer,
@@ -128,13 +129,13 @@ def test_the_fallback_rate_is_of_pages_that_were_asked_for(warehouse: Warehouse)
     unit = document_unit(PAGES, "d1")
     warehouse.commit(PAGES, unit, made)
     warehouse.plan("r", (PAGES, [unit]))
-    with connect(warehouse.folder) as connection:
-        assert fallback_rate(connection) == pytest.approx(0.4)
+    (found,) = rows(warehouse, "from fallbacks")
+    assert (found["stage"], found["asked"], found["fell_back"]) == ("paginate", 5, 2)
+    assert (found["step_id"], found["memory"]) == (PAGES.id, PAGES.memory)
 
 
 def test_there_is_no_fallback_rate_where_nobody_was_asked(warehouse: Warehouse) -> None:
     unit = document_unit(PAGES, "d1")
     warehouse.commit(PAGES, unit, [page(0)])
     warehouse.plan("r", (PAGES, [unit]))
-    with connect(warehouse.folder) as connection:
-        assert fallback_rate(connection) is None
+    assert rows(warehouse, "from fallbacks where asked > 0") == []

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from pipeline.errors import AccountingError
-from pipeline.rows import Answer, Lookup, Question, Span
-from pipeline.stage import DocumentRows
+from pipeline.rows import Question, Span, UnitRows
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.passages import Passage
 from stages.read.answer import (
+    Answer,
     AnswerClosedBook,
     AnswerConstant,
     AnswerFromContext,
@@ -19,10 +21,11 @@ from stages.read.answer import (
     AnswerFromText,
 )
 from stages.read.context import memory, raw_pages, raw_text
-from stages.fields import AnswerQuestion, Passage
+from stages.retrieve.look_up import Lookup
 from tests.reading import (
     NASTY,
     Listener,
+    adding,
     always,
     book,
     deadline,
@@ -44,11 +47,11 @@ PAGES = (
 )
 GISTS = ("bell rings", "denial", "wind blamed", "silence")
 TEXT = "".join(PAGES)
-COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30, "max_reply_tokens": 50}
+COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30}
 FROM_MEMORY = AnswerFromMemory(**COMMON)
 
 
-def rows(*lookups: Lookup, questions: Sequence[Question] = (question(),)) -> DocumentRows:
+def rows(*lookups: Lookup, questions: Sequence[Question] = (question(),)) -> UnitRows:
     return book(PAGES, GISTS, questions, lookups)
 
 
@@ -56,7 +59,7 @@ def text_stage(keep: str | None, num_words: int | None) -> AnswerFromText:
     return AnswerFromText.model_validate({**COMMON, "keep": keep, "num_words": num_words})
 
 
-def one(stage: AnswerFromContext, given: DocumentRows, engine: Listener) -> Answer:
+def one(stage: AnswerFromContext, given: UnitRows, engine: Listener) -> Answer:
     (answer,), _ = run(stage, given, engine)
     assert isinstance(answer, Answer)
     return answer
@@ -108,7 +111,7 @@ def test_pages_of_several_turns_count_once_each() -> None:
 
 def test_pages_alone_in_document_order() -> None:
     engine = in_turn("Noon.")
-    stage = AnswerFromPages(first_page=1, answer_words=30, max_reply_tokens=50)
+    stage = AnswerFromPages(first_page=1, answer_words=30)
     answer = one(stage, rows(looked_up(3, 1)), engine)
     assert before_the_question(engine) == (
         "<Page 2>\nNobody admits it.\n\n<Page 4>\nThe bell is silent.\n\n"
@@ -164,9 +167,9 @@ def test_spans_are_the_raw_text_shown(used: tuple[int, ...]) -> None:
 
 
 def test_a_text_without_words() -> None:
-    empty = DocumentRows(document=replace(rows().document, text=" \n", num_words=0))
+    empty = UnitRows(document=replace(rows().document, text=" \n", num_words=0))
     assert raw_text(empty, "first", 3).num_words == 0
-    given = replace(empty, questions=(question(),), lookups=(looked_up(),))
+    given = adding(replace(empty, questions=(question(),)), {Lookup: [looked_up()]})
     assert one(text_stage(None, None), given, in_turn("Noon.")).compression_rate == 100.0
 
 
@@ -216,8 +219,10 @@ def test_a_prompt_too_long_for_the_context_is_a_row_of_nulls() -> None:
     shown = tuple(Passage("page", n, page.strip()) for n, page in enumerate(PAGES))
     tokens = num_tokens(AnswerQuestion(shown, "Who rang the bell?", (), answer_words=30)) + 50
     given = rows(looked_up(0, 1, 2, 3))
-    assert one(FROM_MEMORY, given, always("Noon.", tokens)).problem is None
-    made, calls = run(FROM_MEMORY, given, always("Noon.", tokens - 1))
+    budget = {"answer": 50}
+    (fits,), _ = run(FROM_MEMORY, given, always("Noon.", tokens), reply_tokens=budget)
+    assert fits.problem is None
+    made, calls = run(FROM_MEMORY, given, always("Noon.", tokens - 1), reply_tokens=budget)
     assert made == [
         Answer(
             document_id="d",
@@ -266,7 +271,7 @@ def test_each_question_is_answered_from_its_own_look_up(tmp_path: Path) -> None:
 def test_one_constant_answer_without_a_call() -> None:
     questions = question("a"), question("b", options=OPTIONS)
     lookups = looked_up(question_id="a"), looked_up(question_id="b")
-    stage = AnswerConstant(**COMMON, text="He did it.")
+    stage = AnswerConstant(**COMMON, constant_answer="He did it.")
     made, calls = run(stage, rows(*lookups, questions=questions), never())
     assert [(a.answer, a.answer_index, a.num_answer_words, a.reader) for a in made] == [
         ("He did it.", None, 3, "constant"),
@@ -280,7 +285,7 @@ def test_texts_pass_verbatim_and_gold_does_not() -> None:
     gold = question(text=NASTY, references=("the gold answer",), evidence=(Span(0, 9),))
     given = book([f"{NASTY}\n<5>", "more"], ["gist", NASTY], [gold], [looked_up(0)])
     engine = in_turn(NASTY)
-    answer = one(FROM_MEMORY, given.without_gold(), engine)
+    answer = one(FROM_MEMORY, given, engine)
     (prompt,) = engine.prompts()
     assert f"<Page 0>\n{NASTY}\n<5>\n\n<Page 1>\n{NASTY}\n\nQuestion: {NASTY}" in prompt
     assert answer.answer == NASTY

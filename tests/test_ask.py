@@ -11,14 +11,13 @@ import pytest
 from pipeline.ask import Ask, Reader, Subject
 from pipeline.engine import FinishReason, Reply, Request
 from pipeline.errors import EngineError
-from pipeline.prompts import Family, Message
+from pipeline.prompts import Asked, Message
 from pipeline.rows import Call
-from pipeline.settings import CONF
 from pipeline.slots import Slots
-from stages.fields import ShortenPage
+from stages.prompts.gist import ShortenPage
+from tests.reading import family
 
 T = TypeVar("T")
-FAMILY = Family(CONF / "prompts" / "generic")
 PAGE = ShortenPage(page="The mill stands at the river.")
 REPLY_TOKENS = 50
 
@@ -57,13 +56,18 @@ class Dead(Echo):
 
 
 def reader(
-    engine: Echo, deadline: float = 60, slots: int = 8, temperature: float = 0, seed: int = 0
+    engine: Echo,
+    deadline: float = 60,
+    slots: int = 8,
+    temperature: float = 0,
+    seed: int = 0,
+    reply_tokens: int = REPLY_TOKENS,
 ) -> Reader:
     return Reader(
         engine=engine,
         identity=f"echo at {temperature}",
         is_model=True,
-        family=FAMILY,
+        family=family("generic", {"gist": reply_tokens}),
         temperature=temperature,
         seed=seed,
         deadline_seconds=deadline,
@@ -82,17 +86,17 @@ def run(talk: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(wait())
 
 
-def one(asking: Ask, subject: Subject | None = None, page: ShortenPage = PAGE) -> Reply:
-    return run(lambda: asking(page, REPLY_TOKENS, subject or Subject(page_index=0)))
+def one(asking: Ask, subject: Subject | None = None, page: ShortenPage = PAGE) -> Asked[str]:
+    return run(lambda: asking(page, subject or Subject(page_index=0)))
 
 
-def many(asking: Ask, words: Sequence[str]) -> list[Reply]:
+def many(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
     """Ask about every word at once, as stages do; the page's index is the word's."""
 
-    async def talk() -> list[Reply]:
+    async def talk() -> list[Asked[str]]:
         return list(
             await asyncio.gather(
-                *(asking(ShortenPage(w), REPLY_TOKENS, Subject(page_index=i))
+                *(asking(ShortenPage(w), Subject(page_index=i))
                   for i, w in enumerate(words))
             )
         )  # fmt: skip
@@ -100,7 +104,7 @@ def many(asking: Ask, words: Sequence[str]) -> list[Reply]:
     return run(talk)
 
 
-PROMPT_CHARS = sum(len(message["content"]) for message in FAMILY.render(PAGE))
+PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
 
 
 @pytest.mark.parametrize(("spare", "asked"), [(-1, False), (0, True), (1, True)])
@@ -111,8 +115,9 @@ def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
     reply = one(asking)
     assert run(lambda: asking.fits(PAGE, REPLY_TOKENS)) is asked
     assert asking.num_asked == len(engine.requests) == len(asking.calls()) == int(asked)
-    expected = ("river.", "stop", None) if asked else ("", "abort", "context_overflow")
-    assert (reply.text, reply.finish_reason, reply.problem) == expected
+    expected = ("river.", "river.", None) if asked else (None, "", "context_overflow")
+    assert (reply.value, reply.raw, reply.problem) == expected
+    assert reply.has_reply is asked
 
 
 @pytest.mark.parametrize(
@@ -124,16 +129,19 @@ def test_how_a_reply_ended_is_its_problem(finish_reason: FinishReason, problem: 
     reply = one(asking)
     (call,) = asking.calls()
     assert (reply.problem, call.problem, call.finish_reason) == (problem, problem, finish_reason)
-    assert reply.text == call.reply == "river.", "what was said is kept"
+    assert reply.raw == call.reply == "river.", "what was said is kept"
+    assert reply.value == (None if problem == "engine_failed" else "river.")
+    assert reply.has_reply is (problem != "engine_failed")
 
 
 def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
     engine = Echo(seconds={"slow": 60})
     asking = ask(reader(engine, deadline=0.05, slots=1))
     slow, quick = many(asking, ["slow", "quick"])
-    assert (slow.problem, slow.text, slow.finish_reason) == ("timeout", "", "abort")
-    assert (quick.problem, quick.text) == (None, "quick"), "its slot is free again"
-    assert [call.problem for call in asking.calls()] == ["timeout", None]
+    assert (slow.problem, slow.value, slow.raw, slow.has_reply) == ("timeout", None, "", False)
+    assert (quick.problem, quick.value) == (None, "quick"), "its slot is free again"
+    calls = asking.calls()
+    assert [(c.problem, c.finish_reason) for c in calls] == [("timeout", "abort"), (None, "stop")]
 
 
 def test_waiting_for_a_slot_is_no_timeout() -> None:
@@ -153,7 +161,7 @@ def test_slots_are_shared_by_all_documents() -> None:
     async def talk() -> None:
         asking = [Ask(shared, "gist", document, ()) for document in ("d1", "d2")]
         await asyncio.gather(
-            *(a(ShortenPage(w), REPLY_TOKENS, Subject(page_index=i))
+            *(a(ShortenPage(w), Subject(page_index=i))
               for a in asking for i, w in enumerate(words))
         )  # fmt: skip
 
@@ -209,7 +217,7 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
 
     async def talk() -> None:
         for subject in reversed(subjects):
-            await asking(PAGE, REPLY_TOKENS, subject)
+            await asking(PAGE, subject)
 
     run(talk)
     assert [
@@ -223,9 +231,8 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
 
 def sha_of(given: Reader, subject: Subject | None = None, **values: int) -> str:
     asking = ask(given, repeat=values.get("repeat", 0))
-    tokens = values.get("tokens", REPLY_TOKENS)
     page = ShortenPage("w" * values.get("letters", 3))
-    run(lambda: asking(page, tokens, subject or Subject(page_index=0)))
+    run(lambda: asking(page, subject or Subject(page_index=0)))
     return asking.calls()[0].request_sha
 
 
@@ -237,7 +244,7 @@ def test_a_request_is_named_by_what_is_sent() -> None:
     assert sha_of(reader(Echo(), deadline=9, slots=1)) == same
     others = [
         sha_of(cold, Subject(page_index=0, attempt=2)),
-        sha_of(cold, tokens=REPLY_TOKENS + 1),
+        sha_of(reader(Echo(), reply_tokens=REPLY_TOKENS + 1)),
         sha_of(cold, letters=4),
         sha_of(reader(Echo(), temperature=0.5)),
         sha_of(reader(Echo(), temperature=0.5, seed=1)),

@@ -128,7 +128,7 @@ def test_the_run_goes_on_and_names_every_bad_row(bad: BadRun) -> None:
     lines = [line for line in bad.done.stderr.splitlines() if line.startswith("bad_input: ")]
     places = {":".join(line.split(": ")[1].split(":")[:2]) for line in lines}
     assert places == set(bad.case.bad)
-    assert all("; " in line for line in lines)  # what is wrong; the mend
+    assert all("; " in line for line in lines)  # what is wrong; what to do
 
 
 def test_bad_rows_are_kept_with_their_place(bad: BadRun) -> None:

@@ -5,16 +5,16 @@ import os
 from collections.abc import Sequence
 
 import pytest
+from stages.fields import ShortenPage
 
 from jobs.bench.bare import Script, on_engine, replay
 from jobs.bench.limit import script_of
 from jobs.bench.recorder import Sent, recorded, recording
 from pipeline.ask import Ask, Subject
 from pipeline.engine import Engine, Reply, Request
+from pipeline.engines import start_reader
 from pipeline.errors import EngineError, UsageError
 from pipeline.prompts import Message
-from pipeline.engines import start_reader
-from stages.fields import ShortenPage
 from tests.bench import Bench
 from tests.test_bench_chains import GISTS, PAGES, made
 from tests.test_simulated_engine import request, settings

@@ -6,8 +6,8 @@ import pytest
 
 from jobs.bench.cache import ideal, ideal_tokens
 from pipeline.errors import UsageError
-from pipeline.simulated_engine import SimulatedEngine
 from pipeline.extractive_engine import ExtractiveEngine
+from pipeline.simulated_engine import SimulatedEngine
 from tests.test_simulated_engine import in_order, request, settings
 
 

@@ -24,7 +24,7 @@ CHOICE: dict[str, Any] = {
         ({}, 1, ""),
         ({"answer": " d "}, 3, ""),
         ({"answer": None}, None, ""),
-        ({"answer": "E"}, None, '`answer` "E" is no letter of ABCD; mend it'),
+        ({"answer": "E"}, None, '`answer` "E" is no letter of ABCD; fix it'),
         ({"answer": ""}, None, '`answer` "" is no letter of ABCD'),
         ({"answer": "AB"}, None, '`answer` "AB" is no letter'),
         ({"answer": 2}, None, "`answer` is a number, not a string"),
@@ -121,7 +121,7 @@ def test_infinitebench_tasks_in_one_folder(tmp_path: Path) -> None:
         ("Write a summary of the text.", (), ("x", "y")),
     ]
     assert bad(item.questions) == [
-        "longbook_qa_eng.jsonl:2: `options` is not a list of strings; mend it"
+        "longbook_qa_eng.jsonl:2: `options` is not a list of strings; fix it"
     ]
 
 
@@ -164,7 +164,7 @@ def test_leval_options_stand_in_the_instruction(
 @pytest.mark.parametrize(
     ("change", "num_good", "words"),
     [
-        ({"outputs": ["a"]}, 0, "2 instructions, 1 outputs; mend them"),
+        ({"outputs": ["a"]}, 0, "2 instructions, 1 outputs; fix them"),
         ({"outputs": "ab"}, 0, "`outputs` is a string, not a list"),
         ({"instructions": None}, 0, "`instructions` is null, not a list"),
         ({"instructions": ["one?", 2]}, 1, "instructions[1]: `question` is a number"),

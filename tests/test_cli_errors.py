@@ -60,8 +60,11 @@ METHODS = [
     ("methods=", "methods= is empty; give it a value or leave it out"),
     ("methods=bm25(topk=3)", "methods: bm25: no argument 'topk=3'; it takes top_k"),
     ("methods=gist_only(a=1)", "methods: gist_only: no argument 'a=1'; it takes none"),
-    ("methods=bm25(top_k=x)", "methods: bm25(top_k=x): top_k: Input should be a valid integer"),
-    ("methods=bm25(top_k=0)", "bm25(top_k=0): top_k: Input should be greater than 0"),
+    (
+        "methods=bm25(top_k=x)",
+        "bm25.yaml (bm25(top_k=x)): look_up.top_k: Input should be a valid int",
+    ),
+    ("methods=bm25(top_k=0)", "(bm25(top_k=0)): look_up.top_k: Input should be greater than 0"),
     ("methods=bm25(top_k=3..1)", "methods: bm25: top_k=3..1 counts down; write 1..3"),
     ("methods=bm25(top_k=", "methods: 'bm25(top_k=' is no method; write it like bm25(top_k=3)"),
     ("methods=bm25(top_k=[1)", "methods: bm25: top_k=[1 is no value; write a number or a word"),
@@ -81,7 +84,10 @@ KEYS = [
     ("--limit", "No such option: --limit; see gistmill run --help"),
 ]
 VALUES = [
-    ("memory.min_words=700", "memory: min_words 700 is over max_words 600; lower it"),
+    (
+        "memory.min_words=700",
+        "memory=model: paginate: min_words 700 is over max_words 600; lower it",
+    ),
     ("memory.min_words=ten", "memory.min_words=ten: Input should be a valid integer"),
     ("engine.temperature=hot", "engine.temperature=hot: Input should be a valid number"),
     ("limit=0", "limit=0: Input should be greater than 0"),
@@ -98,8 +104,8 @@ VALUES = [
 SCRIPTS = [
     ("", "engine.script is not set; add engine.script=..."),
     ("/nowhere.yaml", "engine.script=/nowhere.yaml: No such file or directory; set it, or rater"),
-    ("{}/torn.yaml", "torn.yaml: no YAML: while parsing a flow node expected the node content"),
-    ("{}/bytes.yaml", "bytes.yaml: no YAML: 'utf-8' codec can't decode byte 0xff"),
+    ("{}/torn.yaml", "torn.yaml: not YAML: while parsing a flow node expected the node content"),
+    ("{}/bytes.yaml", "bytes.yaml: not YAML: 'utf-8' codec can't decode byte 0xff"),
     ("{}/number.yaml", "number.yaml: replies.0.reply: Input should be a valid string"),
     ("{}/pattern.yaml", "pattern.yaml: replies.0.match: "),
     ("{}/nothing.yaml", "nothing.yaml: the file: Input should be a valid dictionary"),
@@ -143,7 +149,7 @@ def test_what_is_not_set(place: Place) -> None:
         (["rate", "run=a"], "rate needs a rater: add rater=NAME (gistmill ls shows them)"),
         (["rate", "run=a", "limit=3"], "'limit=3': rate takes rater=, run=, warehouse=, cluster="),
         (["rate", "rater=extractive", "warehouse=/nowhere"], "/nowhere: no run there; start one"),
-        (["prompts", "check", "/nowhere"], "/nowhere/family.yaml: cannot be read: No such file"),
+        (["prompts", "check", "/nowhere"], "/nowhere: no family.yaml there; name a folder of pro"),
     ],
 )
 def test_other_verbs(words: list[str], says: str) -> None:

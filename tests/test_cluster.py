@@ -10,8 +10,8 @@ import ray
 
 from pipeline.cluster import Pool, run_items
 from pipeline.errors import AccountingError, EngineError, StartError, UsageError
-from pipeline.usage import UsageCounters
 from pipeline.executor import Summary
+from pipeline.usage import UsageCounters
 from tests.clusters import LOCAL
 from tests.command import refused
 
@@ -29,7 +29,7 @@ def worker(trouble: Callable[[], None]) -> Any:
 
     class Worker:
         def __init__(self, name: str) -> None:
-            self.tally = UsageCounters()
+            self.usage = UsageCounters()
 
         async def work(self, document_id: str, units: Any) -> Summary:
             if document_id == "bad":
@@ -80,7 +80,7 @@ def test_who_watches_may_end_it() -> None:
 
     class Slow:
         def __init__(self, name: str) -> None:
-            self.tally = UsageCounters()
+            self.usage = UsageCounters()
 
         async def work(self, document_id: str, units: Any) -> Summary:
             await asyncio.sleep(600)

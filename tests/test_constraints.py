@@ -3,24 +3,37 @@
 import itertools
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.engine import Constraint
-from pipeline.settings import CONF
-from stages import constraints, parsing
-from pipeline.family import load_family
+from pipeline.prompts import Constraint, Prompt
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.break_point import BreakPoint, Labelled
+from stages.prompts.gist import ShortenPage
+from stages.prompts.look_up_p import ParallelLookUp, parse_page_list, parse_pages
+from stages.prompts.look_up_s import SequentialLookUp, parse_page_or_stop
+from stages.prompts.passages import Passage
+from stages.prompts.rate_permissive import PermissiveRating
+from stages.prompts.rate_strict import StrictRating
+from stages.prompts.replies import list_of, numbers
+from tests.reading import FAMILIES, family
 
-FAMILIES = sorted(path.parent.name for path in (CONF / "prompts").glob("*/family.yaml"))
 MOST_PAGES = 6  # that the methods of the papers look up at once
 
 each_family = pytest.mark.parametrize("name", FAMILIES)
 
 
-def forms(name: str) -> dict[str, str]:
-    return load_family(CONF / "prompts" / name).forms.model_dump()
+def form(name: str, prompt: type[Prompt[Any]]) -> str:
+    found = family(name).form(prompt)
+    assert found is not None
+    return found
+
+
+def gists(pages: range) -> tuple[Passage, ...]:
+    return tuple(Passage("gist", number, "a gist") for number in pages)
 
 
 def choices(constraint: Constraint | None) -> tuple[str, ...]:
@@ -50,14 +63,14 @@ def regex(constraint: Constraint | None) -> str:
     ],
 )
 def test_a_range_of_numbers_by_hand(first: int, last: int, expected: str) -> None:
-    assert constraints.numbers(first, last) == expected
+    assert numbers(first, last) == expected
 
 
 @given(st.data(), st.integers(0, 3000), st.integers(0, 3000))
 @settings(deadline=None)
 def test_a_number_is_matched_if_it_is_in_the_range(data: st.DataObject, a: int, b: int) -> None:
     legal = range(min(a, b), max(a, b) + 1)
-    pattern = constraints.numbers(legal[0], legal[-1])
+    pattern = numbers(legal[0], legal[-1])
     near = st.one_of(st.sampled_from(legal), st.integers(0, 9999), st.sampled_from([a - 1, b + 1]))
     number = data.draw(near)
     assert bool(re.fullmatch(pattern, str(number))) == (number in legal)
@@ -66,27 +79,25 @@ def test_a_number_is_matched_if_it_is_in_the_range(data: st.DataObject, a: int, 
 
 
 def test_every_number_of_every_small_range() -> None:
-    numbers = {str(number): number for number in range(300)}
+    texts = {str(number): number for number in range(300)}
     for first, last in itertools.product((0, 1), range(1, 250)):
-        pattern = re.compile(constraints.numbers(first, last))
-        found = {number for text, number in numbers.items() if pattern.fullmatch(text)}
+        pattern = re.compile(numbers(first, last))
+        found = {number for text, number in texts.items() if pattern.fullmatch(text)}
         assert found == set(range(first, last + 1))
 
 
-def test_replies_are_free_where_there_is_no_form() -> None:
-    assert constraints.break_point(None, [1, 2]) is None
-    assert constraints.page_list(None, range(3), 2) is None
-    assert constraints.page_or_stop(None, range(3)) is None
-    assert constraints.option(None, 4) is None
-    assert constraints.strict(None) is None
-    assert constraints.permissive(None) is None
+def test_replies_are_free_where_there_is_nothing_to_enumerate() -> None:
+    assert ShortenPage("A page.").legal("{}") is None
+    assert AnswerQuestion((), "Who?", (), 30).legal("Answer: ({})") is None
+    assert family("generic").form(ShortenPage) is None
 
 
 @each_family
 def test_every_break_point_is_read(name: str) -> None:
-    labels = range(1, 3001)
-    legal = choices(constraints.break_point(forms(name)["break_point"], labels))
-    assert [parsing.parse_break_point(reply) for reply in legal] == list(labels)
+    labels = list(range(1, 3001))
+    window = BreakPoint("", tuple(Labelled("A paragraph.", label) for label in labels))
+    legal = choices(window.legal(form(name, BreakPoint)))
+    assert [window.read(reply, False) for reply in legal] == labels
 
 
 def lists(pages: range, most: int) -> Iterator[tuple[int, ...]]:
@@ -97,15 +108,16 @@ def lists(pages: range, most: int) -> Iterator[tuple[int, ...]]:
 @each_family
 @pytest.mark.parametrize("first_page", [0, 1])
 def test_every_list_of_pages_is_legal_and_read(name: str, first_page: int) -> None:
-    form = forms(name)["look_up_p"]
+    written = form(name, ParallelLookUp)
     for num_pages, most in ((1, 2), (3, 4), (12, 2)):
         pages = range(first_page, first_page + num_pages)
-        legal = re.compile(regex(constraints.page_list(form, pages, most)))
+        prompt = ParallelLookUp(gists(pages), "Who?", (), most)
+        legal = re.compile(regex(prompt.legal(written)))
         for asked in lists(pages, most):
-            reply = form.replace("{}", ", ".join(map(str, asked)))
+            reply = written.replace("{}", ", ".join(map(str, asked)))
             assert legal.fullmatch(reply)
-            assert parsing.parse_pages(reply) == asked
-            assert parsing.parse_page_list(reply) == asked, "where it was cut off, too"
+            assert parse_pages(reply) == asked
+            assert parse_page_list(reply) == asked, "where it was cut off, too"
 
 
 @each_family
@@ -116,8 +128,8 @@ def test_what_a_list_may_be_is_read_as_legal_pages(name: str, data: st.DataObjec
     num_pages = data.draw(st.integers(1, 2000))
     most = data.draw(st.integers(1, MOST_PAGES))
     pages = range(first := data.draw(st.sampled_from([0, 1])), first + num_pages)
-    legal = regex(constraints.page_list(forms(name)["look_up_p"], pages, most))
-    read = parsing.parse_pages(data.draw(st.from_regex(legal, fullmatch=True)))
+    legal = regex(ParallelLookUp(gists(pages), "Who?", (), most).legal(form(name, ParallelLookUp)))
+    read = parse_pages(data.draw(st.from_regex(legal, fullmatch=True)))
     assert read is not None
     assert len(read) <= most
     assert set(read) <= set(pages)
@@ -127,65 +139,65 @@ def test_what_a_list_may_be_is_read_as_legal_pages(name: str, data: st.DataObjec
     "listed", ["3", "-1", "0, 1, 2", "0,1", "0 1", ", 1", "1, ", "00", " ", "0 to 2"]
 )
 def test_no_other_list_is_legal(listed: str) -> None:
-    legal = regex(constraints.page_list("Page [{}]", range(3), 2))
+    legal = regex(list_of("Page [{}]", range(3), 2))
     assert not re.fullmatch(legal, f"Page [{listed}]")
     assert not re.fullmatch(legal, "Page [1] to see")
 
 
 def test_a_document_without_pages_has_the_empty_list_alone() -> None:
-    legal = regex(constraints.page_list("Page [{}]", range(1, 1), 2))
+    legal = regex(list_of("Page [{}]", range(1, 1), 2))
     assert re.fullmatch(legal, "Page []")
     assert not re.fullmatch(legal, "Page [0]")
 
 
 def test_signs_in_a_form_stand_for_themselves() -> None:
-    form = "a.b? (c|d) \\ ^e$ f* g+ {h} {} -/#\n"
-    legal = regex(constraints.page_list(form, range(2), 1))
-    assert re.fullmatch(legal, form.replace("{}", "1"))
-    assert not re.fullmatch(legal, form.replace("{}", "1").replace("a.b", "acb"))
+    written = "a.b? (c|d) \\ ^e$ f* g+ {h} {} -/#\n"
+    legal = regex(list_of(written, range(2), 1))
+    assert re.fullmatch(legal, written.replace("{}", "1"))
+    assert not re.fullmatch(legal, written.replace("{}", "1").replace("a.b", "acb"))
 
 
 @each_family
 @pytest.mark.parametrize("first_page", [0, 1])
 def test_every_page_and_stop_are_read(name: str, first_page: int) -> None:
     pages = range(first_page, first_page + 1200)
-    legal = choices(constraints.page_or_stop(forms(name)["look_up_s"], pages))
-    assert [parsing.parse_page_or_stop(reply) for reply in legal] == [*pages, "stop"]
+    prompt = SequentialLookUp(gists(pages), "Who?", (), (), ())
+    legal = choices(prompt.legal(form(name, SequentialLookUp)))
+    assert [parse_page_or_stop(reply) for reply in legal] == [*pages, "stop"]
 
 
 @each_family
 def test_every_letter_is_read(name: str) -> None:
-    form = forms(name)["answer"]
     for num_options in range(1, 27):
-        legal = choices(constraints.option(form, num_options))
-        read = [parsing.parse_option(reply, num_options) for reply in legal]
-        assert read == list(range(num_options))
-    assert constraints.option(form, 0) is None
+        prompt = AnswerQuestion((), "Who?", tuple("option" for _ in range(num_options)), 30)
+        legal = choices(prompt.legal(form(name, AnswerQuestion)))
+        assert [prompt.read(reply, False) for reply in legal] == list(range(num_options))
 
 
 @each_family
 def test_every_verdict_is_read(name: str) -> None:
-    strict = choices(constraints.strict(forms(name)["rate_strict"]))
-    assert [parsing.parse_strict(reply) for reply in strict] == ["yes", "no"]
-    permissive = choices(constraints.permissive(forms(name)["rate_permissive"]))
-    read = [parsing.parse_permissive(reply) for reply in permissive]
-    assert read == ["yes", "partially", "no"]
+    strict, permissive = StrictRating("Who?", "a", "b"), PermissiveRating("Who?", "a", "b")
+    verdicts = choices(strict.legal(form(name, StrictRating)))
+    assert [strict.read(reply, False) for reply in verdicts] == ["yes", "no"]
+    verdicts = choices(permissive.legal(form(name, PermissiveRating)))
+    assert [permissive.read(reply, False) for reply in verdicts] == ["yes", "partially", "no"]
 
 
 @each_family
 def test_the_longest_replies_fit_their_budgets(name: str) -> None:
     """A token is a byte at least, and the one that ends the reply comes last."""
-    form, tokens = forms(name), load_family(CONF / "prompts" / name).reply_tokens
     pages = ", ".join(["1999"] * MOST_PAGES)
-    for prompt, filling, most in (
-        ("break_point", "99999", tokens.break_point),
-        ("look_up_p", pages, tokens.look_up),
-        ("look_up_s", "1999", tokens.look_up),
-        ("answer", "Z", tokens.answer),
-        ("rate_strict", "YES", tokens.rate),
-        ("rate_permissive", "Yes, partially", tokens.rate),
-    ):
-        assert len(form[prompt].replace("{}", filling).encode()) + 1 <= most, prompt
+    longest: tuple[tuple[type[Prompt[Any]], str], ...] = (
+        (BreakPoint, "99999"),
+        (ParallelLookUp, pages),
+        (SequentialLookUp, "1999"),
+        (AnswerQuestion, "Z"),
+        (StrictRating, "YES"),
+        (PermissiveRating, "Yes, partially"),
+    )
+    for prompt, filling in longest:
+        reply = form(name, prompt).replace("{}", filling)
+        assert len(reply.encode()) + 1 <= family(name).max_reply_tokens(prompt), prompt
 
 
 @pytest.mark.vllm
@@ -198,15 +210,13 @@ def test_xgrammar_takes_exactly_what_is_legal(name: str) -> None:
         vocabulary, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256]
     )
     compiler = xgrammar.GrammarCompiler(tokens)
-    form = forms(name)["look_up_p"]
-    grammar = xgrammar.Grammar.from_regex(
-        regex(constraints.page_list(form, range(1, 1235), MOST_PAGES))
-    )
+    written = form(name, ParallelLookUp)
+    grammar = xgrammar.Grammar.from_regex(regex(list_of(written, range(1, 1235), MOST_PAGES)))
     compiled = compiler.compile_grammar(grammar)
 
     def takes(listed: str) -> bool:
         matcher = xgrammar.GrammarMatcher(compiled)
-        said = form.replace("{}", listed).encode()
+        said = written.replace("{}", listed).encode()
         return all(matcher.accept_token(token) for token in (*said, 256))
 
     for listed in ("", "1", "9", "10", "999", "1000", "1234", "7, 1230, 7", "1, 2, 3, 4, 5, 6"):

@@ -230,4 +230,4 @@ def test_a_list_of_lists_without_end_is_one_bad_row(tmp_path: Path, key: str) ->
     deep = json.dumps({**row, key: "@"}).replace('"@"', "[" * 50_000 + "]" * 50_000)
     (tmp_path / "data.json").write_text(f"[{json.dumps({**row, '_id': '0'})}, {deep}]")
     [detail] = details(loaded(tmp_path, "longbench_v2"))
-    assert detail == f"data.json:2: `{key}` is a list, not a string; mend it"
+    assert detail == f"data.json:2: `{key}` is a list, not a string; fix it"

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pipeline.errors import UsageError
 from stages.corpora import Loaded
 from stages.corpora.article_text import article_text
-from tests.loading import DATA, corpus_of, loaded, written
+from tests.loading import DATA, corpus_of, details, loaded, written
 
 QMSUM = DATA / "qmsum" / "val.jsonl"
 QUALITY = DATA / "quality" / "QuALITY.one_record.jsonl"
@@ -95,26 +95,24 @@ def _turns(item: Loaded, start: int, end: int) -> tuple[int, int]:
     return text.count("\n", 0, start), text.count("\n", 0, end)
 
 
-def test_qmsum_ids_are_made_of_content_and_repeats_are_numbered(tmp_path: Path) -> None:
+def test_qmsum_ids_are_made_of_content_and_copies_have_their_own(tmp_path: Path) -> None:
     corpus = loaded(QMSUM, "qmsum")
     ids = [item.document.document_id for item in corpus]
-    assert all(re.fullmatch("[0-9a-f]{8}", made) for made in ids) and len(set(ids)) == 35
+    assert all(re.fullmatch("[0-9a-f]{16}", made) for made in ids) and len(set(ids)) == 35
     question_ids = [question.question_id for item in corpus for question in item.questions]
-    assert len(set(question_ids)) == 272
-    assert [made for made in question_ids if made.endswith("-2")] == [
-        question.question_id
-        for question in corpus[6].questions
-        if question.question_id.endswith("-2")
-    ]
-    assert sum(made.endswith("-2") for made in question_ids) == 1
+    assert all(re.fullmatch("[0-9a-f]{16}", made) for made in question_ids)
+    assert len(set(question_ids)) == 272  # of them one query twice in one meeting
+    repeated = [q for q in corpus[6].questions if "general discussion of the meet" in q.question]
+    assert [q.question_type for q in repeated] == ["general", "specific"]
     first, second = meetings()[:2]
     written(tmp_path / "b.jsonl", second, first)
     written(tmp_path / "a.jsonl", second)
-    assert [item.document.document_id for item in loaded(tmp_path, "qmsum")] == [
-        ids[1],
-        f"{ids[1]}-2",
-        ids[0],
-    ]
+    again = loaded(tmp_path, "qmsum")
+    assert [item.document.document_id for item in again] == [ids[1], "b.jsonl:1", ids[0]]
+    wrong = "b.jsonl:1: the same content as in a.jsonl:1; delete one of the two"
+    assert set(details(again)) == {wrong}
+    assert [q.problem for q in again[1].questions] == ["bad_input"] * len(corpus[1].questions)
+    assert (again[0], again[2]) == (corpus[1], corpus[0])
 
 
 TURNS = st.lists(

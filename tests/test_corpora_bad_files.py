@@ -88,7 +88,7 @@ BROKEN: dict[str, Broken] = {
         "text", {"a..b.txt": b"x", ".txt": b"y"}, [(".txt", "y"), ("a..b", "x")]),
     "text: torn questions": Broken(
         "text", {"a.txt": b"one", "questions.jsonl": lines(ASKED) + b'{"document_id"'},
-        [("a", "one"), ("questions:2", "")], ["Who?"],
+        [("a", "one"), ("questions.jsonl:2", "")], ["Who?"],
         ["questions.jsonl:2: not JSON (", "questions.jsonl:2: not JSON ("]),
     "text: empty questions": Broken(
         "text", {"a.txt": b"one", "questions.jsonl": b""}, refused=r"questions\.jsonl: no line"),
@@ -183,7 +183,7 @@ BROKEN: dict[str, Broken] = {
         [("1", "one")], ["Which?"]),
     "quality: questions missing": Broken(
         "quality", {"a.dev": lines({"article_id": "1", "article": "one"})}, [("1", "one")],
-        wrong=["a.dev:1: questions: null, not a list; mend it"]),
+        wrong=["a.dev:1: questions: null, not a list; fix it"]),
     "quality: an article given as lines": Broken(
         "quality", {"a.dev": lines({**QUALITY, "article": ["one", "two"]})},
         [("1", "")], ["Which?"],
@@ -191,7 +191,7 @@ BROKEN: dict[str, Broken] = {
     # QMSum.
     "qmsum: a file of one meeting, torn": Broken(
         "qmsum", {"m.json": json.dumps(MEETING, indent=1).encode()[:99], "n.json": lines(MEETING)},
-        [("m:1", ""), ("*", "A: one")], ["What?"], ["m.json:1: not JSON ("]),
+        [("m.json:1", ""), ("*", "A: one")], ["What?"], ["m.json:1: not JSON ("]),
     "qmsum: queries missing": Broken(
         "qmsum", {"m.jsonl": lines({"meeting_transcripts": MEETING["meeting_transcripts"]})},
         [("*", "A: one")],

@@ -1,4 +1,4 @@
-"""What comes of input that is wrong: a bad_input row that says where and how to mend it.
+"""What comes of input that is wrong: a bad_input row that says where it is and what to do.
 
 A wrong path ends the command; a wrong row costs no other row.
 """
@@ -74,7 +74,7 @@ def test_cleaning_of_tags_is_for_qmsum(tmp_path: Path, kind: str) -> None:
     ("line", "words"),
     [
         ('{"meeting_transcripts": [', "m.jsonl:2: not JSON (Expecting value, column"),
-        ("[1]", "m.jsonl:2: a list, not an object; mend or delete the line"),
+        ("[1]", "m.jsonl:2: a list, not an object; fix or delete the line"),
         ('{"a": NaN}', "m.jsonl:2: not JSON (NaN is no JSON number)"),
         ('{"a": 1e999}', "m.jsonl:2: not JSON (1e999 is no JSON number)"),
         ("[" * 100_000, "m.jsonl:2: not JSON (maximum recursion"),
@@ -85,7 +85,7 @@ def test_a_torn_line_is_a_document_of_its_own(tmp_path: Path, line: str, words: 
     for kind, row in (("qmsum", MEETING), ("quality", LINE)):
         corpus = loaded(written(tmp_path / "m.jsonl", row, line, ""), kind)
         assert [item.document.problem for item in corpus] == [None, "bad_input"]
-        assert corpus[1].document.document_id == "m:2" and corpus[1].questions == ()
+        assert corpus[1].document.document_id == "m.jsonl:2" and corpus[1].questions == ()
         assert (corpus[1].document.detail or "").startswith(words)
 
 
@@ -93,7 +93,7 @@ def test_torn_lines_of_files_with_one_stem_stay_apart(tmp_path: Path) -> None:
     for end in ("dev", "test"):
         written(tmp_path / f"QuALITY.{end}", {**LINE, "article_id": end, "questions": []}, "{")
     ids = [item.document.document_id for item in loaded(tmp_path, "quality")]
-    assert ids == ["dev", "QuALITY:2", "test", "QuALITY:2-2"]
+    assert ids == ["dev", "QuALITY.dev:2", "test", "QuALITY.test:2"]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_bad_meeting_keeps_its_questions(tmp_path: Path, turns: Any, words: st
         ("who?", "a string, not an object"),
         ({"query": "q", "answer": ["a"]}, "`answer` is a list, not a string"),
         ({"query": "q", "relevant_text_span": "0-1"}, "`relevant_text_span` is a string"),
-        ({"query": "q", "relevant_text_span": [["0", "2"]]}, "0 to 1; mend it"),
+        ({"query": "q", "relevant_text_span": [["0", "2"]]}, "0 to 1; fix it"),
         ({"query": "q", "relevant_text_span": [["1", "0"]]}, '["1", "0"] is no pair'),
         ({"query": "q", "relevant_text_span": [["x", "1"]]}, "is no pair"),
         ({"query": "q", "relevant_text_span": [["-1", "1"]]}, "is no pair"),
@@ -144,7 +144,7 @@ def test_a_bad_query_costs_only_itself(tmp_path: Path, query: Any, words: str) -
 def test_a_list_of_queries_that_is_none_is_one_bad_question(tmp_path: Path) -> None:
     meeting = {**MEETING, "specific_query_list": 7}
     [item] = loaded(written(tmp_path / "m.jsonl", meeting), "qmsum")
-    assert bad(item.questions) == ["m.jsonl:1: specific_query_list: a number, not a list; mend it"]
+    assert bad(item.questions) == ["m.jsonl:1: specific_query_list: a number, not a list; fix it"]
     assert good(item.questions) == ["all"] and item.document.problem is None
 
 

@@ -25,7 +25,7 @@ def test_a_text_that_cannot_be_used_keeps_its_questions(tmp_path: Path) -> None:
     corpus = loaded(tmp_path, "text")
     assert [row.detail for row in bad_documents(corpus)] == [
         "b.txt: the text has no words; add it or delete the document",
-        "c.txt: No such file or directory; mend or delete it",
+        "c.txt: No such file or directory; fix or delete it",
     ]
     assert good(corpus[1].questions) == ["b?"]
 
@@ -74,7 +74,7 @@ def test_questions_without_a_document_are_kept_as_bad_rows(tmp_path: Path) -> No
     written(tmp_path / "questions.jsonl", *rows)
     corpus = loaded(tmp_path, "tables")
     ids = [item.document.document_id for item in corpus]
-    assert ids == ["a", "z", "questions:2", "questions:3", "questions:5"]
+    assert ids == ["a", "z", *(f"questions.jsonl:{line}" for line in (2, 3, 5))]
     assert len(bad_documents(corpus)) == 4
     assert [q.question_id for q in corpus[1].questions] == ["l", "m"]
     assert [q.question for item in corpus for q in item.questions][:4] == ["lost"] * 2 + [
@@ -85,9 +85,9 @@ def test_questions_without_a_document_are_kept_as_bad_rows(tmp_path: Path) -> No
     assert corpus[1].questions[1].detail == words
     assert [bad(item.questions)[0].split(": ", 1)[1] for item in corpus[2:]] == [
         "not JSON (Expecting property name enclosed in double quotes, column 2); "
-        "mend or delete the line",
+        "fix or delete the line",
         "no `document_id`; add it",
-        "`document_id` is a list, not a string; mend it",
+        "`document_id` is a list, not a string; fix it",
     ]
 
 
@@ -114,7 +114,7 @@ def test_bad_and_repeated_documents_keep_the_others(tmp_path: Path) -> None:
     assert [
         (row.detail or "").split(": ", 1)[1].split(";")[0] for row in bad_documents(corpus)
     ] == [
-        '`document_id` "a" is used twice',
+        '`document_id` "a" is used twice, first in documents.jsonl:1',
         "`text` is a number, not a string",
         "the text has no words",
         "`metadata` is no JSON object",
@@ -122,7 +122,7 @@ def test_bad_and_repeated_documents_keep_the_others(tmp_path: Path) -> None:
         "no `text`",
         "not JSON (Expecting property name enclosed in double quotes, column 2)",
     ]
-    assert corpus[1].document.document_id == "a-3" and corpus[1].questions == ()
+    assert corpus[1].document.document_id == "documents.jsonl:2" and corpus[1].questions == ()
     questions = {item.document.document_id: good(item.questions) for item in corpus}
     assert [questions[asker] for asker in asked] == [[f"{asker}?"] for asker in asked]
 

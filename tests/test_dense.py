@@ -1,4 +1,4 @@
-"""Dense look-up: ranking by hand-made vectors, and what names, needs and shares an index."""
+"""Dense look-up: ranking by hand-made vectors, and what names, needs and shares embeddings."""
 
 import shutil
 import sys
@@ -11,18 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.config import read_config
 from jobs.compatibility import grown, stored
+from jobs.config import read_config
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
-from pipeline.rows import Embedding
 from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
-from stages.index.embed import IndexGists, IndexPages
-from stages.retrieve.ranked import Dense, nearest
+from stages.index.embed import Embedding, EmbedGists, EmbedPages
+from stages.retrieve.ranked_pages import Dense, nearest
 from tests.command import refused
 from tests.embedding import counts, model_folder
-from tests.reading import book, looked_up, never, question, run
+from tests.reading import adding, book, looked_up, never, question, run
 
 Vector = tuple[float, ...]
 
@@ -94,12 +93,12 @@ def test_the_nearest_pages_are_looked_up(
     over: Literal["pages", "gists"], gists: list[str], used: tuple[int, ...]
 ) -> None:
     # Of the embedder's words page 1 says candle alone, page 2 another as well; gists 0 and 3 too.
-    kind = {"pages": IndexPages, "gists": IndexGists}[over]
+    kind = {"pages": EmbedPages, "gists": EmbedGists}[over]
     whole = book([page.replace(".", " .") for page in PAGES], gists)
-    embeddings, _ = run(kind(model="m", chunk_words=4, embedder=EMBEDDER), whole, never())
+    embeddings, _ = run(kind(embedder=EMBEDDER), whole, never())
     asked = [question("a", "Which candle ?"), question("b", "smoke or smoke")]
-    read = replace(whole, questions=tuple(asked), embeddings=tuple(embeddings))
-    made, calls = run(Dense(over=over, top_k=2, embedder=EMBEDDER), read, never())
+    read = adding(replace(whole, questions=tuple(asked)), {Embedding: embeddings})
+    made, calls = run(Dense(top_k=2, embedder=EMBEDDER), read, never())
     assert calls == ()
     assert made[0] == looked_up(*used, question_id="a")
     assert made[1].used is not None and made[1].used[0] == {"pages": 3, "gists": 2}[over]
@@ -112,10 +111,10 @@ def steps(folder: Path, methods: str, *words: str) -> list[Step]:
     return found
 
 
-def indexes(folder: Path, methods: str, *words: str) -> list[tuple[str, str]]:
-    """The id of each index and what it is over."""
-    found = [step for step in steps(folder, methods, *words) if step.name == "index"]
-    return [(step.id, step.settings["over"]) for step in found]
+def embedded(folder: Path, methods: str, *words: str) -> list[tuple[str, str]]:
+    """The id of each step that embeds and what it embeds."""
+    found = [step for step in steps(folder, methods, *words) if step.name == "embed"]
+    return [(step.id, step.settings["kind"]) for step in found]
 
 
 @pytest.fixture
@@ -130,26 +129,26 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("extra")
-def test_methods_share_an_index_per_what_it_is_over(folder: Path) -> None:
-    assert indexes(folder, "bm25,gist_only") == []
-    (one,) = indexes(folder, "dense(top_k=1..6),gist_dense")
-    many = indexes(folder, "dense(over=gists|pages,top_k=1|2),gist_dense(top_k=2)")
+def test_methods_share_the_embeddings_of_the_same_texts(folder: Path) -> None:
+    assert embedded(folder, "bm25,gist_only") == []
+    (one,) = embedded(folder, "dense(top_k=1..6),gist_dense")
+    many = embedded(folder, "dense(over=gists|pages,top_k=1|2),gist_dense(top_k=2)")
     assert [over for _, over in many] == ["gists", "pages"]
     assert many[1] == one
 
 
 @pytest.mark.usefixtures("extra")
-def test_a_look_up_reads_the_index_of_its_method(folder: Path) -> None:
+def test_a_look_up_reads_the_embeddings_of_its_method(folder: Path) -> None:
     made = steps(folder, "dense(over=pages|gists,top_k=1),gist_dense")
     read = {
-        step.method: [(up.name, up.settings.get("over")) for up in step.upstream]
+        step.method: [(up.name, up.settings.get("kind")) for up in step.upstream]
         for step in made
         if step.name == "look_up"
     }
     assert read == {
-        "dense(over=pages,top_k=1)": [("documents", None), ("index", "pages")],
-        "dense(over=gists,top_k=1)": [("documents", None), ("index", "gists")],
-        "gist_dense(top_k=1)": [("documents", None), ("index", "pages")],
+        "dense(over=pages,top_k=1)": [("documents", None), ("embed", "pages")],
+        "dense(over=gists,top_k=1)": [("documents", None), ("embed", "gists")],
+        "gist_dense(top_k=1)": [("documents", None), ("embed", "pages")],
     }
     positions = {step.id: place for place, step in enumerate(made)}
     for step in made:
@@ -157,24 +156,24 @@ def test_a_look_up_reads_the_index_of_its_method(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("extra")
-def test_the_models_files_name_the_index_not_their_place(folder: Path, tmp_path: Path) -> None:
-    before = indexes(folder, "dense")
+def test_the_models_files_name_the_step_not_their_place(folder: Path, tmp_path: Path) -> None:
+    before = embedded(folder, "dense")
     how = ("embedder.device=cuda", "embedder.batch_size=8")
     (folder / ".cache").mkdir()
     (folder / ".cache" / "downloaded").write_text("yesterday")
     moved = tmp_path / "elsewhere" / "minilm"
     shutil.copytree(folder, moved)
-    assert indexes(moved, "dense", *how) == before
-    assert indexes(folder, "dense", "embedder.chunk_words=50") != before
-    (moved / "1_Pooling" / "config.json").write_text('{"mean": true}')
-    assert indexes(moved, "dense") != before
+    assert embedded(moved, "dense", *how) == before
+    assert embedded(folder, "dense", "embedder.chunk_words=50") != before
+    (moved / "1_Pooling" / "config.json").write_text("[]")  # of the same size
+    assert embedded(moved, "dense") != before
 
 
 @pytest.mark.usefixtures("extra")
 def test_a_name_on_hugging_face_is_its_own_identity() -> None:
     config = read_config(["methods=dense", "embedder.model=someone/some-model-v1.5"])
-    (index,) = [step for step, _ in run_steps(config) if step.name == "index"]
-    assert index.settings["model"] == "someone/some-model-v1.5"
+    (embed,) = [step for step, _ in run_steps(config) if step.name == "embed"]
+    assert embed.settings["embedder"]["model"] == "someone/some-model-v1.5"
 
 
 REFUSED = [
@@ -206,11 +205,12 @@ def test_a_method_that_cannot_have_vectors_ends_in_one_line(
 
 def test_other_methods_need_no_model() -> None:
     assert read_config([]).embedder.model is None
-    assert all(step.name != "index" for step, _ in run_steps(read_config(["methods=bm25"])))
+    assert all(step.name != "embed" for step, _ in run_steps(read_config(["methods=bm25"])))
 
 
 def test_over_is_pages_or_gists(folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"^methods: dense\(over=words,top_k=3\): over: Input"):
+    line = r"dense\.yaml: embed: no kind 'words'; the stage embed has gists, pages$"
+    with pytest.raises(UsageError, match=line):
         steps(folder, "dense(over=words)")
 
 

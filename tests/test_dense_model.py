@@ -107,10 +107,10 @@ def test_the_vectors_are_those_of_a_hundred_words_each(warehouse: Path) -> None:
 
 
 @pytest.mark.usefixtures("means")
-def test_the_index_is_a_step_of_documents_that_costs_no_calls(warehouse: Path) -> None:
+def test_embedding_is_a_step_of_documents_that_costs_no_calls(warehouse: Path) -> None:
     steps = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))["steps"]
-    (index,) = [step for step in steps if step["stage"] == "index"]
-    assert (index["inputs"], index["ok"], index["calls"], index["method"]) == (35, 35, 0, None)
+    (embed,) = [step for step in steps if step["stage"] == "embed"]
+    assert (embed["inputs"], embed["ok"], embed["calls"], embed["method"]) == (35, 35, 0, None)
     (odd,) = sql(
         warehouse,
         """select count(*) filter (len(embedding) <> 384) as sizes,
@@ -120,10 +120,10 @@ def test_the_index_is_a_step_of_documents_that_costs_no_calls(warehouse: Path) -
     assert odd["sizes"] == 0
     assert odd["off"] < 1e-5
     assert odd["n"] > 3_600  # 364,770 words
-    assert not (warehouse / "tables" / "calls" / index["step_id"]).exists()
+    assert not (warehouse / "tables" / "calls" / embed["step_id"]).exists()
 
 
-def test_another_method_reads_the_index_there_is(tmp_path: Path) -> None:
+def test_another_method_reads_the_embeddings_there_are(tmp_path: Path) -> None:
     warehouse = f"warehouse={tmp_path}"
     model = f"embedder.model={minilm()}"
     succeed(*DEMO, "methods=dense(over=gists,top_k=1),gist_dense", model, warehouse)

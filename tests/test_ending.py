@@ -67,7 +67,7 @@ def seconds_from_now(seconds: float) -> str:
 
 
 def is_up(run: Path, launch: str) -> bool:
-    return asyncio.run(StopSignal(run, launch).is_up())
+    return asyncio.run(StopSignal(run, launch).is_sent())
 
 
 def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:

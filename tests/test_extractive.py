@@ -1,34 +1,23 @@
 """The extractive engine's replies: their grammar, their sense, odd inputs and the budget."""
 
 import asyncio
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pipeline.engine import Engine, Reply, Request
-from pipeline.prompts import Fields
-from pipeline.extractive_engine import ExtractiveEngine, reply_to
-from stages.fields import (
-    PROMPTS,
-    AnswerQuestion,
-    BreakPoint,
-    Labelled,
-    ParallelLookUp,
-    Passage,
-    PermissiveRating,
-    SequentialLookUp,
-    ShortenPage,
-    StrictRating,
-)
-from stages.parsing import (
-    parse_break_point,
-    parse_option,
-    parse_page_or_stop,
-    parse_pages,
-    parse_permissive,
-    parse_strict,
-)
+from pipeline.extractive_engine import ExtractiveEngine
+from pipeline.prompts import Prompt
+from stages.prompts.answer import AnswerQuestion, parse_option
+from stages.prompts.break_point import BreakPoint, Labelled, parse_break_point
+from stages.prompts.gist import ShortenPage
+from stages.prompts.look_up_p import ParallelLookUp, parse_pages
+from stages.prompts.look_up_s import SequentialLookUp, parse_page_or_stop
+from stages.prompts.passages import Passage
+from stages.prompts.rate_permissive import PermissiveRating
+from stages.prompts.rate_strict import StrictRating, parse_strict
+from stages.prompts.verdicts import parse_verdict
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
 BREAD = "The baker kneads dough at night. Fresh bread fills the bakery window."
@@ -45,10 +34,10 @@ ANSWER = AnswerQuestion(PASSAGES, QUESTION, (), 72)
 CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
 
 
-def ask(fields: Fields, max_reply_tokens: int = 1000) -> Reply:
+def ask(fields: Prompt[Any], max_reply_tokens: int = 1000) -> Reply:
     messages = ({"role": "user", "content": "Say, what is it?"},)
     request = Request(
-        prompt=fields.prompt,
+        prompt=fields.name,
         fields=fields,
         messages=messages,  # type: ignore[arg-type]  # plain dicts will do
         max_reply_tokens=max_reply_tokens,
@@ -94,26 +83,8 @@ def test_the_budget_cuts_the_reply(budget: int) -> None:
 
 
 @pytest.mark.parametrize("fields", [LOOK_UP_P, LOOK_UP_S, ANSWER, ShortenPage(words(300))])
-def test_the_same_request_gets_the_same_reply(fields: Fields) -> None:
+def test_the_same_request_gets_the_same_reply(fields: Prompt[Any]) -> None:
     assert ask(fields).text == ask(fields).text
-
-
-def test_every_prompt_has_a_reply() -> None:
-    made = (
-        BreakPoint("", window(WHALES, BREAD)), ShortenPage(WHALES), LOOK_UP_P, LOOK_UP_S, ANSWER,
-        StrictRating("q", "a", "b"), PermissiveRating("q", "a", "b"),
-    )  # fmt: skip
-    assert {type(fields) for fields in made} == set(PROMPTS.values())
-    assert all(ask(fields).text for fields in made)
-
-
-def test_an_unknown_prompt_is_a_type_error() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Sing(Fields):
-        prompt: ClassVar[str] = "sing"
-
-    with pytest.raises(TypeError, match="sing"):
-        ask(Sing())
 
 
 # break_point
@@ -121,14 +92,14 @@ def test_an_unknown_prompt_is_a_type_error() -> None:
 
 def test_the_page_ends_where_the_words_change() -> None:
     paragraphs = window(WHALES, WHALES, BREAD, BREAD)
-    assert parse_break_point(reply_to(BreakPoint("", paragraphs))) == 8
+    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == 8
 
 
 def test_only_labels_are_chosen_and_ties_go_to_the_earlier() -> None:
     paragraphs = (Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3))
-    assert parse_break_point(reply_to(BreakPoint("", paragraphs))) == 2
+    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == 2
     same = window("one two", "red blue", "salt oil", "yes no")
-    assert parse_break_point(reply_to(BreakPoint("", same))) == 7
+    assert parse_break_point(BreakPoint("", same).extractive()) == 7
 
 
 @pytest.mark.parametrize(
@@ -137,20 +108,20 @@ def test_only_labels_are_chosen_and_ties_go_to_the_earlier() -> None:
      (window("", ""), 7), (window("中文。", "中文。", "雨雪。"), 8)],
 )  # fmt: skip
 def test_odd_windows(paragraphs: tuple[Labelled, ...], label: int | None) -> None:
-    assert parse_break_point(reply_to(BreakPoint("", paragraphs))) == label
+    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == label
 
 
 # look_up_p, look_up_s
 
 
 def test_the_pages_asked_for_are_the_best_first() -> None:
-    assert reply_to(LOOK_UP_P).startswith("I want to look up Page [3, 2] to ")
-    assert parse_pages(reply_to(replace(LOOK_UP_P, max_pages=9))) == (3, 2, 1, 4)
+    assert LOOK_UP_P.extractive().startswith("I want to look up Page [3, 2] to ")
+    assert parse_pages(replace(LOOK_UP_P, max_pages=9).extractive()) == (3, 2, 1, 4)
 
 
 def test_options_are_looked_up_too() -> None:
     fields = replace(LOOK_UP_P, question="What was sold?", options=("bread", "fish"), max_pages=1)
-    assert parse_pages(reply_to(fields)) == (4,)
+    assert parse_pages(fields.extractive()) == (4,)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +134,7 @@ def test_options_are_looked_up_too() -> None:
     ],
 )
 def test_look_ups_in_odd_memories(passages: tuple[Passage, ...], pages: tuple[int, ...]) -> None:
-    assert parse_pages(reply_to(replace(LOOK_UP_P, passages=passages))) == pages
+    assert parse_pages(replace(LOOK_UP_P, passages=passages).extractive()) == pages
 
 
 @pytest.mark.parametrize(
@@ -172,19 +143,19 @@ def test_look_ups_in_odd_memories(passages: tuple[Passage, ...], pages: tuple[in
 )
 def test_pages_one_by_one(read: tuple[int, ...], refused: tuple[int, ...], page: int | str) -> None:
     fields = replace(LOOK_UP_S, pages_read=read, refused=refused)
-    assert parse_page_or_stop(reply_to(fields)) == page
+    assert parse_page_or_stop(fields.extractive()) == page
 
 
 def test_no_page_speaks_of_the_question() -> None:
-    assert reply_to(replace(LOOK_UP_S, question="Who?")) == "STOP"
-    assert reply_to(replace(LOOK_UP_S, passages=())) == "STOP"
+    assert replace(LOOK_UP_S, question="Who?").extractive() == "STOP"
+    assert replace(LOOK_UP_S, passages=()).extractive() == "STOP"
 
 
 # answer
 
 
 def test_the_answer_is_the_best_sentence_first_of_all() -> None:
-    answer = reply_to(replace(ANSWER, answer_words=16))
+    answer = replace(ANSWER, answer_words=16).extractive()
     assert answer == "The whale hit the ship, and the ship sank."
 
 
@@ -192,7 +163,7 @@ def test_sentences_keep_their_order_and_lose_their_tags() -> None:
     goods = ["copper wire", "whale oil", "rye bread", "glass", "wool", "iron"]
     texts = [f"PhD A: {{gap}} Now the costs of {good} for all of us here ." for good in goods]
     passages = tuple(Passage("page", i, text) for i, text in enumerate(texts))
-    answer = reply_to(AnswerQuestion(passages, "What does whale oil cost? And wool?", (), 30))
+    answer = AnswerQuestion(passages, "What does whale oil cost? And wool?", (), 30).extractive()
     assert "{" not in answer and "  " not in answer
     assert answer.index("whale oil") < answer.index("wool")
     assert len(answer.split()) <= 33
@@ -204,7 +175,7 @@ def test_answers_are_about_as_long_as_asked_for(answer_words: int) -> None:
         f"On day {i} the crew, tired of salt, caught a whale of {i} feet." for i in range(30)
     )
     passages = (Passage("text", None, text + " " + words(300)),)
-    answer = reply_to(AnswerQuestion(passages, "Which whale?", (), answer_words))
+    answer = AnswerQuestion(passages, "Which whale?", (), answer_words).extractive()
     assert 1 <= len(answer.split()) <= 1.1 * answer_words
     assert len(answer.split()) >= min(answer_words / 2, 14)
 
@@ -212,28 +183,28 @@ def test_answers_are_about_as_long_as_asked_for(answer_words: int) -> None:
 @pytest.mark.parametrize("text", ["", "{gap}", " \n "])
 def test_nothing_read_is_said_so(text: str) -> None:
     for passages in ((), (Passage("page", 1, text),)):
-        answer = reply_to(replace(ANSWER, passages=passages, answer_words=10))
+        answer = replace(ANSWER, passages=passages, answer_words=10).extractive()
         assert answer == "Nothing read says: Which whale hit the ship?"
-        assert reply_to(replace(ANSWER, passages=passages, question="")) == "Nothing was read."
+        assert replace(ANSWER, passages=passages, question="").extractive() == "Nothing was read."
 
 
 def test_chinese_is_answered() -> None:
     fields = AnswerQuestion((Passage("text", None, CHINESE),), "谁去了学校？", (), 12)
-    assert reply_to(fields) == "他走路去了学校。"
+    assert fields.extractive() == "他走路去了学校。"
 
 
 def test_the_option_that_the_text_speaks_of() -> None:
     fields = replace(
         ANSWER, question="What was sold?", options=("a coat", "a very old lamp", "bread")
     )
-    assert reply_to(fields) == "Answer: (C)"
-    assert parse_option(reply_to(fields), 3) == 2
+    assert fields.extractive() == "Answer: (C)"
+    assert parse_option(fields.extractive(), 3) == 2
 
 
 def test_without_a_text_the_longest_option() -> None:
     fields = replace(ANSWER, passages=(), options=("a coat", "a very old lamp", "a very big lamp"))
-    assert reply_to(fields) == "Answer: (B)"
-    assert parse_option(reply_to(replace(fields, options=("",) * 40)), 40) == 0
+    assert fields.extractive() == "Answer: (B)"
+    assert parse_option(replace(fields, options=("",) * 40).extractive(), 40) == 0
 
 
 # ratings
@@ -252,5 +223,5 @@ def test_without_a_text_the_longest_option() -> None:
     ],
 )
 def test_ratings(answer: str, reference: str, strict: str, permissive: str) -> None:
-    assert parse_strict(reply_to(StrictRating("?", answer, reference))) == strict
-    assert parse_permissive(reply_to(PermissiveRating("?", answer, reference))) == permissive
+    assert parse_strict(StrictRating("?", answer, reference).extractive()) == strict
+    assert parse_verdict(PermissiveRating("?", answer, reference).extractive()) == permissive

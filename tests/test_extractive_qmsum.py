@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from pipeline.extractive_engine import reply_to
-from stages.fields import AnswerQuestion, ParallelLookUp, Passage, ShortenPage
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.gist import ShortenPage
+from stages.prompts.look_up_p import ParallelLookUp, parse_pages
+from stages.prompts.passages import Passage
 from stages.text.paragraphs import sentence_spans
-from stages.parsing import parse_pages
 from stages.text.ranking import rank
 
 VAL = Path(__file__).parents[2] / "shared" / "data" / "qmsum" / "val.jsonl"
@@ -92,7 +93,7 @@ def _queries(row: dict[str, Any], turns: list[str], starts: list[int]) -> Iterat
 
 @cache
 def gists(meeting: Meeting) -> tuple[str, ...]:
-    return tuple(reply_to(ShortenPage(page)) for page in meeting.pages)
+    return tuple(ShortenPage(page).extractive() for page in meeting.pages)
 
 
 def mean_recall(order: Callable[[Meeting, str], Sequence[int]], top_k: int) -> float:
@@ -113,7 +114,7 @@ def by_pages(meeting: Meeting, question: str) -> Sequence[int]:
 
 def by_gists(meeting: Meeting, question: str) -> Sequence[int]:
     passages = tuple(Passage("gist", i, text) for i, text in enumerate(gists(meeting)))
-    return parse_pages(reply_to(ParallelLookUp(passages, question, (), 6))) or ()
+    return parse_pages(ParallelLookUp(passages, question, (), 6).extractive()) or ()
 
 
 def test_the_data_is_what_the_floors_were_measured_on() -> None:
@@ -174,7 +175,7 @@ def test_answers_from_the_three_best_pages() -> None:
         for query in meeting.queries:
             best = sorted(rank(meeting.pages, query.question)[:3])
             passages = tuple(Passage("page", i, meeting.pages[i]) for i in best)
-            answer = reply_to(AnswerQuestion(passages, query.question, (), 72))
+            answer = AnswerQuestion(passages, query.question, (), 72).extractive()
             made = scorer.score(query.answer, answer)
             words.append(len(answer.split()))
             scores.append(tuple(made[kind].fmeasure for kind in scorer.rouge_types))
@@ -186,8 +187,8 @@ def test_answers_from_the_three_best_pages() -> None:
 def test_a_repeated_text_is_answered_at_once() -> None:
     meeting = max(meetings(), key=lambda meeting: len(meeting.text))
     fields = AnswerQuestion((Passage("text", None, meeting.text),), "Who is ill?", (), 72)
-    reply_to(fields)
+    fields.extractive()
     started = time.perf_counter()
     for _ in range(5):
-        reply_to(fields)
+        fields.extractive()
     assert time.perf_counter() - started < 5 * 0.1

@@ -10,7 +10,7 @@ from pipeline.errors import AccountingError
 from stages.index.gist import GistPages
 from tests.reading import NASTY, Listener, always, book, content, deadline, never, run, scripted
 
-STAGE = GistPages(page_breaks=False, max_reply_tokens=64)
+STAGE = GistPages(page_breaks=False)
 PAGES = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
 
 
@@ -67,7 +67,9 @@ def test_one_bad_reply_is_one_row_with_a_problem(
 
 def test_a_page_too_long_for_the_context_is_not_asked_about() -> None:
     pages = ("short ", "long " * 200)
-    made, calls = run(STAGE, book(pages), always("fine", context_tokens=200))
+    made, calls = run(
+        STAGE, book(pages), always("fine", context_tokens=200), reply_tokens={"gist": 64}
+    )
     assert [(gist.gist, gist.problem) for gist in made] == [
         ("fine", None),
         (None, "context_overflow"),

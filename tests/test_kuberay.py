@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.config import RunConfig, read_config
-from jobs.submit.render import dns_name, rayjob
+from jobs.submit.manifests import dns_name, rayjob
 from tests.command import ROOT, gistmill, refused, succeed
 
 SCHEMA = json.loads((ROOT / "tests" / "data" / "rayjob_schema.json").read_text())

@@ -170,13 +170,13 @@ def test_answers(
     [question] = read(tmp_path, **change).questions
     about = json.loads(question.metadata)
     assert question.references == references
-    assert about.get("only_judged", False) is only_judged
+    assert question.only_judged is only_judged
     assert about["is_abstention"] is question.question_id.endswith("_abs")
 
 
 BAD_HISTORIES: list[tuple[dict[str, Any], str]] = [
-    ({"haystack_dates": ["2023/05/30 (Tue) 21:48"]}, "2 sessions, 1 `haystack_dates`; mend them"),
-    ({"haystack_session_ids": ["a"] * 3}, "2 sessions, 3 `haystack_session_ids`; mend them"),
+    ({"haystack_dates": ["2023/05/30 (Tue) 21:48"]}, "2 sessions, 1 `haystack_dates`; fix them"),
+    ({"haystack_session_ids": ["a"] * 3}, "2 sessions, 3 `haystack_session_ids`; fix them"),
     ({"haystack_dates": [1, 2]}, "`haystack_dates` is not a list of strings"),
     ({"haystack_sessions": None}, "`haystack_sessions` is null, not a list"),
     ({"haystack_sessions": [[], []]}, "the text has no words"),
@@ -225,8 +225,9 @@ def test_ids_of_every_kind(tmp_path: Path) -> None:
     corpus = loaded(path, "longmemeval")
     found = [item.document.document_id for item in corpus]
     assert [found[i] for i in (0, 2, 3, 4, 6)] == ["q1", "a/b", "..", "x" * 300, "<5>"]
-    assert re.fullmatch("[0-9a-f]{8}", found[5])
+    assert re.fullmatch("[0-9a-f]{16}", found[5])
     assert details(corpus) == [
-        'longmemeval_s.json:2: `question_id` "q1" is used twice; give it another or delete it',
-        "longmemeval_s.json:8: a list, not an object; mend or delete it",
+        'longmemeval_s.json:2: `question_id` "q1" is used twice, first in longmemeval_s.json:1; '
+        "give this row another or delete it",
+        "longmemeval_s.json:8: a list, not an object; fix or delete it",
     ]

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from pipeline.errors import AccountingError
-from pipeline.rows import Dropped, Lookup
-from pipeline.stage import DocumentRows
-from stages.fields import AnswerQuestion, ParallelLookUp, SequentialLookUp
-from stages.retrieve.by_model import NoLookUp, ReadAgentP
+from pipeline.rows import UnitRows
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.look_up_p import ParallelLookUp
+from stages.prompts.look_up_s import SequentialLookUp
+from stages.retrieve.look_up import Dropped, Lookup, NoLookUp
+from stages.retrieve.read_agent import ReadAgentP
 from tests.reading import (
     NASTY,
     always,
@@ -32,16 +34,14 @@ GISTS = [f"gist {n}" for n in range(7)]
 BOOK = book(PAGES, GISTS, [question()])
 
 
-def parallel(max_pages: int, first_page: int = 0, answer_tokens: int = 40) -> ReadAgentP:
-    return ReadAgentP(
-        max_pages=max_pages,
-        first_page=first_page,
-        max_reply_tokens=30,
-        answer_reply_tokens=answer_tokens,
-    )
+BUDGETS = {"look_up_p": 30, "answer": 40}  # reply tokens
 
 
-def one(stage: ReadAgentP, reply: str, rows: DocumentRows = BOOK) -> Lookup:
+def parallel(max_pages: int, first_page: int = 0) -> ReadAgentP:
+    return ReadAgentP(max_pages=max_pages, first_page=first_page)
+
+
+def one(stage: ReadAgentP, reply: str, rows: UnitRows = BOOK) -> Lookup:
     (row,), _ = run(stage, rows, in_turn(reply))
     assert isinstance(row, Lookup)
     return row
@@ -114,9 +114,9 @@ def test_cut_and_missing_replies(
 
 def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
     tokens = num_tokens(ParallelLookUp(passages(BOOK, ()), "Who rang the bell?", (), 2))
-    enough, _ = run(parallel(2), BOOK, always("[]", tokens + 30))
+    enough, _ = run(parallel(2), BOOK, always("[]", tokens + 30), reply_tokens=BUDGETS)
     assert enough == [looked_up()]
-    made, calls = run(parallel(2), BOOK, always("[]", tokens + 29))
+    made, calls = run(parallel(2), BOOK, always("[]", tokens + 29), reply_tokens=BUDGETS)
     assert made == [looked_up(used=None, requested=(), problem="context_overflow")]
     assert calls == ()
 
@@ -140,7 +140,7 @@ def test_pages_are_taken_until_the_first_without_room(
     rows = book(pages, ["gist"] * 6, [question()])
     tokens = num_tokens(ParallelLookUp(passages(rows, ()), "Who rang the bell?", (), 5))
     engine = always("I want to look up Page [3, 1, 9, 4, 3]", tokens + 40 + room)
-    (row,), calls = run(parallel(5), rows, engine)
+    (row,), calls = run(parallel(5), rows, engine, reply_tokens=BUDGETS)
     assert row.used == used
     assert ", ".join(f"{drop.page_index} {drop.reason}" for drop in row.dropped) == reasons
     assert row.problem is None
@@ -150,9 +150,11 @@ def test_pages_are_taken_until_the_first_without_room(
 def test_the_longer_of_look_up_and_answer_reply_stays_free() -> None:
     tokens = num_tokens(ParallelLookUp(passages(BOOK, (2,)), "Who rang the bell?", (), 5))
     for answer_tokens, room in ((40, 40), (20, 30)):
-        stage = parallel(5, answer_tokens=answer_tokens)
-        (fits,), _ = run(stage, BOOK, always("[2]", tokens + room))
-        (full,), _ = run(stage, BOOK, always("[2]", tokens + room - 1))
+        budgets = {"look_up_p": 30, "answer": answer_tokens}
+        (fits,), (full,) = (
+            run(parallel(5), BOOK, always("[2]", tokens + left), reply_tokens=budgets)[0]
+            for left in (room, room - 1)
+        )
         assert (fits.used, full.used) == ((2,), ())
 
 

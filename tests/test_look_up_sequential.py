@@ -5,16 +5,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.rows import Dropped, Lookup
-from pipeline.settings import CONF
-from pipeline.family import load_family
-from stages.fields import SequentialLookUp
-from stages.retrieve.by_model import ReadAgentS, ReadAgentSAnswering
+from stages.prompts.look_up_s import SequentialLookUp
+from stages.retrieve.look_up import Dropped, Lookup
+from stages.retrieve.read_agent import ReadAgentS
 from tests.reading import (
     NASTY,
     always,
     book,
     deadline,
+    family,
     in_turn,
     looked_up,
     num_tokens,
@@ -30,9 +29,12 @@ GISTS = [f"gist {n}" for n in range(7)]
 BOOK = book(PAGES, GISTS, [question()])
 
 
+BUDGETS = {"look_up_s": 30, "answer": 40}  # reply tokens
+
+
 def sequential(max_pages: int, first_page: int = 0) -> ReadAgentS:
     return ReadAgentS(
-        max_pages=max_pages, first_page=first_page, max_reply_tokens=30, answer_reply_tokens=40
+        max_pages=max_pages, first_page=first_page, answer_each_look_up=False, answer_words=9
     )
 
 
@@ -163,27 +165,29 @@ def tokens(read: tuple[int, ...], refused: tuple[int, ...] = ()) -> int:
 
 
 def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
-    made, _ = run(sequential(3), BOOK, always("STOP", tokens(()) + 30))
+    made, _ = run(sequential(3), BOOK, always("STOP", tokens(()) + 30), reply_tokens=BUDGETS)
     assert made == [looked_up()]
-    made, calls = run(sequential(3), BOOK, always("STOP", tokens(()) + 29))
+    made, calls = run(sequential(3), BOOK, always("STOP", tokens(()) + 29), reply_tokens=BUDGETS)
     assert made == [looked_up(used=None, requested=(), problem="context_overflow")]
     assert calls == ()
 
 
 def test_it_stops_where_the_next_page_would_not_fit() -> None:
     room = tokens((4, 0)) + 40  # 40 for the answer
-    made, _ = run(sequential(2), BOOK, in_turn("Page 4", "Page 0", context_tokens=room))
+    engine = in_turn("Page 4", "Page 0", context_tokens=room)
+    made, _ = run(sequential(2), BOOK, engine, reply_tokens=BUDGETS)
     assert made == [looked_up(4), looked_up(0, turn=1)]
-    made, _ = run(sequential(2), BOOK, in_turn("Page 4", "Page 0", context_tokens=room - 1))
+    engine = in_turn("Page 4", "Page 0", context_tokens=room - 1)
+    made, _ = run(sequential(2), BOOK, engine, reply_tokens=BUDGETS)
     full = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
     assert made == [looked_up(4), full]
 
 
 def test_no_room_to_name_the_refused_page_is_a_stop() -> None:
-    stage = ReadAgentS(max_pages=3, first_page=0, max_reply_tokens=40, answer_reply_tokens=40)
     room = tokens((4,)) + 40
     assert tokens((4,), (4,)) > tokens((4,))
-    made, calls = run(stage, BOOK, in_turn("Page 4", "Page 4", context_tokens=room))
+    engine = in_turn("Page 4", "Page 4", context_tokens=room)
+    made, calls = run(sequential(3), BOOK, engine, reply_tokens={"look_up_s": 40, "answer": 40})
     again = looked_up(turn=1, requested=(4,), used=(), dropped=(Dropped(4, "duplicate"),))
     assert made == [looked_up(4), again]
     assert len(calls) == 2
@@ -213,14 +217,8 @@ def test_texts_pass_verbatim() -> None:
     assert f"<Page 0>\nCHAPTER V\n{NASTY}\n\n<Page 1>\n{NASTY}\n\nQuestion: {NASTY}" in shown
 
 
-def answering(max_pages: int) -> ReadAgentSAnswering:
-    return ReadAgentSAnswering(
-        max_pages=max_pages,
-        first_page=0,
-        max_reply_tokens=30,
-        answer_reply_tokens=40,
-        answer_words=9,
-    )
+def answering(max_pages: int) -> ReadAgentS:
+    return ReadAgentS(max_pages=max_pages, first_page=0, answer_each_look_up=True, answer_words=9)
 
 
 def test_an_answer_so_far_is_shown_to_each_look_up() -> None:
@@ -253,7 +251,7 @@ def test_an_answer_that_fails_is_not_shown() -> None:
 
 def test_the_family_says_who_answers_between_look_ups() -> None:
     films, books = (
-        load_family(CONF / "prompts" / f"narrativeqa_{kind}") for kind in ("movie", "gutenberg")
+        family(f"narrativeqa_{kind}").settings["answer_each_look_up"]
+        for kind in ("movie", "gutenberg")
     )
-    assert films.answer_each_look_up
-    assert not books.answer_each_look_up
+    assert (films, books) == (True, False)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline.errors import Problem
-from pipeline.rows import Rating
 from pipeline.store import connect, query
+from stages.judge.rate import Rating
 from tests.warehouse import Warehouse, answer, chunk, step
 
 ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")

@@ -7,44 +7,52 @@ import pytest
 import yaml
 
 from pipeline.errors import UsageError
+from pipeline.methods import Method, available, expand
+from pipeline.plugins import installed
+from pipeline.stage import Stage
+from stages.index.embed import EmbedGists, EmbedPages
+from stages.index.paginate import PaginateUniform
 from stages.read.answer import (
     AnswerClosedBook,
     AnswerConstant,
-    AnswerFromContext,
     AnswerFromMemory,
     AnswerFromPages,
     AnswerFromText,
 )
-from stages.retrieve.by_model import LookUp, NoLookUp, ReadAgentP, ReadAgentS
-from pipeline.methods import available, expand
-from stages.retrieve.ranked import BM25, Dense, OraclePages, RandomPages
+from stages.retrieve.look_up import NoLookUp
+from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages
+from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from tests.command import ROOT
 from tests.embedding import counts
 
+installed()
 FOLDER = ROOT / "conf" / "method"
-LOOK_UP_VALUES: dict[str, Any] = {
-    "first_page": 1, "max_reply_tokens": 30, "answer_reply_tokens": 40, "seed": 7, "repeat": 2,
-    "embedder": counts("bell"), "answer_each_look_up": False, "answer_words": 20,
+VALUES: dict[str, Any] = {
+    "first_page": 1, "seed": 7, "repeat": 2, "embedder": counts("bell"), "answer_words": 20,
+    "answer_each_look_up": False, "constant_answer": "He did it.", "paragraphs": "lines",
+    "page_breaks": False, "words": 300, "max_words": 600, "num_words": 11,
 }  # fmt: skip
-ANSWER_VALUES: dict[str, Any] = {
-    "first_page": 1, "answer_words": 20, "max_reply_tokens": 40, "text": "He did it.",
-}  # fmt: skip
+
+
+def expanded(text: str, folder: Path = FOLDER) -> list[Method]:
+    return expand(text, [folder])
 
 
 def names(text: str, folder: Path = FOLDER) -> list[str]:
-    return [method.name for method in expand(text, folder)]
+    return [method.name for method in expanded(text, folder)]
 
 
-def stages(text: str) -> tuple[Any, Any]:
-    (method,) = expand(text, FOLDER)
-    return method.stages(LOOK_UP_VALUES, ANSWER_VALUES)
+def stages(text: str, folder: Path = FOLDER) -> list[Stage]:
+    (method,) = expanded(text, folder)
+    return [spec.made(method.name, VALUES) for spec in method.stages]
 
 
 def refused(text: str) -> str:
     """The line a user sees."""
     with pytest.raises(UsageError) as raised:
-        for method in expand(text, FOLDER):
-            method.stages(LOOK_UP_VALUES, ANSWER_VALUES)
+        for method in expanded(text):
+            for spec in method.stages:
+                spec.made(f"methods: {method.name}", VALUES)
     line = str(raised.value)
     assert "\n" not in line
     return line
@@ -108,10 +116,10 @@ def test_a_canonical_name_names_itself() -> None:
         ("truncated(num_words=5)", ["keep is missing"]),
         ("bm25(top_k=1,top_k=2)", ["top_k is given twice"]),
         ("bm25(top_k=6..1)", ["bm25: top_k=6..1 counts down", "1..6"]),
-        ("bm25(top_k=0)", ["bm25(top_k=0): top_k: ", "greater than 0"]),
-        ("bm25(top_k=0..2)", ["bm25(top_k=0): top_k: "]),
+        ("bm25(top_k=0)", ["bm25(top_k=0): look_up.top_k: ", "greater than 0"]),
+        ("bm25(top_k=0..2)", ["bm25(top_k=0): look_up.top_k: "]),
         ("bm25(top_k=-1)", ["top_k: "]),
-        ("bm25(top_k=x)", ["bm25(top_k=x): top_k: ", "integer"]),
+        ("bm25(top_k=x)", ["bm25(top_k=x): look_up.top_k: ", "integer"]),
         ("bm25(top_k=2.5)", ["top_k: "]),
         ("bm25(top_k=true)", ["top_k: "]),
         ("bm25(top_k=1..)", ["top_k: "]),
@@ -139,60 +147,84 @@ def test_what_is_wrong_is_named_in_one_line(text: str, parts: list[str]) -> None
 
 def test_arguments_reach_their_stage() -> None:
     look_up, answer = stages("readagent_p(max_pages=4)")
-    assert look_up == ReadAgentP(
-        max_pages=4, first_page=1, max_reply_tokens=30, answer_reply_tokens=40
-    )
-    assert answer == AnswerFromMemory(first_page=1, answer_words=20, max_reply_tokens=40)
+    assert look_up == ReadAgentP(max_pages=4, first_page=1)
+    assert answer == AnswerFromMemory(first_page=1, answer_words=20)
     look_up, answer = stages("truncated(keep=last,num_words=9)")
     assert look_up == NoLookUp()
-    assert answer == AnswerFromText(
-        first_page=1, answer_words=20, max_reply_tokens=40, keep="last", num_words=9
-    )
+    assert answer == AnswerFromText(first_page=1, answer_words=20, keep="last", num_words=9)
     assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
-    assert stages("constant")[1].text == "He did it."
-    assert "text" not in stages("full_text")[1].model_dump()
+    constant = stages("constant")[1]
+    assert isinstance(constant, AnswerConstant)
+    assert constant.constant_answer == "He did it."
+    assert "constant_answer" not in stages("full_text")[1].model_dump()
+
+
+def test_what_yaml_says_goes_before_the_family_s_value_null_too() -> None:
+    """VALUES has num_words 11; full_text.yaml says null."""
+    answer = stages("full_text")[1]
+    assert isinstance(answer, AnswerFromText)
+    assert answer.num_words is None
 
 
 @pytest.mark.parametrize(
-    ("text", "look_up", "answer"),
+    ("text", "made"),
     [
-        ("gist_only", NoLookUp, AnswerFromMemory),
-        ("readagent_s", ReadAgentS, AnswerFromMemory),
-        ("bm25", BM25, AnswerFromPages),
-        ("oracle_pages", OraclePages, AnswerFromPages),
-        ("dense", Dense, AnswerFromPages),
-        ("gist_dense", Dense, AnswerFromMemory),
-        ("full_text", NoLookUp, AnswerFromText),
-        ("closed_book", NoLookUp, AnswerClosedBook),
-        ("constant", NoLookUp, AnswerConstant),
+        ("gist_only", [NoLookUp, AnswerFromMemory]),
+        ("readagent_s", [ReadAgentS, AnswerFromMemory]),
+        ("bm25", [BM25, AnswerFromPages]),
+        ("oracle_pages", [OraclePages, AnswerFromPages]),
+        ("dense", [EmbedPages, Dense, AnswerFromPages]),
+        ("dense(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
+        ("gist_dense", [EmbedPages, Dense, AnswerFromMemory]),
+        ("full_text", [NoLookUp, AnswerFromText]),
+        ("closed_book", [NoLookUp, AnswerClosedBook]),
+        ("constant", [NoLookUp, AnswerConstant]),
     ],
 )
-def test_every_method_is_a_look_up_and_an_answer(
-    text: str, look_up: type[LookUp], answer: type[AnswerFromContext]
-) -> None:
-    assert tuple(type(stage) for stage in stages(text)) == (look_up, answer)
-    assert (look_up.name, answer.name) == ("look_up", "answer")
+def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) -> None:
+    assert [type(stage) for stage in stages(text)] == made
 
 
 def test_every_method_shipped_can_be_made() -> None:
     given = {"truncated": "truncated(keep=first)"}
-    for name in available(FOLDER):
+    there = available([FOLDER])
+    for name in there:
         stages(given.get(name, name))
-    assert {"readagent_p", "readagent_s", "gist_only", "bm25"} <= set(available(FOLDER))
-    assert available(FOLDER)["truncated"] == {"keep": None, "num_words": 6000}
+    assert {"readagent_p", "readagent_s", "gist_only", "bm25"} <= set(there)
+    assert there["truncated"] == (FOLDER / "truncated.yaml", {"keep": None, "num_words": 6000})
 
 
 def test_adding_a_method_takes_a_file(tmp_path: Path) -> None:
     file = tmp_path / "two.yaml"
     method = {
         "arguments": {"pages": 2, "kept": "first"},
-        "look_up": {"strategy": "bm25", "top_k": "$pages"},
-        "answer": {"kind": "text", "keep": "$kept", "num_words": 10},
+        "stages": {
+            "short": {"stage": "paginate", "kind": "uniform", "words": 50},
+            "look_up": {"kind": "bm25", "top_k": "$pages", "from": {"pages": "short"}},
+            "answer": {"kind": "text", "keep": "$kept", "num_words": 10},
+        },
     }
     file.write_text(yaml.safe_dump(method, sort_keys=False))
     assert names("two(kept=last,pages=4..5)", tmp_path) == [
         "two(pages=4,kept=last)", "two(pages=5,kept=last)",
     ]  # fmt: skip
-    file.write_text("arguments: {}\n")
-    with pytest.raises(UsageError, match="look_up missing"):
-        names("two", tmp_path)
+    assert stages("two(pages=4)", tmp_path) == [
+        PaginateUniform(paragraphs="lines", page_breaks=False, words=50, max_words=600),
+        BM25(top_k=4),
+        AnswerFromText(first_page=1, answer_words=20, keep="first", num_words=10),
+    ]
+    (made,) = expanded("two", tmp_path)
+    assert [(spec.key, dict(spec.reads_from)) for spec in made.stages] == [
+        ("short", {}), ("look_up", {"pages": "short"}), ("answer", {}),
+    ]  # fmt: skip
+    assert made.file == str(file)
+
+
+def test_two_folders_with_a_method_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "bm25.yaml").write_text((FOLDER / "bm25.yaml").read_text())
+    with pytest.raises(UsageError) as raised:
+        expand("bm25", [FOLDER, tmp_path])
+    assert str(raised.value) == (
+        f"{tmp_path / 'bm25.yaml'}: the method bm25 is there already, in {FOLDER / 'bm25.yaml'}; "
+        "give it another name"
+    )

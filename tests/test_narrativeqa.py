@@ -215,7 +215,7 @@ def test_an_id_too_long_for_a_file_is_one_bad_row(tmp_path: Path) -> None:
     folder = written(tmp_path, [f"{name},test,gutenberg,u,640,w,T,7,,"], [f"{name},test,Q?,a,b,,,"])
     [item] = loaded(folder, "narrativeqa")
     assert item.document.document_id == name and good(item.questions) == ["Q?"]
-    assert item.document.detail == "documents.csv:2: the story: File name too long; mend it"
+    assert item.document.detail == "documents.csv:2: the story: File name too long; fix it"
 
 
 def test_stories_may_lie_elsewhere_and_summaries_are_kept(tmp_path: Path) -> None:
@@ -270,9 +270,16 @@ def test_ids_that_are_given_twice_or_not_at_all(tmp_path: Path) -> None:
     folder = written(tmp_path, lines, ["d,test,Q?,a,b,,,", ",test,Whose?,a,b,,,"])
     (folder / "tmp" / "d.content").write_bytes(STORY.encode())
     corpus = loaded(folder, "narrativeqa")
-    assert [item.document.document_id for item in corpus][:2] == ["d", "d-2"]
-    assert [detail.split(";")[0] for detail in details(corpus[1:2])] == [
-        'documents.csv:3: `document_id` "d" is used twice'
+    assert [item.document.document_id for item in corpus] == [
+        "d",
+        "documents.csv:3",
+        "documents.csv:4",
+        "qaps.csv:3",
+    ]
+    assert details(corpus[1:3]) == [
+        'documents.csv:3: `document_id` "d" is used twice, first in documents.csv:2; '
+        "give this row another or delete it",
+        "documents.csv:4: no `document_id`; add it",
     ]
     assert good(corpus[0].questions) == ["Q?"]
     assert "qaps.csv:3: no `document_id`; add it" in details(corpus)

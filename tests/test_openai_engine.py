@@ -1,4 +1,4 @@
-"""The openai engine against a server on loopback: what it sends, reads, retries and gives up."""
+"""engine=openai against a server on loopback: requests, replies, retries, errors and the key."""
 
 import asyncio
 import json
@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from pipeline.config import compose
-from pipeline.engine import Constraint, Reply, Request
+from pipeline.engine import Reply, Request
+from pipeline.engines import is_constrained
 from pipeline.errors import EngineError, StartError, UsageError
 from pipeline.openai_engine import OpenAIEngine, OpenAISettings
-from pipeline.settings import CONF
-from pipeline.engines import identity
-from stages.fields import ShortenPage
+from pipeline.prompts import Constraint
+from stages.prompts.gist import ShortenPage
 from tests.command import own_process
 from tests.loopback_server import Answer, Asked, LoopbackServer
 
@@ -101,7 +101,7 @@ def test_thinking_that_used_up_all_is_a_reply_without_text() -> None:
 
 
 @pytest.mark.parametrize("body", ['{"choices": []}', "{}", "[1]", '"text"', "null", '{"choices'])
-def test_an_answer_that_is_none_is_given_up(body: str) -> None:
+def test_a_malformed_response_is_an_aborted_reply(body: str) -> None:
     with LoopbackServer(answer=answers(Answer(body=body))) as server:
         found = reply(settings(server.url))
     assert (found.text, found.finish_reason) == ("", "abort")
@@ -126,8 +126,8 @@ def test_args_go_into_the_body() -> None:
     assert body.get("stream") in (None, False)
 
 
-def test_args_do_not_set_what_the_engine_sets() -> None:
-    with pytest.raises(ValueError, match="max_tokens is not for args to set"):
+def test_args_may_not_set_what_the_engine_sets() -> None:
+    with pytest.raises(ValueError, match="max_tokens is set by the engine itself"):
         settings("http://h/v1", args={"max_tokens": 5})
 
 
@@ -142,9 +142,8 @@ def test_constraints_are_sent_as_vllm_takes_them() -> None:
 
 def test_a_server_that_takes_no_constraints_is_asked_freely() -> None:
     free, vllm = settings("http://h/v1"), settings("http://h/v1", structured_outputs="vllm")
-    family = CONF / "prompts" / "generic"
-    assert "forms" in identity(vllm, family, "constrained")
-    assert identity(free, family, "constrained") == identity(vllm, family, "free")
+    assert is_constrained(vllm, "constrained") and not is_constrained(vllm, "free")
+    assert not is_constrained(free, "constrained")
 
 
 def test_only_what_changes_replies_is_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +154,7 @@ def test_only_what_changes_replies_is_hashed(monkeypatch: pytest.MonkeyPatch) ->
         assert settings("http://h/v1", **change).identity() != same.identity()
 
 
-def test_what_may_pass_is_tried_again_when_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_waits_as_long_as_the_server_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = Answer(status=429, body="{}", headers={"Retry-After": "1"})
     with LoopbackServer(answer=answers(busy, busy, Answer())) as server:
         assert reply(settings(server.url, retries=3)).text == "a short reply"
@@ -174,7 +173,7 @@ def test_retries_are_bounded_and_wait_longer_each_time(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 413, 422])
-def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
+def test_permanent_errors_are_not_retried(status: int) -> None:
     body = json.dumps({"error": {"message": "no such thing"}})
     with LoopbackServer(answer=answers(Answer(status=status, body=body))) as server:
         found = reply(settings(server.url, retries=3))
@@ -262,7 +261,7 @@ def start_error(made: OpenAISettings) -> str:
     return str(caught.value)
 
 
-def test_no_server_is_one_line_with_the_mend() -> None:
+def test_no_server_is_one_line_that_says_what_to_do() -> None:
     told = start_error(settings(f"http://127.0.0.1:{unused_port()}/v1"))
     assert "no server answers (" in told
     assert "start it or correct the address" in told
@@ -271,13 +270,13 @@ def test_no_server_is_one_line_with_the_mend() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"model": "other"}, "engine.model=other: the server has m"),
+        ({"model": "other"}, "engine.model=other: the server serves m; set it"),
         ({"context_tokens": 2001}, "engine.context_tokens=2001: .* a context of 2000; lower it"),
-        ({"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no room .* 2000; lower"),
+        ({"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no tokens .* 2000; lower"),
         ({"structured_outputs": "vllm"}, "engine.structured_outputs=vllm: .* set it to none"),
     ],
 )
-def test_a_server_that_does_not_suit(changes: dict[str, Any], says: str) -> None:
+def test_a_server_without_what_the_settings_need(changes: dict[str, Any], says: str) -> None:
     with LoopbackServer(ready=Answer(text="whatever")) as server:
         told = start_error(settings(server.url, **changes))
     assert re.search(says, told), told
@@ -320,7 +319,7 @@ def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.Monk
         assert "put it into OPENAI_API_KEY" in start_error(settings(server.url))
         monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
         told = start_error(settings(server.url))
-        assert "the key in OPENAI_API_KEY is refused" in told
+        assert "the server refuses the key in OPENAI_API_KEY" in told
         assert "sk-wrong" not in told
         monkeypatch.setenv("MY_KEY", KEY)
         assert reply(settings(server.url, api_key_env="MY_KEY")).text == "a short reply"
@@ -342,7 +341,7 @@ def test_without_a_key_none_is_sent() -> None:
 @pytest.mark.parametrize(
     "last", [Answer(hang_up=True), Answer(vanish=True), Answer(status=401, body="{}")]
 )
-def test_a_server_that_is_lost_is_a_dead_engine(last: Answer) -> None:
+def test_a_lost_server_is_a_dead_engine(last: Answer) -> None:
     async def twice(engine: OpenAIEngine) -> None:
         assert (await engine.generate(request())).text == "a short reply"
         with pytest.raises(EngineError, match=r"engine\.base_url=http://127\.0\.0\.1"):

@@ -75,7 +75,7 @@ def test_a_key_that_is_refused_ends_the_run_in_one_line(tmp_path: Path) -> None:
         done = own_process(*words(tmp_path, server))
     assert done.returncode == 1
     assert last_words(done) == (
-        f"engine.base_url={server.url}: the key in OPENAI_API_KEY is refused; correct it"
+        f"engine.base_url={server.url}: the server refuses the key in OPENAI_API_KEY; correct it"
     )
     assert KEY not in done.stdout + done.stderr
     assert files_with(KEY, tmp_path) == []

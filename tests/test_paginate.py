@@ -8,10 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from pipeline.errors import AccountingError
-from pipeline.rows import Page
-from pipeline.stage import DocumentRows
-from stages.fields import BreakPoint
-from stages.index.paginate import PaginateByModel, PaginateUniform
+from pipeline.rows import UnitRows
+from stages.index.paginate import Page, PaginateByModel, PaginateUniform
+from stages.prompts.break_point import BreakPoint
 from tests.reading import (
     NASTY,
     Listener,
@@ -36,7 +35,6 @@ def by_model(
         max_words=max_words,
         tail_words=tail_words,
         preceding_words=preceding_words,
-        max_reply_tokens=64,
     )
 
 
@@ -44,10 +42,10 @@ def uniform(words: int, max_words: int = 100) -> PaginateUniform:
     return PaginateUniform(page_breaks=False, paragraphs="lines", words=words, max_words=max_words)
 
 
-def lines(*counts: int) -> DocumentRows:
+def lines(*counts: int) -> UnitRows:
     """A document of one paragraph per count, of so many words, all different."""
     texts = (" ".join(f"p{i}w{j}" for j in range(n)) for i, n in enumerate(counts))
-    return DocumentRows(document=document("\n".join(texts) + "\n"))
+    return UnitRows(document=document("\n".join(texts) + "\n"))
 
 
 def words(made: list[Page]) -> list[int]:
@@ -201,15 +199,15 @@ def test_min_words_over_max_words_is_refused() -> None:
 
 @pytest.mark.parametrize("stage", [by_model(15, 45), uniform(30)])
 def test_texts_with_little_to_cut(stage: PaginateByModel | PaginateUniform) -> None:
-    assert run(stage, DocumentRows(document=document("")), never()) == ([], ())
+    assert run(stage, UnitRows(document=document("")), never()) == ([], ())
     for text in ("word", " \n\n ", "\n\n one two\n\n\n"):
-        (page,), _ = run(stage, DocumentRows(document=document(text)), never())
+        (page,), _ = run(stage, UnitRows(document=document(text)), never())
         assert (page.text, page.start_char, page.end_char) == (text, 0, len(text))
 
 
 @pytest.mark.parametrize("start", ["\n\n", "\n", "  \n \n\t"])
 def test_white_space_before_a_long_paragraph_is_no_page(start: str) -> None:
-    rows = DocumentRows(document=document(start + "Bob: " + "word " * 99))
+    rows = UnitRows(document=document(start + "Bob: " + "word " * 99))
     for stage in (by_model(20, 60), uniform(60, max_words=60)):
         made, _ = run(stage, rows, always("no break point"))
         # 100 words in pieces of 10; a window holds six of them, and what is left is a page.
@@ -221,7 +219,7 @@ def test_long_paragraphs_are_cut_at_sentences() -> None:
     # 10 sentences of 12 words, more than 60: pieces of up to 60 // 6 words, so one sentence each.
     text = " ".join(f"S{i} " + "word " * 10 + "end." for i in range(10))
     engine = in_turn("<3>", "<6>", "<9>")
-    made, _ = run(by_model(30, 60), DocumentRows(document=document(text)), engine)
+    made, _ = run(by_model(30, 60), UnitRows(document=document(text)), engine)
     assert [labels(prompt) for prompt in engine.prompts()] == [[3, 4, 5], [6, 7, 8], [9, 10]]
     assert words(made) == [36, 36, 36, 12]
     assert all(page.text.startswith(f"S{3 * i} ") for i, page in enumerate(made))
@@ -230,7 +228,7 @@ def test_long_paragraphs_are_cut_at_sentences() -> None:
 def test_a_text_without_spaces_is_cut_at_its_full_stops() -> None:
     # A sentence has 11 characters, each a word: ten of them are nearest to 108.
     text = "他们在山上看见了一只鸟。 " * 30
-    made, _ = run(uniform(108), DocumentRows(document=document(text)), never())
+    made, _ = run(uniform(108), UnitRows(document=document(text)), never())
     assert words(made) == [110, 110, 110]
     assert "".join(page.text for page in made) == text
 
@@ -246,7 +244,7 @@ def test_what_looks_like_a_template_passes_verbatim() -> None:
     filler = "word " * 10
     text = f"{NASTY}\n<5>\n{filler}\n{NASTY}\n{filler}"
     engine = always("Break point: <5>")
-    made, _ = run(by_model(15, 40), DocumentRows(document=document(text)), engine)
+    made, _ = run(by_model(15, 40), UnitRows(document=document(text)), engine)
     assert "".join(page.text for page in made) == text
     fields = engine.requests[0].fields
     assert isinstance(fields, BreakPoint)

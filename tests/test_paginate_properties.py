@@ -7,10 +7,9 @@ from itertools import count, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.rows import Page
-from pipeline.stage import DocumentRows
-from stages.fields import BreakPoint
-from stages.index.paginate import PaginateByModel, PaginateUniform
+from pipeline.rows import UnitRows
+from stages.index.paginate import Page, PaginateByModel, PaginateUniform
+from stages.prompts.break_point import BreakPoint
 from stages.text.paragraphs import Paragraphs
 from tests.reading import Listener, content, document, run
 
@@ -39,7 +38,6 @@ def stage(words: tuple[int, int, int], how: Paragraphs, preceding: int = 0) -> P
         max_words=words[1],
         tail_words=words[2],
         preceding_words=preceding,
-        max_reply_tokens=64,
     )
 
 
@@ -173,7 +171,7 @@ def test_pages_and_labels_are_those_counted_naively(
     text = joined(paragraphs, between)
     offered: list[list[int]] = []
     how: Paragraphs = "lines" if between == "\n" else "blank_lines"
-    rows = DocumentRows(document=document(text))
+    rows = UnitRows(document=document(text))
     made, _ = run(stage(words, how), rows, reader(chosen, offered))
     pieces = naive_pieces(paragraphs, words[1])
     expected, expected_labels = naive_pages(pieces, words, chooser(chosen))
@@ -188,7 +186,7 @@ def test_pages_and_labels_are_those_counted_naively(
 def test_odd_texts_are_tiled(
     text: str, how: Paragraphs, words: tuple[int, int, int], chosen: list[int | None]
 ) -> None:
-    rows = DocumentRows(document=document(text))
+    rows = UnitRows(document=document(text))
     made, _ = run(stage(words, how), rows, reader(chosen))
     whole(made, text)
     uniform, _ = run(
@@ -210,7 +208,7 @@ def test_a_choice_depends_on_its_start_alone(
     other: list[int | None],
     preceding: int,
 ) -> None:
-    rows = DocumentRows(document=document(joined(named(shape), "\n")))
+    rows = UnitRows(document=document(joined(named(shape), "\n")))
     engines = reader(one), reader(other)
     for engine in engines:
         run(stage(words, "lines", preceding), rows, engine, prompts="qmsum")
@@ -230,7 +228,7 @@ def start(engine: Listener, index: int) -> str:
 @given(shapes, st.integers(1, 150))
 def test_uniform_pages_end_nearest_to_words(shape: Shape, words: int) -> None:
     paragraphs = named(shape)
-    rows = DocumentRows(document=document(joined(paragraphs, "\n\n")))
+    rows = UnitRows(document=document(joined(paragraphs, "\n\n")))
     made, calls = run(
         PaginateUniform(page_breaks=False, paragraphs="blank_lines", words=words, max_words=words),
         rows,

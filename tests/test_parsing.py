@@ -2,15 +2,12 @@
 
 import pytest
 
-from stages.parsing import (
-    parse_break_point,
-    parse_option,
-    parse_page_list,
-    parse_page_or_stop,
-    parse_pages,
-    parse_permissive,
-    parse_strict,
-)
+from stages.prompts.answer import parse_option
+from stages.prompts.break_point import parse_break_point
+from stages.prompts.look_up_p import parse_page_list, parse_pages
+from stages.prompts.look_up_s import parse_page_or_stop
+from stages.prompts.rate_strict import parse_strict
+from stages.prompts.verdicts import parse_verdict
 
 BREAK_POINTS: list[tuple[str, int | None]] = [
     ("Break point: <57>\nBecause the scene ends.", 57),
@@ -30,7 +27,6 @@ BREAK_POINTS: list[tuple[str, int | None]] = [
     ("Break point: label <57>", 57),
     ("The natural break point would be after <57>, not <60>.", 57),
     ("Break point：＜57＞", 57),
-    ("<think>Break point: <3>?</think>Break point: <57>", 57),
     ("Break point: <3>, no, wait.\nBreak point: <57>", 57),
     ("Label <12> is inside a dialogue.\nBreak point: <57>", 57),
     ("<57>", 57),
@@ -68,7 +64,6 @@ PAGES: list[tuple[str, tuple[int, ...] | None]] = [
     ("[2, 7]", (2, 7)),
     ("The will [see above] is short. I want to look up Page [3].", (3,)),
     ("Page [3] mentions it. So I want to look up Page [4, 3] first.", (4, 3)),
-    ("<think>Page [1]?</think>I want to look up Page [2]", (2,)),
     ("I want to look up Page []", ()),
     ("I want to look up Page [ ] because nothing is needed", ()),
     ("I want to look up Page [none]", ()),
@@ -158,7 +153,6 @@ TURNS: list[tuple[str, int | str | None]] = [
     ("I wonder why the bus did not stop. Page 3", 3),
     ("3", 3),
     ("[3].", 3),
-    ("<think>STOP?</think>Page 3", 3),
     ("STOP", "stop"),
     ("**STOP**", "stop"),
     ('"STOP".', "stop"),
@@ -223,7 +217,6 @@ OPTIONS: list[tuple[str, int | str | None]] = [
     ("He was late.\n\n**C**", 2),
     ("He was late, which makes (C) right. Yes, (C).", 2),
     ("Option C is the only one that fits.", 2),
-    ("<think>Answer: (A)?</think>\nAnswer: (B)", 1),
     ("Answer: (E)", "out_of_range"),
     ("Z", "out_of_range"),
     ("", None),
@@ -254,7 +247,6 @@ YES_NO: list[tuple[str, str | None, str | None]] = [  # reply, strict, permissiv
     ("Answer: YES", "yes", "yes"),
     ("My verdict... no", None, None),
     ("**Verdict:** No", "no", "no"),
-    ("<think>No.</think>YES", "yes", "yes"),
     ("NO", "no", "no"),
     ("No, they differ.", "no", "no"),
     ("No, not even partially.", "no", "no"),
@@ -304,16 +296,7 @@ def test_option(reply: str, option: int | str | None) -> None:
 
 @pytest.mark.parametrize(("reply", "strict", "permissive"), YES_NO)
 def test_verdict(reply: str, strict: str | None, permissive: str | None) -> None:
-    assert (parse_strict(reply), parse_permissive(reply)) == (strict, permissive)
-
-
-@pytest.mark.parametrize("reply", ["57", "Page [3]", "none", "STOP", "Answer: (B)", "YES"])
-@pytest.mark.parametrize("form", ["<think>{}", "<think>\n{}\n", "{}<think>", "</think><think>{}"])
-def test_thinking_without_an_end_says_nothing(form: str, reply: str) -> None:
-    text = form.format(reply)
-    assert (parse_break_point(text), parse_pages(text), parse_page_list(text)) == (None,) * 3
-    assert (parse_page_or_stop(text), parse_option(text, 4)) == (None, None)
-    assert (parse_strict(text), parse_permissive(text)) == (None, None)
+    assert (parse_strict(reply), parse_verdict(reply)) == (strict, permissive)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +312,7 @@ def test_a_closed_list_alone_counts_in_a_cut_reply(
 
 @pytest.mark.parametrize("reply", MALFORMED)
 def test_malformed_verdicts_are_unscored(reply: str) -> None:
-    assert parse_permissive(reply) is None
+    assert parse_verdict(reply) is None
     assert parse_strict(reply) is None
 
 

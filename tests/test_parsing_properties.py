@@ -3,15 +3,12 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stages.parsing import (
-    parse_break_point,
-    parse_option,
-    parse_page_list,
-    parse_page_or_stop,
-    parse_pages,
-    parse_permissive,
-    parse_strict,
-)
+from stages.prompts.answer import parse_option
+from stages.prompts.break_point import parse_break_point
+from stages.prompts.look_up_p import parse_page_list, parse_pages
+from stages.prompts.look_up_s import parse_page_or_stop
+from stages.prompts.rate_strict import parse_strict
+from stages.prompts.verdicts import parse_verdict
 
 # Text made of what the parsers look for breaks them sooner than random characters do.
 _PIECES = st.sampled_from(
@@ -45,7 +42,7 @@ def test_nothing_raises(reply: str, num_options: int) -> None:
     option = parse_option(reply, num_options)
     assert option in (None, "out_of_range") or option in range(num_options)
     assert parse_strict(reply) in ("yes", "no", None)
-    assert parse_permissive(reply) in ("yes", "partially", "no", None)
+    assert parse_verdict(reply) in ("yes", "partially", "no", None)
 
 
 _NUMBERS = st.integers(0, 99_999)

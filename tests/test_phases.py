@@ -15,6 +15,7 @@ from pipeline.rows import Document, Question
 from pipeline.units import Committed, DocumentKey, Unit, plan_document
 
 NOTHING = Committed(units={}, inputs={})
+STEPS = [step for step, _ in run_steps(read_config(["methods=gist_only", "memory=uniform"]))]
 
 
 def _phases(*words: str) -> list[Phase]:
@@ -30,12 +31,11 @@ def _key(name: str, num_questions: int) -> DocumentKey:
                  asked_at=None)
         for n in range(num_questions)
     ]  # fmt: skip
-    return DocumentKey.of(document, questions)
+    return DocumentKey.of(document, questions, STEPS)
 
 
 def _plan(keys: Iterable[DocumentKey], per_unit: int) -> dict[str, Sequence[Unit]]:
-    steps = [step for step, _ in run_steps(read_config(["methods=gist_only", "memory=uniform"]))]
-    return {key.document_id: plan_document(steps, key, NOTHING, per_unit) for key in keys}
+    return {key.document_id: plan_document(STEPS, key, NOTHING, per_unit) for key in keys}
 
 
 def test_the_readers_own_ratings_need_no_second_start() -> None:
@@ -110,26 +110,25 @@ def test_chunks_tile_the_questions_and_a_crash_re_forms_them(
     num_questions: int, per_unit: int, data: st.DataObject
 ) -> None:
     key = _key("d", num_questions)
-    steps = [step for step, _ in run_steps(read_config(["methods=gist_only", "memory=uniform"]))]
-    planned = plan_document(steps, key, NOTHING, per_unit)
+    planned = plan_document(STEPS, key, NOTHING, per_unit)
     for step_id, units in groupby(planned, key=lambda unit: unit.step_id):
         questions = [question for unit in units for question in unit.inputs]
         assert len(questions) == len(set(questions)), step_id
         assert set(questions) in (set(), {q.question_id for q in key.questions})
-    stand = data.draw(st.sets(st.sampled_from([(u.step_id, u.unit) for u in planned])))
+    stored = data.draw(st.sets(st.sampled_from([(u.step_id, u.unit) for u in planned])))
     committed = Committed(
-        units={step.id: frozenset(u for s, u in stand if s == step.id) for step in steps},
+        units={step.id: frozenset(u for s, u in stored if s == step.id) for step in STEPS},
         inputs={
             step.id: {
                 sha: unit.unit
                 for unit in planned
-                if (unit.step_id, unit.unit) in stand and unit.step_id == step.id
+                if (unit.step_id, unit.unit) in stored and unit.step_id == step.id
                 for sha in unit.inputs.values()
             }
-            for step in steps
+            for step in STEPS
         },
     )
-    again = plan_document(steps, key, committed, per_unit)
+    again = plan_document(STEPS, key, committed, per_unit)
     assert {(u.step_id, u.unit): u.is_done for u in again} == {
-        (u.step_id, u.unit): (u.step_id, u.unit) in stand for u in planned
+        (u.step_id, u.unit): (u.step_id, u.unit) in stored for u in planned
     }

@@ -4,16 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-
-from jobs.config import read_config
-from jobs.loading import chosen
 from jobs.plan.numbers import short, span
 from jobs.plan.rates import params_of
 from jobs.plan.weights import weights
-from pipeline.config import compose
-from pipeline.units import DocumentKey
-from pipeline.store.runs import RunFolder
 from stages.planning import Prefixes
+
+from jobs.config import read_config
+from jobs.loading import chosen
+from pipeline.config import compose
+from pipeline.store.runs import RunFolder
+from pipeline.units import DocumentKey
 from tests.command import QMSUM, refused, sql, succeed
 from tests.plans import files, planned, stages
 from tests.small_corpus import UNIFORM, document, question, write

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from jobs.config import RunConfig, read_config
 from jobs.plan.costs import MEASURES, cost_of
 from jobs.plan.estimate import context_of
 from jobs.plan.plan import Plan, make_plan, stages_of
 from jobs.plan.rates import RateOptions
 from jobs.plan.rehearsal import Rehearsal, sample
 from jobs.plan.todo import count
+from stages.planning import Habits, PlanningEngine, Temper
+from stages.token_counts import token_counts
+
+from jobs.config import RunConfig, read_config
 from jobs.step_graph import run_steps
 from pipeline.engine import EngineSettings, Reply, Request
 from pipeline.store import Shards
-from stages.planning import Habits, PlanningEngine, Temper
-from stages.token_counts import token_counts
 from tests.command import QMSUM
 
 METHODS = (

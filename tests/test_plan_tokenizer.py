@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from stages.token_counts import token_counts
 
 from pipeline.config import compose
 from pipeline.vllm_engine import VllmSettings
-from pipeline.vllm_engine.at_hand import chat_tokens_at_hand
-from stages.token_counts import token_counts
+from pipeline.vllm_engine.local_tokenizer import local_chat_tokenizer
 from tests.command import QMSUM
 from tests.plans import planned
 from tests.tiny_model import make_tokenizer
@@ -21,11 +21,11 @@ def settings(folder: Path) -> VllmSettings:
 
 
 @pytest.mark.vllm
-def test_a_tokenizer_at_hand_counts(tmp_path: Path) -> None:
+def test_a_local_tokenizer_counts(tmp_path: Path) -> None:
     make_tokenizer(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     counts = token_counts(settings(tmp_path), [TEXT[:2000]])
-    chat = chat_tokens_at_hand(str(tmp_path), settings(tmp_path))
+    chat = local_chat_tokenizer(str(tmp_path), settings(tmp_path))
     assert chat is not None
     asked = chat.tokenise([{"role": "user", "content": TEXT}])
     assert counts.of([{"role": "user", "content": TEXT}]) == pytest.approx(len(asked), rel=0.03)

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from jobs.progress import Progress, told
+from pipeline.executor import Summary
 from pipeline.metrics import COUNTERS
 from pipeline.usage import UsageCounters
-from pipeline.executor import Summary
 from tests.command import gistmill, succeed
 
 
@@ -23,7 +23,12 @@ class Clock:
 
 def sign(worker: str, **counts: int) -> dict[str, Any]:
     """A sign of life, as Heartbeat writes it."""
-    return {"worker": worker, "is_starting": False, "documents": {}, **vars(UsageCounters(**counts))}
+    return {
+        "worker": worker,
+        "is_starting": False,
+        "documents": {},
+        **vars(UsageCounters(**counts)),
+    }
 
 
 def begun(clock: Clock, states: list[Any]) -> Progress:

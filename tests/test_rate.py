@@ -1,19 +1,18 @@
 """Ratings: two prompts to every reference, and what is no verdict."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.errors import AccountingError
-from pipeline.rows import Answer, Question, Rating
-from pipeline.stage import DocumentRows
-from stages.judge.rate import RateAnswers
-from tests.reading import NASTY, always, book, deadline, never, question, run, scripted
+from pipeline.rows import Question, UnitRows
+from stages.judge.rate import RateAnswers, Rating
+from stages.read.answer import Answer
+from tests.reading import NASTY, adding, always, book, deadline, never, question, run, scripted
 
-STAGE = RateAnswers(max_reply_tokens=16)
+STAGE = RateAnswers()
 
 
 def answer(question_id: str = "q", text: str | None = "The wind.", **more: Any) -> Answer:
@@ -21,8 +20,8 @@ def answer(question_id: str = "q", text: str | None = "The wind.", **more: Any) 
     return Answer(question_id=question_id, answer=text, **given)
 
 
-def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> DocumentRows:
-    return replace(book(["The bell rings."], questions=questions), answers=tuple(answers))
+def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> UnitRows:
+    return adding(book(["The bell rings."], questions=questions), {Answer: answers})
 
 
 ASKED = question(references=("the wind", "a gust"))

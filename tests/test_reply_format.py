@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stages.retrieve.by_model import ReadAgentP, ReadAgentS
 
-from jobs.config import read_config
 from jobs.compatibility import stored
+from jobs.config import read_config
 from jobs.step_graph import run_steps
 from pipeline.engine import Constraint
+from pipeline.engines import identity
 from pipeline.errors import UsageError
+from pipeline.family import load_family
 from pipeline.rows import Answer
 from pipeline.settings import CONF
 from pipeline.stage import DocumentRows, Stage
-from stages.read.answer import AnswerClosedBook
-from pipeline.engines import identity
-from pipeline.family import load_family
-from stages.retrieve.by_model import ReadAgentP, ReadAgentS
 from stages.index.paginate import PaginateByModel
 from stages.judge.rate import RateAnswers
+from stages.read.answer import AnswerClosedBook
 from tests.hand_run import HandRun
 from tests.reading import Listener, always, book, document, in_turn, question, run
 

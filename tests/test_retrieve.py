@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.rows import Lookup, Span
-from pipeline.stage import DocumentRows, Stage
-from stages.index.gist import GistPages
-from pipeline.methods import ANSWERS, LOOK_UPS
-from stages.index.paginate import PaginateByModel, PaginateUniform
+from pipeline.rows import Document, Span, UnitRows
+from pipeline.stage import GOLD, STAGES, Stage
+from pipeline.units import given
+from stages.index.gist import Gist
 from stages.judge.rate import RateAnswers
-from stages.retrieve.ranked import BM25, OraclePages, RandomPages
+from stages.retrieve.look_up import Lookup
+from stages.retrieve.ranked_pages import BM25, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
-from tests.reading import book, looked_up, never, question, run
+from tests.reading import book, given_to, looked_up, never, question, run
 
 PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke rose. "]
 
 
-def look_up(stage: BM25 | RandomPages | OraclePages, rows: DocumentRows) -> list[Lookup]:
+def look_up(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[Lookup]:
     made, calls = run(stage, rows, never())
     assert calls == ()
     return made
@@ -105,19 +105,44 @@ def test_oracle_skips_a_question_without_gold() -> None:
     assert made == [looked_up(1, question_id="a"), looked_up(question_id="b", skipped=True)]
 
 
-def test_only_oracle_rate_and_score_may_see_gold() -> None:
-    stages: set[type[Stage]] = {
-        PaginateByModel, PaginateUniform, GistPages, RateAnswers, ScoreAnswers,
-        *LOOK_UPS.values(), *ANSWERS.values(),
-    }  # fmt: skip
-    assert {s for s in stages if s.reads_gold} == {OraclePages, RateAnswers, ScoreAnswers}
+OURS = [stage for kinds in STAGES.values() for stage in kinds.values()
+        if stage.__module__.startswith("stages.")]  # fmt: skip
 
 
-def test_rows_without_gold() -> None:
-    gold = question(
-        options=("a", "b"), references=("a",), answer_index=0, evidence=(Span(0, 5),), metadata="{}"
+def test_only_oracle_rate_and_score_are_given_gold() -> None:
+    """And of documents no stage is given more than its text and its length."""
+    gold = {stage for stage in OURS if set(stage.question_fields) & set(GOLD)}
+    assert gold == {OraclePages, RateAnswers, ScoreAnswers}
+    assert {field for stage in OURS for field in stage.document_fields} == {"text", "num_words"}
+    assert len(OURS) > 10
+
+
+WHOLE = question(
+    options=("a", "b"), references=("a",), answer_index=0, evidence=(Span(0, 5),), metadata="{}",
+    asked_at="2023/05/30", question_type="why", only_judged=True, problem="bad_input", detail="x",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", [s for s in OURS if s.name in ("look_up", "answer")])
+def test_a_stage_is_given_what_it_names_and_no_more(stage: type[Stage]) -> None:
+    """Ids and problems come with every row; of the rest a look-up and an answer are given what is
+    asked, a ceiling the evidence too."""
+    bare = question(problem="bad_input", detail="x")
+    shown = replace(bare, options=("a", "b"), asked_at="2023/05/30")
+    with_gold = replace(shown, references=("a",), answer_index=0, evidence=(Span(0, 5),))
+    assert given(WHOLE, stage.question_fields) == (with_gold if stage is OraclePages else shown)
+
+
+def test_a_document_s_title_is_given_to_nobody() -> None:
+    document = Document(
+        document_id="d", title="Title", text="Text.", num_words=1, num_paragraphs=1, metadata="[]"
     )
-    rows = book(PAGES, questions=[gold])
-    (left,) = rows.without_gold().questions
-    assert left == question(options=("a", "b"))
-    assert replace(rows.without_gold(), questions=rows.questions) == rows
+    assert given(document, BM25.document_fields) == Document(
+        document_id="d", text="Text.", num_words=1
+    )
+    assert given(document, RateAnswers.document_fields) == Document(document_id="d")
+
+
+def test_a_table_that_a_stage_does_not_read_is_not_there() -> None:
+    with pytest.raises(KeyError):
+        given_to(BM25(top_k=1), book(PAGES, PAGES))[Gist]

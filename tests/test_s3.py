@@ -75,7 +75,7 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(
     for table in TABLES:
         assert rows(f"s3://{BUCKET}/w", table) == rows(tmp_path, table)
     assert not [name for name in names(environment) if name.endswith(".part")]
-    assert not names(environment, "w/runs/night/attempts/")
+    assert not names(environment, "w/runs/night/in_flight/")
 
 
 def test_a_store_that_cannot_be_reached_is_one_line(environment: dict[str, str]) -> None:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from pipeline.errors import AccountingError
-from pipeline.rows import Answer, Question, Score, Span
-from pipeline.stage import DocumentRows
+from pipeline.rows import Question, Span, UnitRows
+from stages.read.answer import Answer
 from stages.score.metrics import METRICS
-from stages.score.score import ScoreAnswers
-from tests.reading import book, never, question, run
+from stages.score.score import Score, ScoreAnswers
+from tests.reading import adding, book, never, question, run
 
-STAGE = ScoreAnswers(metrics=("rouge1_stem", "rougeL_stem", "squad_em"))
+STAGE = ScoreAnswers(metrics=("rouge1_stem", "rougeL_stem", "squad_em"), judged=False)
 EVIDENCE = ("evidence_recall", "evidence_any_hit", "evidence_full", "evidence_precision")
 REFERENCES = ("The wind rang the bells.", "It was a gust of wind")
 Pairs = list[tuple[int, int]]
@@ -31,8 +31,8 @@ def spans(*pairs: tuple[int, int]) -> tuple[Span, ...]:
     return tuple(Span(*pair) for pair in pairs)
 
 
-def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> DocumentRows:
-    return replace(book(["The bell rings."], questions=questions), answers=tuple(answers))
+def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> UnitRows:
+    return adding(book(["The bell rings."], questions=questions), {Answer: answers})
 
 
 def scored(asked: Question, said: Answer, stage: ScoreAnswers = STAGE) -> list[Score]:
@@ -68,7 +68,7 @@ def test_an_answer_that_only_a_rater_can_judge_has_no_overlap(said: Answer) -> N
     """LongMemEval's rubrics and refusals; its evidence is scored as any other."""
     asked = question(references=REFERENCES, evidence=spans((0, 4)))
     assert list(values(asked, said)) == [*STAGE.metrics, *EVIDENCE]
-    asked = replace(asked, metadata='{"only_judged": true}')
+    asked = replace(asked, only_judged=True)
     assert list(values(asked, said)) == list(EVIDENCE)
 
 
@@ -78,7 +78,7 @@ def test_an_exact_answer() -> None:
 
 
 def test_every_metric_there_is_can_be_asked_for() -> None:
-    stage = ScoreAnswers(metrics=tuple(METRICS))
+    stage = ScoreAnswers(metrics=tuple(METRICS), judged=False)
     made = scored(question(references=REFERENCES), answer(REFERENCES[1]), stage)
     assert [s.metric for s in made[:-1]] == list(METRICS)
     assert [s.value for s in made[:-1]] == pytest.approx([100] * len(METRICS))

@@ -1,4 +1,4 @@
-"""The scripted engine does what its script says, and says what is wrong with a script."""
+"""The scripted engine follows its script, and a wrong script is one clear line."""
 
 import asyncio
 from pathlib import Path
@@ -11,7 +11,7 @@ from pipeline.config import compose
 from pipeline.engine import Reply, Request
 from pipeline.errors import EngineError, UsageError
 from pipeline.scripted_engine import ScriptedEngine, ScriptedSettings
-from stages.fields import ShortenPage
+from stages.prompts.gist import ShortenPage
 
 
 def engine(folder: Path, *replies: dict[str, Any]) -> ScriptedEngine:
@@ -82,7 +82,7 @@ def test_words_are_its_tokens(tmp_path: Path) -> None:
     assert asyncio.run(scripted.count_tokens([{"role": "user", "content": ""}])) == 0
 
 
-def test_what_no_rule_fits_is_given_up(tmp_path: Path) -> None:
+def test_a_request_that_no_rule_matches_is_aborted(tmp_path: Path) -> None:
     (reply,) = replies(engine(tmp_path), request("x"))
     assert (reply.text, reply.finish_reason) == ("", "abort")
 
@@ -119,12 +119,10 @@ def test_it_dies(tmp_path: Path) -> None:
         ("reply: x", "replies"),
         ("just text", "script.yaml"),
         ("", "script.yaml"),
-        ("replies: [", "no YAML"),
+        ("replies: [", "not YAML"),
     ],
 )
-def test_a_script_of_no_use_is_a_usage_error_of_one_line(
-    tmp_path: Path, text: str, says: str
-) -> None:
+def test_a_wrong_script_is_a_usage_error_of_one_line(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(text)
     for read in (lambda: ScriptedEngine(str(path), 10), settings(path).identity):

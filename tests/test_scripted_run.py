@@ -125,7 +125,7 @@ def test_memory_and_foot(hand: HandRun) -> None:
     foot = found["foot"]
     assert without_identity(foot["rater"]) == "scripted:teacher"
     assert foot["is_model"] is True
-    assert (foot["engine"], foot["words"]) == ("scripted", "ours")
+    assert (foot["engine"], foot["wording"]) == ("scripted", "ours")
     assert foot["family"].startswith("hand ")
 
 

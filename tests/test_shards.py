@@ -12,9 +12,11 @@ import pytest
 from upath import UPath
 
 from pipeline.errors import AccountingError, UsageError
-from pipeline.rows import Answer, Gist
+from pipeline.rows import Call
 from pipeline.store import Shards, read_parquet_rows
 from pipeline.store.shards import write_json
+from stages.index.gist import Gist
+from stages.read.answer import Answer
 from tests.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS = step("gists")
@@ -53,7 +55,7 @@ def test_every_row_says_where_it_comes_from(warehouse: Warehouse) -> None:
 def test_the_first_commit_wins(warehouse: Warehouse) -> None:
     path = warehouse.commit(GISTS, UNIT, [gist(0, "Mine.")])
     before = path.read_bytes()
-    assert not warehouse.shards.commit("gists", GISTS, UNIT, [gist(0, "Theirs.")])
+    assert not warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0, "Theirs.")])
     assert path.read_bytes() == before
     assert files(warehouse.folder) == [Path(str(path)).relative_to(warehouse.folder).as_posix()]
 
@@ -75,7 +77,7 @@ def test_nothing_is_left_of_a_failed_write(
     with monkeypatch.context() as patch:
         patch.setattr(os, fails, full)
         with pytest.raises(OSError, match="No space"):
-            warehouse.shards.commit("gists", GISTS, UNIT, [gist(0)])
+            warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
     assert files(warehouse.folder) == []
     assert warehouse.shards.units("gists", GISTS.id) == frozenset()
     warehouse.commit(GISTS, UNIT, [gist(0)])
@@ -96,7 +98,7 @@ def test_temporary_names_are_never_taken_for_shards(
     with monkeypatch.context() as patch:
         patch.setattr(os, "link", look)
         with pytest.raises(KeyboardInterrupt):
-            warehouse.shards.commit("gists", GISTS, UNIT, [gist(0)])
+            warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
     (name,) = seen
     folder = warehouse.shards.path("gists", GISTS.id, UNIT.unit).parent
     (folder / name).write_bytes(b"half a file")
@@ -127,7 +129,7 @@ def test_changed_rows_are_noticed(
 
 
 def test_changed_calls_are_noticed(warehouse: Warehouse) -> None:
-    path = warehouse.commit(ANSWERS, CHUNK, [], "calls")
+    path = warehouse.commit(ANSWERS, CHUNK, [], Call)
     path.write_bytes(path.read_bytes()[:-1])
     refuses(warehouse, path)
 
@@ -193,7 +195,7 @@ def race(folder: str, who: str, barrier: Any, wins: Any) -> None:
     barrier.wait(60)
     for number in range(NUM_RACES):
         unit = chunk(ANSWERS, "d1", f"q{number}")
-        wins.put((who, number, shards.commit("answers", ANSWERS, unit, [answer(reader=who)])))
+        wins.put((who, number, shards.commit(Answer, ANSWERS, unit, [answer(reader=who)])))
 
 
 def test_two_processes_at_once_leave_one_file_a_unit(tmp_path: Path) -> None:

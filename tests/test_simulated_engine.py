@@ -1,5 +1,7 @@
-"""The simulated engine keeps to the rates and the room it is given. Times are bounded below only,
-or counted in other times of the same run: a busy machine may be slow."""
+"""The simulated engine keeps to its token rates and KV space.
+
+Times are bounded from below, or compared with others of the same run: a busy machine may be slow.
+"""
 
 import asyncio
 import time
@@ -8,12 +10,13 @@ from typing import Any
 import pytest
 
 from pipeline.config import compose
-from pipeline.engine import Constraint, Reply, Request
-from pipeline.simulated_engine import Blocks, SimulatedEngine, SimulatedSettings, chain
-from stages.fields import ShortenPage
+from pipeline.engine import Reply, Request
+from pipeline.prompts import Constraint
+from pipeline.simulated_engine import KVCache, SimulatedEngine, SimulatedSettings, block_hashes
+from stages.prompts.gist import ShortenPage
 from tests.command import refused
 
-SLEEPY = 1e9  # tokens a second: no time at all
+INSTANT = 1e9  # tokens a second
 
 
 def settings(**changed: Any) -> SimulatedSettings:
@@ -49,7 +52,7 @@ def at_once(engine: SimulatedEngine, *requests: Request) -> tuple[float, list[Re
 
 def decoding(**changed: Any) -> SimulatedEngine:
     """Ten words a reply, 0.1 s a reply; prompts cost nothing."""
-    rates = {"prefill_tokens_per_second": SLEEPY, "decode_tokens_per_second": 100.0}
+    rates = {"prefill_tokens_per_second": INSTANT, "decode_tokens_per_second": 100.0}
     return SimulatedEngine(settings(reply_tokens=10, **{**rates, **changed}))
 
 
@@ -72,7 +75,7 @@ def test_requests_wait_for_kv_space() -> None:
 
 
 def test_prompts_are_prefilled_one_after_the_other() -> None:
-    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=SLEEPY)
+    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=INSTANT)
     seconds, _ = at_once(engine, *(request(words(100, f"p{i}")) for i in range(3)))
     assert seconds >= 0.3
 
@@ -93,7 +96,7 @@ def test_whole_blocks_of_an_earlier_prompt_are_cached() -> None:
 
 
 def test_cached_tokens_are_not_prefilled() -> None:
-    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=SLEEPY)
+    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=INSTANT)
     first, second = in_order(engine, request(words(200)), request(f"{words(200)} more"))
     assert second.cached_tokens == 192  # 12 blocks of 16
     assert first.seconds >= 0.2
@@ -101,32 +104,32 @@ def test_cached_tokens_are_not_prefilled() -> None:
 
 
 def test_the_least_recently_used_blocks_make_room() -> None:
-    blocks = Blocks(4)
+    cache = KVCache(4)
     for prefix in ([1, 2], [3, 4], [1, 2]):
-        blocks.take(prefix, 0)
-        blocks.give(prefix, 0)
-    assert blocks.take([5], 0) == 0  # now 3 or 4 had to go: the end of a prompt goes first
-    blocks.give([5], 0)
-    assert blocks.take([1, 2], 0) == 2
-    assert blocks.take([3, 4], 0) == 1
+        cache.allocate(prefix, 0)
+        cache.release(prefix, 0)
+    assert cache.allocate([5], 0) == 0  # evicts 4: a prompt's last block goes first
+    cache.release([5], 0)
+    assert cache.allocate([1, 2], 0) == 2
+    assert cache.allocate([3, 4], 0) == 1
 
 
 def test_running_requests_share_the_blocks_of_one_beginning() -> None:
-    blocks = Blocks(4)
-    assert blocks.take([1, 2], 1) == 0
-    assert blocks.take([1, 2], 2) is None
-    assert blocks.take([1, 2], 1) == 2
-    assert blocks.take([1], 1) is None
-    blocks.give([1, 2], 1)
-    assert blocks.take([1], 1) == 1
+    cache = KVCache(4)
+    assert cache.allocate([1, 2], 1) == 0
+    assert cache.allocate([1, 2], 2) is None
+    assert cache.allocate([1, 2], 1) == 2
+    assert cache.allocate([1], 1) is None
+    cache.release([1, 2], 1)
+    assert cache.allocate([1], 1) == 1
 
 
-def test_blocks_are_told_apart_by_all_that_stands_before() -> None:
-    assert chain("abcd", 2)[0] == chain("abxx", 2)[0] != chain("abab", 2)[1]
-    assert len(chain("abcde", 2)) == 2
+def test_a_blocks_hash_covers_all_tokens_before_it() -> None:
+    assert block_hashes("abcd", 2)[0] == block_hashes("abxx", 2)[0] != block_hashes("abab", 2)[1]
+    assert len(block_hashes("abcde", 2)) == 2
 
 
-def test_a_cancelled_request_leaves_its_sequence_and_its_space() -> None:
+def test_a_cancelled_request_releases_its_sequence_and_blocks() -> None:
     engine = decoding(sequences=1, kv_tokens=64, context_tokens=60, decode_tokens_per_second=0.01)
 
     async def cancel() -> None:
@@ -135,13 +138,14 @@ def test_a_cancelled_request_leaves_its_sequence_and_its_space() -> None:
                 await asyncio.wait_for(engine.generate(request(words(40, content))), 0.05)
         waiting = asyncio.create_task(engine.generate(request("runs")))
         await asyncio.sleep(0.05)
-        with pytest.raises(TimeoutError):  # at the door
+        with pytest.raises(TimeoutError):  # before it is admitted
             await asyncio.wait_for(engine.generate(request("waits")), 0.05)
         waiting.cancel()
 
     asyncio.run(cancel())
-    assert (engine._num_running, engine._blocks._own, len(engine._blocks._holders)) == (0, 0, 0)
-    assert not engine._door.locked()
+    assert (engine._num_running, engine._kv_cache._num_private) == (0, 0)
+    assert not engine._kv_cache._num_users
+    assert not engine._admission_lock.locked()
 
 
 def test_what_never_fits_is_a_context_overflow() -> None:
@@ -179,7 +183,7 @@ def test_a_constrained_reply_is_legal() -> None:
     assert pattern.text == "Page [0]"
 
 
-def test_what_changes_replies_names_it_and_rates_do_not() -> None:
+def test_what_changes_replies_is_hashed_and_rates_are_not() -> None:
     plain = settings().identity()
     assert settings(kv_tokens=10**6, sequences=3, decode_tokens_per_second=1.0).identity() == plain
     assert settings(reply_tokens=7).identity() != plain

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from pipeline.slots import Room, Slots
+from pipeline.slots import Capacity, Slots
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ def test_who_gives_up_waiting_costs_no_slot(handed_over: bool) -> None:
 
 async def _most_in(size: int, weights: list[int]) -> tuple[int, list[int]]:
     """The most weight inside at once, and who came in which order."""
-    room, inside, most, entered = Room(size), 0, 0, list[int]()
+    room, inside, most, entered = Capacity(size), 0, 0, list[int]()
 
     async def thing(number: int, weight: int) -> None:
         nonlocal inside, most
@@ -108,7 +108,7 @@ def test_what_is_heavier_than_the_room_is_let_in_alone() -> None:
 
 def test_who_gives_up_waiting_for_room_takes_none() -> None:
     async def talk() -> bool:
-        room = Room(10)
+        room = Capacity(10)
         async with room.held(10):
             waiting = asyncio.create_task(_hold(room, 5))
             await asyncio.sleep(0)
@@ -120,6 +120,6 @@ def test_who_gives_up_waiting_for_room_takes_none() -> None:
     assert run(talk)
 
 
-async def _hold(room: Room, weight: int) -> None:
+async def _hold(room: Capacity, weight: int) -> None:
     async with room.held(weight):
         pass

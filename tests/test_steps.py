@@ -101,7 +101,7 @@ def test_what_changes_no_id(word: str) -> None:
         (["memory=uniform"], {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}),
         (["memory.max_words=500"], {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}),
         # bm25 searches pages, not gists.
-        (["memory.gist_reply_tokens=99"], {"gist", *following(OF_METHODS, READAGENT)}),
+        (["reply_tokens.gist=99"], {"gist", *following(OF_METHODS, READAGENT)}),
     ],
 )
 def test_what_changes_which_id(words: list[str], stages: set[str]) -> None:
@@ -177,10 +177,10 @@ def test_a_changed_prompt_changes_its_stage_and_what_follows(
     [
         ("answer_words: 40", "answer_words: 41", {"answer", "rate", "score"}),
         ("longbench_f1, squad_em]", "longbench_f1]", {"score"}),
-        ("rate: 16}", "rate: 17}", {"rate"}),
+        ("wording: ours", "reply_tokens: {rate_strict: 17}\nwording: ours", {"rate"}),
         ("what the matter is", "what matters", following(OF_METHODS[1:], "constant")),
         ('"Partially. The reason is missing."', '"Partially."', set()),
-        ("words: ours", "words: authors", set()),
+        ("wording: ours", "wording: authors", set()),
     ],
 )  # fmt: skip
 def test_a_changed_family_setting_changes_what_it_shapes(

@@ -178,7 +178,9 @@ def test_the_token_is_nowhere_in_the_warehouse(story: Story) -> None:
 
 
 def test_job_state_is_that_of_the_last_job(story: Story) -> None:
-    ask = "from jobs.submit.send import job_state as s; print(s('{0}', 'a_night'), s('{0}', 'b'))"
+    ask = "from jobs.submit.ray_job import job_state; " + (
+        "print(job_state('{0}', 'a_night'), job_state('{0}', 'b'))"
+    )
     asked = subprocess.run(
         [sys.executable, "-c", ask.format(story.address)],
         cwd=ROOT,
@@ -208,7 +210,7 @@ def test_a_job_that_fails_ends_in_its_drivers_exit_code(head: RayHead, tmp_path:
 def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, says: str) -> None:
     """As the Slurm script does."""
     done = subprocess.run(
-        [sys.executable, "-m", "jobs.submit.nodes", head.gcs, wanted, minutes],
+        [sys.executable, "-m", "jobs.submit.wait_for_nodes", head.gcs, wanted, minutes],
         cwd=ROOT,
         env=environment(TOKEN),
         capture_output=True,

@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from jobs.submit.started import mark
+from jobs.submit.marker import mark
 from pipeline.cluster import ray_jobs
 from pipeline.errors import UsageError
 from pipeline.place import place
@@ -141,7 +141,7 @@ def test_run_does_not_reach_them(words: list[str], says: str) -> None:
 
 def test_nodes_that_never_come_are_waited_for_so_long() -> None:
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "jobs.submit.nodes", f"127.0.0.1:{port}", "2", "0.02"]
+    command = [sys.executable, "-m", "jobs.submit.wait_for_nodes", f"127.0.0.1:{port}", "2", "0.02"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 4
     assert done.stderr.startswith("gistmill: 0 of 2 nodes joined within cluster.wait_minutes=0.02")
@@ -149,7 +149,7 @@ def test_nodes_that_never_come_are_waited_for_so_long() -> None:
 
 def begun(job: str, warehouse: Path) -> "subprocess.CompletedProcess[str]":
     """What the head starts, with words that would fail at once."""
-    command = [sys.executable, "-m", "jobs.submit.started", job, str(warehouse), "limitt=1"]
+    command = [sys.executable, "-m", "jobs.submit.job_entry", job, str(warehouse), "limitt=1"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 

@@ -5,20 +5,24 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import UsageError
-from pipeline.rows import TABLES, schema
-from pipeline.store import connect, query, run_name
+from pipeline.rows import RECORDS, IndexRow, QuestionRow, Record, schema
+from pipeline.steps import Step
+from pipeline.store import accounts, connect, query, run_name
 from pipeline.store.runs import RunFolder
 from tests.warehouse import (
     Warehouse,
     answer,
     chunk,
+    document_unit,
     question,
     score,
     step,
@@ -65,7 +69,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield connection
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", RECORDS)
 @pytest.mark.parametrize("prefix", ["", "all_"])
 def test_a_table_without_files_is_empty_and_typed(empty: Any, prefix: str, table: str) -> None:
     assert query(empty, f"from {prefix}{table}") == []
@@ -73,7 +77,7 @@ def test_a_table_without_files_is_empty_and_typed(empty: Any, prefix: str, table
     types = {row["column_name"]: row["column_type"] for row in described}
     assert types["document_id"] == types["step_id"] == "VARCHAR"
     assert types["document_id"] == "VARCHAR"
-    assert list(types) == schema(table).names
+    assert list(types) == schema(RECORDS[table]).names
 
 
 @pytest.mark.parametrize("view", [*DERIVED, "all_units", "all_lr"])
@@ -221,3 +225,90 @@ def test_planning_again_replaces_the_plan(warehouse: Warehouse) -> None:
     warehouse.plan("r", (ANSWERS, [chunk(ANSWERS, "d1", "q1")]))
     assert folder.planned("document_id") == {"d1"}
     assert [file.name for file in (warehouse.folder / "runs" / "r").iterdir()] == ["units.parquet"]
+
+
+@pytest.fixture
+def plugins(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> dict[str, Step]:
+    """Shards of two tables that a plugin brought, by their steps; it is not loaded here."""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Node(IndexRow):
+        table: ClassVar[str] = "tree_nodes"
+        key: ClassVar[tuple[str, ...]] = ("document_id", "node_index")
+        node_index: int
+        summary: str | None
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Note(QuestionRow):
+        table: ClassVar[str] = "side_notes"
+        key: ClassVar[tuple[str, ...]] = ("question_id",)
+        note: str | None
+        skipped: bool = False
+
+    steps = {
+        record.table: replace(ANSWERS, name=record.table, writes=record) for record in (Node, Note)
+    }
+    nodes = [
+        Node(document_id="d1", node_index=0, summary="All of it."),
+        Node(document_id="d1", node_index=1, summary=None, problem="timeout"),
+    ]
+    notes: list[Record] = [
+        Note(document_id="d1", question_id="q1", note="A mill."),
+        Note(document_id="d1", question_id="q2", note=None, skipped=True),
+    ]
+    of_document, of_questions = steps.values()
+    unit, asked = document_unit(of_document, "d1"), chunk(of_questions, "d1", "q1", "q2")
+    warehouse.commit(of_document, unit, nodes)
+    warehouse.commit(of_questions, asked, notes)
+    warehouse.plan("r", (of_document, [unit, document_unit(of_document, "d2")]),
+                   (of_questions, [asked]))  # fmt: skip
+    for table in steps:
+        monkeypatch.delitem(RECORDS, table)
+    return steps
+
+
+@pytest.mark.parametrize("prefix", ["", "all_"])
+def test_tables_of_a_plugin_that_is_not_loaded_have_views(
+    warehouse: Warehouse, plugins: dict[str, Step], prefix: str
+) -> None:
+    found = rows(warehouse, f"select node_index, summary from {prefix}tree_nodes order by 1")
+    assert [tuple(row.values()) for row in found] == [(0, "All of it."), (1, None)]
+    found = rows(warehouse, f"select question_id, note, method from {prefix}side_notes order by 1")
+    assert [tuple(row.values()) for row in found] == [
+        ("q1", "A mill.", "full_text"), ("q2", None, "full_text"),
+    ]  # fmt: skip
+
+
+def test_their_accounts_are_counted(warehouse: Warehouse, plugins: dict[str, Step]) -> None:
+    """Of two documents one has rows, of them one with a problem; of two questions one is none."""
+    with opened(warehouse) as connection:
+        counted = {step.step_id: step for step in accounts(connection)}
+    nodes, notes = (counted[step.id] for step in plugins.values())
+    assert (nodes.inputs, nodes.ok, nodes.problem, nodes.not_done) == (2, 0, 1, 1)
+    assert (notes.inputs, notes.ok, notes.skipped, notes.not_done) == (2, 1, 1, 0)
+    (row,) = rows(warehouse, "select problem from inputs where problem is not null")
+    assert row == {"problem": "timeout"}
+
+
+def test_what_is_no_table_of_ours_is_left_alone(warehouse: Warehouse) -> None:
+    unit = commit_answers(warehouse, "q1")
+    warehouse.plan("r", (ANSWERS, [unit]))
+    tables = warehouse.folder / "tables"
+    (tables / "begun" / "step").mkdir(parents=True)  # a plugin's, before its first shard
+    for name in ("of somebody else", "others"):
+        (tables / name / "x").mkdir(parents=True)
+        pq.write_table(pa.table({"a": [1]}), tables / name / "x" / "y.parquet")
+    assert ids(warehouse, "answers") == ["q1"]
+    found = rows(warehouse, "select distinct table_name from shards")
+    assert found == [{"table_name": "answers"}]
+
+
+def test_shards_without_a_column_of_today_have_it_as_null(warehouse: Warehouse) -> None:
+    """Written by an earlier version; the views that use the column are there all the same."""
+    unit = chunk(ANSWERS, "d1", "q1")
+    path = warehouse.commit(ANSWERS, unit, [answer("q1")])
+    pq.write_table(pq.read_table(path).drop_columns(["memory", "num_lookups"]), path)
+    warehouse.plan("r", (ANSWERS, [unit]))
+    found = rows(warehouse, "select question_id, memory, num_lookups from answers")
+    assert found == [{"question_id": "q1", "memory": None, "num_lookups": None}]
+    assert rows(warehouse, "select value from measures where measure = 'lookups'") == []

@@ -1,4 +1,4 @@
-"""engine=vllm on real vLLM: prompts and budgets to the token, thinking apart, an orderly death."""
+"""engine=vllm on real vLLM: exact prompts and budgets, thinking, startup errors, a dead engine."""
 
 import asyncio
 import multiprocessing
@@ -11,12 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from pipeline.ask import Subject
-from pipeline.engine import Constraint, Reply
+from pipeline.engine import Reply
 from pipeline.errors import EngineError, StartError, UsageError
-from stages.fields import ShortenPage
+from pipeline.prompts import Asked, Constraint
+from stages.prompts.gist import ShortenPage
 from tests.tiny_model import make_tiny_model
 from tests.vllm_engines import FAMILY, Talk, ask, messages, request, settings
 
@@ -90,7 +92,7 @@ def ended(reply: Reply) -> tuple[str, int]:
     return reply.finish_reason, reply.reply_tokens
 
 
-def test_it_is_called_after_the_model(talk: Talk, model: Path) -> None:
+def test_the_engine_is_named_after_the_model(talk: Talk, model: Path) -> None:
     assert talk.engine.name == f"vllm:{model.name}"
     assert settings(f"engine.model={model}").title == f"vllm {model}"
     assert talk.engine.context_tokens == CONTEXT_TOKENS
@@ -119,35 +121,36 @@ def test_sampling_is_by_temperature_and_seed(talk: Talk) -> None:
 
 
 def test_a_reply_ended_by_its_budget_is_truncated(talk: Talk) -> None:
-    """Random weights babble on: nothing but the budget ends them."""
-    asking = ask(talk.engine)
-    reply = talk.run(asking(ShortenPage(page=WORDS), REPLY_TOKENS, Subject(page_index=0)))
+    """Random weights hardly ever make an end token: only the budget ends the reply."""
+    asking = ask(talk.engine, REPLY_TOKENS)
+    reply = talk.run(asking(ShortenPage(page=WORDS), Subject(page_index=0)))
     (call,) = asking.calls()
-    assert ended(reply) == ("length", REPLY_TOKENS)
+    assert (call.finish_reason, call.reply_tokens) == ("length", REPLY_TOKENS)
     assert reply.problem == call.problem == "truncated"
     assert call.engine == "vllm:tiny"
     assert call.prompt_tokens > 0
-    assert call.reply == reply.text
+    assert call.reply == reply.raw
 
 
 @pytest.mark.parametrize(("spare", "asked"), [(1, True), (0, True), (-1, False)])
 def test_the_context_is_used_to_the_last_token(
     talk: Talk, tokenizer: Any, spare: int, asked: bool
 ) -> None:
-    """Prompt and reply of L-1, L and L+1 tokens: whole prompts and replies, or never asked."""
+    """Prompt and reply budget of one token less than the context, as many, and one more."""
     num_tokens = CONTEXT_TOKENS - REPLY_TOKENS - spare
-    asking = ask(talk.engine)
+    asking = ask(talk.engine, REPLY_TOKENS)
     page = prompt_of(tokenizer, num_tokens)
-    reply = talk.run(asking(page, REPLY_TOKENS, Subject(page_index=0)))
+    reply = talk.run(asking(page, Subject(page_index=0)))
     if asked:
-        assert reply.prompt_tokens == num_tokens
-        assert ended(reply) == ("length", REPLY_TOKENS)
+        (call,) = asking.calls()
+        assert call.prompt_tokens == num_tokens
+        assert (call.finish_reason, call.reply_tokens) == ("length", REPLY_TOKENS)
     else:
-        assert (reply.problem, reply.text, asking.calls()) == ("context_overflow", "", ())
+        assert (reply.problem, reply.raw, asking.calls()) == ("context_overflow", "", ())
 
 
 def test_a_request_too_long_is_no_crash(talk: Talk) -> None:
-    """Even where nobody counted before."""
+    """Where the caller has not counted the tokens before."""
     for text, tokens in ((WORDS * 1000, 5), (WORDS, CONTEXT_TOKENS)):
         reply = talk.run(talk.engine.generate(request(text, tokens)))
         assert (reply.finish_reason, reply.problem) == ("abort", "context_overflow")
@@ -192,13 +195,13 @@ def test_a_constrained_reply_cut_by_its_budget_says_so(talk: Talk) -> None:
 
 
 def test_a_late_reply_is_a_timeout_and_leaves_the_engine(talk: Talk) -> None:
-    async def late() -> tuple[Reply, int]:
-        asking = ask(talk.engine, deadline=0.3)
-        reply = await asking(ShortenPage(page=WORDS), 1700, Subject(page_index=0))
+    async def late() -> tuple[Asked[str], int]:
+        asking = ask(talk.engine, 1700, deadline=0.3)
+        reply = await asking(ShortenPage(page=WORDS), Subject(page_index=0))
         return reply, talk.engine.llm.get_num_unfinished_requests()
 
     reply, left = talk.run(late())
-    assert (reply.problem, reply.text) == ("timeout", "")
+    assert (reply.problem, reply.raw) == ("timeout", "")
     assert left == 0
     assert talk.run(talk.engine.generate(request(WORDS, 5))).reply_tokens == 5
 
@@ -210,14 +213,14 @@ def test_thinking_has_its_own_budget(thinker: Talk, tokenizer: Any) -> None:
     assert reply.prompt_tokens == len(ids)
     assert reply.thinking
     assert not set(re.findall("</?think>", reply.thinking + reply.text))
-    # 30 of thought, the mark that ends it, 20 of answer; and one that is cut off: there was room
-    # for the mark that begins the thinking, which stands in this prompt already
+    # 30 of thinking, its end marker, 20 of the answer, and 1 that is cut off: it was reserved for
+    # the start marker, which this prompt contains already.
     assert ended(reply) == ("length", THINKING_TOKENS + 1 + REPLY_TOKENS + 1)
 
 
-def test_the_thinkings_room_is_left_out_of_the_context(thinker: Talk) -> None:
-    marks = 2  # <think> and </think>
-    assert thinker.engine.context_tokens == CONTEXT_TOKENS - THINKING_TOKENS - marks
+def test_tokens_of_thinking_are_subtracted_from_the_context(thinker: Talk) -> None:
+    num_markers = 2  # <think> and </think>
+    assert thinker.engine.context_tokens == CONTEXT_TOKENS - THINKING_TOKENS - num_markers
 
 
 def test_a_constraint_holds_after_the_thinking(thinker: Talk) -> None:
@@ -239,23 +242,23 @@ def test_a_constraint_holds_after_the_thinking(thinker: Talk) -> None:
         ("thinking to the end", "thinking to the end", "", "stop"),
     ],
 )
-def test_what_thinking_left_over_is_not_the_answers(
+def test_the_answer_may_not_use_what_thinking_left_over(
     thinker: Talk, tokenizer: Any, reply: str, thinking: str, text: str, finish_reason: str
 ) -> None:
     """Replies written by hand; ` the` is one token."""
     assert len(tokenizer.encode(" the" * 25)) == 25
     prompt = array("i", expected_ids(tokenizer, WORDS, thinking=True))
     made = SimpleNamespace(text=reply, token_ids=tokenizer.encode(reply), finish_reason="stop")
-    told = thinker.engine._answer(prompt, made, REPLY_TOKENS)
-    assert (told.thinking, told.text, told.finish_reason) == (thinking, text, finish_reason)
+    answer = thinker.engine._answer(prompt, made, REPLY_TOKENS)
+    assert (answer.thinking, answer.text, answer.finish_reason) == (thinking, text, finish_reason)
 
 
-def test_no_thinking_is_looked_for_where_the_prompt_ends_it(thinker: Talk, tokenizer: Any) -> None:
+def test_a_prompt_that_ends_the_thinking_gets_an_answer_only(thinker: Talk, tokenizer: Any) -> None:
     prompt = array("i", expected_ids(tokenizer, WORDS, thinking=False))
     assert tokenizer.decode(list(prompt)).endswith("<think></think>")
     made = SimpleNamespace(text="", token_ids=tokenizer.encode("one two"), finish_reason="stop")
-    told = thinker.engine._answer(prompt, made, REPLY_TOKENS)
-    assert (told.thinking, told.text) == (None, "one two")
+    answer = thinker.engine._answer(prompt, made, REPLY_TOKENS)
+    assert (answer.thinking, answer.text) == (None, "one two")
 
 
 def test_a_dead_engine_raises(model: Path) -> None:
@@ -276,12 +279,10 @@ def test_a_dead_engine_raises(model: Path) -> None:
 
 
 def engine_process(talk: Talk) -> int:
-    """The newest process that this one has started for an engine."""
-    found = [p for p in multiprocessing.active_children() if "EngineCore" in p.name]
+    """The newest child process of an engine; the highest id would not do, since ids start anew."""
+    found = [p.pid for p in multiprocessing.active_children() if "EngineCore" in p.name and p.pid]
     assert found and talk
-    pid = max(found, key=lambda process: process.pid or 0).pid
-    assert pid
-    return pid
+    return max(found, key=lambda pid: psutil.Process(pid).create_time())
 
 
 def why_not(*words: str | Path) -> str:
@@ -312,7 +313,7 @@ def test_a_model_that_is_nowhere_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     why = why_not("engine.model=nobody/has-this")
     assert why.startswith("StartError engine.model=nobody/has-this cannot start: ")
-    assert why.endswith("; set engine.model to a model's name or its folder")
+    assert why.endswith("; set engine.model to a Hugging Face name or to a model's folder")
 
 
 def test_a_model_without_a_chat_template_needs_one(tmp_path: Path) -> None:
@@ -328,7 +329,7 @@ def test_a_model_without_a_chat_template_needs_one(tmp_path: Path) -> None:
 
 
 def test_too_little_memory_for_the_cache_says_what_to_lower(model: Path) -> None:
-    """The engine's own process finds that out: its reason reaches us."""
+    """The error is raised in the engine's child process and reaches its parent by the log."""
     long = 2_000_000  # tokens of 2 KiB each, in a cache of 1 GiB
     why = why_not(
         f"engine.model={model}",

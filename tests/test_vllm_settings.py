@@ -1,4 +1,4 @@
-"""The keys of engine=vllm: what names an engine, what a user is told; no vllm needed."""
+"""The keys of engine=vllm: which of them are hashed, and messages for mistakes. Needs no vllm."""
 
 import shutil
 from pathlib import Path
@@ -46,7 +46,7 @@ NAMED = "engine.model=org/name"
         "engine.chat_template_kwargs.enable_thinking=false",
     ],
 )
-def test_what_changes_replies_names_the_engine(word: str) -> None:
+def test_what_changes_replies_is_hashed(word: str) -> None:
     assert identity(NAMED, word) != identity(NAMED)
 
 
@@ -65,7 +65,7 @@ def test_what_changes_replies_names_the_engine(word: str) -> None:
         "engine.seed=7",  # at temperature 0
     ],
 )
-def test_a_night_is_not_thrown_away_by_less_memory(word: str) -> None:
+def test_what_only_makes_replies_faster_is_not_hashed(word: str) -> None:
     assert identity(NAMED, word) == identity(NAMED)
 
 
@@ -81,6 +81,32 @@ def test_a_folder_is_known_by_what_is_in_it(tmp_path: Path) -> None:
     assert other != before
     (moved / "model.safetensors").write_bytes(b"more weights")
     assert identity(f"engine.model={moved}") != other
+
+
+def test_weights_of_the_same_name_and_size_are_told_apart(tmp_path: Path) -> None:
+    model = model_in(tmp_path / "model")
+    before = identity(f"engine.model={model}")
+    (model / "model.safetensors").write_bytes(b"weighty")
+    assert identity(f"engine.model={model}") != before
+
+
+@pytest.mark.parametrize("key", ["tokenizer", "hf_config_path", "generation_config"])
+def test_another_models_folder_among_the_arguments_is_known_by_its_content(
+    tmp_path: Path, key: str
+) -> None:
+    folder = model_in(tmp_path / "one")
+    before = identity(NAMED, f"engine.args.{key}={folder}")
+    moved = folder.rename(tmp_path / "two")
+    assert identity(NAMED, f"engine.args.{key}={moved}") == before
+    (moved / "config.json").write_text("{}")
+    assert identity(NAMED, f"engine.args.{key}={moved}") != before
+    named = (identity(NAMED, f"engine.args.{key}={name}") for name in ("auto", "vllm"))
+    assert len({str(each) for each in (before, *named)}) == 3
+
+
+def test_a_hugging_face_model_is_known_by_name_and_revision() -> None:
+    made = identity(NAMED, "engine.revision=abc123")
+    assert (made["model"], made["revision"]) == ("org/name", "abc123")
 
 
 def test_a_chat_template_is_known_by_its_content(tmp_path: Path) -> None:
@@ -125,9 +151,7 @@ def test_a_worker_holds_the_gpus_of_its_model(words: tuple[str, ...], gpus: floa
         ((NAMED, "engine.gpus_per_worker=-1"), "engine.gpus_per_worker=-1"),
     ],
 )
-def test_a_mistake_is_told_in_one_line_before_anything_starts(
-    words: tuple[str, ...], says: str
-) -> None:
+def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], says: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_config(["engine=vllm", *words]).run_name()
     assert str(caught.value).startswith(says)

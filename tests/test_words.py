@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.rows import Page
-from pipeline.stage import DocumentRows
-from stages.index.paginate import PaginateByModel, PaginateUniform
+from pipeline.rows import UnitRows
+from stages.index.paginate import Page, PaginateByModel, PaginateUniform
 from stages.text.paragraphs import sentence_spans
 from stages.text.words import header_of, num_words, without_header, word_spans
 from tests.loading import DATA
@@ -19,7 +18,7 @@ def uniform(text: str, words: int = 600, max_words: int = 1000) -> list[Page]:
     stage = PaginateUniform(
         page_breaks=False, paragraphs="auto", words=words, max_words=max_words
     )  # fmt: skip
-    made, _ = run(stage, DocumentRows(document=document(text)), never())
+    made, _ = run(stage, UnitRows(document=document(text)), never())
     assert "".join(page.text for page in made) == text
     return made
 
@@ -100,10 +99,10 @@ def test_a_thai_book_makes_pages_near_the_wished_size() -> None:
 def test_chinese_is_cut_by_a_model_too() -> None:
     stage = PaginateByModel(
         page_breaks=False, paragraphs="auto", min_words=280, max_words=600, tail_words=100,
-        preceding_words=30, max_reply_tokens=64,
+        preceding_words=30,
     )  # fmt: skip
     text = CHINESE * 900
-    made, calls = run(stage, DocumentRows(document=document(text)), always("nowhere"))
+    made, calls = run(stage, UnitRows(document=document(text)), always("nowhere"))
     assert "".join(page.text for page in made) == text
     assert all(280 <= page.num_words <= 600 for page in made[:-1])
     assert len(calls) >= 15

@@ -1,4 +1,4 @@
-"""Real vLLM engines on a tiny model for tests: their settings, and how to talk to them."""
+"""Real vLLM engines on a tiny model for tests: settings, requests, and their event loop."""
 
 import asyncio
 import os
@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from pipeline.ask import Ask, Reader
 from pipeline.config import compose
-from pipeline.engine import Constraint, Request
-from pipeline.prompts import Family, Message
-from pipeline.settings import CONF
+from pipeline.engine import Request
+from pipeline.prompts import Constraint, Message
 from pipeline.slots import Slots
 from pipeline.vllm_engine import VllmSettings
-from stages.fields import ShortenPage
+from stages.prompts.gist import ShortenPage
+from tests.reading import family
 
 T = TypeVar("T")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; vLLM would take half the memory
@@ -23,7 +23,7 @@ CPU = (
     "engine.start_timeout=900",
     "engine.args.enforce_eager=true",
 )
-FAMILY = Family(CONF / "prompts" / "generic")
+FAMILY = family("generic")
 
 
 class Talk:
@@ -68,12 +68,13 @@ def request(
     )
 
 
-def ask(engine: Any, deadline: float = 300.0) -> Ask:
+def ask(engine: Any, gist_tokens: int, deadline: float = 300.0) -> Ask:
+    """Of a gist's reply budget."""
     reader = Reader(
         engine=engine,
         identity="a vLLM engine",
         is_model=True,
-        family=FAMILY,
+        family=family("generic", {"gist": gist_tokens}),
         temperature=0.0,
         seed=0,
         deadline_seconds=deadline,

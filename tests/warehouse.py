@@ -6,13 +6,19 @@ from typing import Any
 
 from upath import UPath
 
-from pipeline.rows import Answer, Document, Gist, Page, Question, Record, Score
+from pipeline.rows import RECORDS, Document, Question, Record
 from pipeline.steps import Step
-from pipeline.units import Unit, unit_name
 from pipeline.store import Shards
 from pipeline.store.runs import RunFolder
+from pipeline.units import Unit, unit_name
+from stages import builtin
+from stages.index.gist import Gist
+from stages.index.paginate import Page
+from stages.read.answer import Answer
+from stages.score.score import Score
 
-STAGES = {
+builtin.load()
+STAGES = {  # table -> the stage that writes it
     "documents": "documents",
     "questions": "questions",
     "pages": "paginate",
@@ -30,7 +36,7 @@ def step(table: str, method: str | None = None, repeat: int = 0, version: int = 
         corpus="tests",
         name=STAGES[table],
         version=version,
-        table=table,
+        writes=RECORDS[table],
         settings={"words": 40},
         method=method,
         repeat=repeat,
@@ -91,11 +97,18 @@ class Warehouse:
         self.folder = folder
         self.shards = Shards(folder)
 
-    def commit(self, of: Step, unit: Unit, rows: Sequence[Record], table: str = "") -> UPath:
-        """The shard of `rows`, which is the first of its unit."""
-        table = table or of.table
-        assert self.shards.commit(table, of, unit, rows)
-        return self.shards.path(table, of.id, unit.unit)
+    def commit(
+        self,
+        of: Step,
+        unit: Unit,
+        rows: Sequence[Record],
+        record: type[Record] | None = None,
+    ) -> UPath:
+        """The shard of `rows`, which is the first of its unit; `record` for another than the
+        step's own."""
+        record = record or of.writes
+        assert self.shards.commit(record, of, unit, rows)
+        return self.shards.path(record.table, of.id, unit.unit)
 
     def plan(self, run: str, *planned: tuple[Step, Sequence[Unit]]) -> None:
         """A run with these units, whether they are committed or not."""

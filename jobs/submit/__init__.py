@@ -6,18 +6,18 @@ from typing import TextIO
 
 from jobs.clusters import KubeRayCluster, RayCluster
 from jobs.config import RunConfig, read_config
+from jobs.submit.manifests import dns_name, hand_over, rayjob, slurm_script
 from jobs.submit.package import command, refuse_unshared, words_there
-from jobs.submit.render import dns_name, hand_over, rayjob, slurm_script
-from jobs.submit.sent import INCOMPLETE, Sent, tell
+from jobs.submit.submission import INCOMPLETE, Submission, tell
 from pipeline.errors import UsageError
 
 
-def submit(words: Sequence[str], log: TextIO | None) -> Sent:
+def submit(words: Sequence[str], log: TextIO | None) -> Submission:
     """Send the run to its cluster, and follow a Ray's job into `log`; null: do not. The exit code
     is 0 only where the run is complete: one that was handed over is not."""
     config, words = _read(words)
     if isinstance(config.cluster, RayCluster):
-        from jobs.submit.send import send  # here: ray takes a second to import
+        from jobs.submit.ray_job import send  # here: ray takes a second to import
 
         return send(config, words, log)
     text = rendered(words)
@@ -33,7 +33,7 @@ def submit(words: Sequence[str], log: TextIO | None) -> Sent:
         )
     status = shlex.join(["gistmill", "status", f"warehouse={config.warehouse}"])
     tell(f"{said}. {then}; {status} run={config.run_name()}")
-    return Sent(config.run_name(), said, "SENT", INCOMPLETE)
+    return Submission(config.run_name(), said, "SENT", INCOMPLETE)
 
 
 def rendered(words: Sequence[str]) -> str:
@@ -47,7 +47,7 @@ def rendered(words: Sequence[str]) -> str:
     return make(config, words)
 
 
-def stop(words: Sequence[str]) -> Sent:
+def stop(words: Sequence[str]) -> Submission:
     """Stop the job of a run. Raises UsageError where there is nothing to stop."""
     config, words = _read(words)
     if not isinstance(config.cluster, RayCluster):
@@ -55,7 +55,7 @@ def stop(words: Sequence[str]) -> Sent:
             f"--stop: {config.cluster.name} ends its jobs itself; kubectl delete rayjob "
             f"{dns_name(config.run_name())}, or scancel --name gistmill-{config.run_name()}"
         )
-    from jobs.submit.send import stop as stop_job
+    from jobs.submit.ray_job import stop as stop_job
 
     named = any(word.startswith("warehouse=") for word in words)
     return stop_job(config.cluster, config.run_name(), config.warehouse if named else None)

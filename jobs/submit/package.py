@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jobs.clusters import KubeRayCluster
-from jobs.config import RunConfig
+from jobs.config import RunConfig, plugin_folders
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, place
@@ -26,6 +26,9 @@ def words_there(
     `moved` says where the file that a key names is there.
     """
     files = {key: moved(key, path) for key, path in named_files(config).items()}
+    if plugins := plugin_folders(config.plugins):
+        there = [moved(f"plugins-{n}", Path(folder)) for n, folder in enumerate(plugins)]
+        files["plugins"] = ",".join(there)
     of_kind = {f"cluster.{key}": getattr(config.cluster, key) for key in _OF_KIND}
     of_kind |= _most_workers(config)
     kept = [word for word in words if _travels(word) and _key(word) not in (*files, "run")]
@@ -45,12 +48,22 @@ def _most_workers(config: RunConfig) -> dict[str, int]:
     cluster = config.cluster
     if not isinstance(cluster, KubeRayCluster):
         return {}
-    sections = {"engine": config.engine, "rater": config.raters[0]}
     return {
         f"{section}.max_workers": cluster.max_workers
-        for section, engine in sections.items()
-        if isinstance(engine, EngineSettings) and engine.gpus
+        for section, engine in _engines(config).items()
+        if engine.gpus
     }
+
+
+def _engines(config: RunConfig) -> dict[str, EngineSettings]:
+    """The engines that the config names, by section; of raters the one of this command."""
+    sections = {
+        "engine": config.engine,
+        "rater": config.raters[-1],
+        "memory_engine": config.memory_engine,
+        "extractor": config.extractor,
+    }
+    return {key: value for key, value in sections.items() if isinstance(value, EngineSettings)}
 
 
 def _key(word: str) -> str:
@@ -76,9 +89,8 @@ def named_files(config: RunConfig) -> dict[str, Path]:
     found = {}
     if CONF not in config.family_folder.parents:
         found["family" if config.family else "corpus.family"] = config.family_folder
-    sections = {"engine": config.engine, "rater": config.raters[0]}
-    for section, engine in sections.items():
-        for key in _FILES if isinstance(engine, EngineSettings) else ():
+    for section, engine in _engines(config).items():
+        for key in _FILES:
             if named := getattr(engine, key, None):
                 found[f"{section}.{key}"] = Path(named)
     for key, path in found.items():
@@ -90,8 +102,9 @@ def named_files(config: RunConfig) -> dict[str, Path]:
 def refuse_unshared(config: RunConfig) -> None:
     """Raise UsageError where the config names a folder that only this machine has."""
     named = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
-    named["corpus.path"] = str(getattr(config.corpus, "path", ""))
-    for section, engine in (("engine", config.engine), ("rater", config.raters[0])):
+    for key in ("path", "stories"):
+        named[f"corpus.{key}"] = str(getattr(config.corpus, key, None) or "")
+    for section, engine in _engines(config).items():
         named[f"{section}.model"] = getattr(engine, "model", None)
     for key, value in named.items():
         if not value or is_remote(place(value)) or Path(value).is_absolute():

@@ -36,7 +36,7 @@ class Actor:
         make: MakeWorker = received(make_worker)
         # Ray gives the next process of an actor the same id.
         self._worker = make(ray.get_runtime_context().get_actor_id() or "")
-        self._metrics = _Metrics(self._worker.tally, tags)
+        self._metrics = _Metrics(self._worker.usage, tags)
         self._publishing: asyncio.Task[None] | None = None
 
     async def __call__(self, batch: Any) -> Any:
@@ -56,10 +56,10 @@ class Actor:
 
 
 class _Metrics:
-    """The worker's tally as counters of Ray."""
+    """The worker's usage counters as counters of Ray."""
 
-    def __init__(self, tally: UsageCounters, tags: Mapping[str, str]) -> None:
-        self._tally, self._told = tally, UsageCounters()
+    def __init__(self, usage: UsageCounters, tags: Mapping[str, str]) -> None:
+        self._usage, self._published = usage, UsageCounters()
         self._counters = {
             name.removeprefix("gistmill_"): Counter(name, told, tuple(tags))
             for name, told in COUNTERS.items()
@@ -71,8 +71,8 @@ class _Metrics:
         """Every few seconds what is new, until the process ends."""
         while True:
             for name, counter in self._counters.items():
-                new = getattr(self._tally, name) - getattr(self._told, name)
+                new = getattr(self._usage, name) - getattr(self._published, name)
                 if new:  # Ray takes no 0
                     counter.inc(new)
-            self._told = replace(self._tally)
+            self._published = replace(self._usage)
             await asyncio.sleep(_SECONDS_BETWEEN_METRICS)

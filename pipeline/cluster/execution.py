@@ -18,7 +18,7 @@ from pipeline.executor import Summary
 from pipeline.plugins import sent
 from pipeline.units import Item
 
-# Documents in hand beyond the requests of a worker: one of them may be about to ask.
+# Documents in flight beyond the requests of a worker: one of them may be about to ask.
 _DOCUMENTS_OVER_SLOTS = 4
 
 
@@ -30,7 +30,7 @@ def run_items(
     tags: Mapping[str, str],
 ) -> Iterator[Summary]:
     """A summary per item, as each is finished. `watch` is called every second meanwhile; `tags`
-    stand on what the workers tell Ray's metrics.
+    are on the metrics that workers export through Ray.
 
     Raises UsageError where nothing can be placed or a worker does not see the warehouse; StartError
     where an engine cannot start; at the end, what a document met with that is no row
@@ -54,11 +54,11 @@ def run_items(
 def _dataset(
     rows: list[dict[str, Any]], make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool
 ) -> Any:
-    """One document per block and as many in hand as a worker can use, so that no engine waits
+    """One document per block and as many in flight as a worker can use, so that no engine waits
     while another has documents queued up. Machines that join later are used, too."""
     size = min(pool.size(), len(rows))
     most = min(pool.most(size), len(rows))
-    in_hand = min(pool.slots + _DOCUMENTS_OVER_SLOTS, -(-len(rows) // most))
+    in_flight = min(pool.slots + _DOCUMENTS_OVER_SLOTS, -(-len(rows) // most))
     # Or the first worker that is up would be given the longest documents, all of them.
     DataContext.get_current().wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
     return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
@@ -72,8 +72,8 @@ def _dataset(
             min_size=size,
             initial_size=size,
             max_size=max(size, min(pool.max_workers or len(rows), len(rows))),
-            max_tasks_in_flight_per_actor=in_hand,
-            max_concurrent_calls_per_actor=in_hand,
+            max_tasks_in_flight_per_actor=in_flight,
+            max_concurrent_calls_per_actor=in_flight,
         ),
     )
 

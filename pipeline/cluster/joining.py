@@ -34,15 +34,15 @@ def _init(address: str | None) -> None:
         ray.init(address="local", include_dashboard=False, **quiet)
         return
     try:
-        knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
+        refuse_unreachable(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
         ray.init(address=address, **quiet)
     except (OSError, ValueError, RuntimeError) as error:
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise UsageError(f"cluster.address={address}: no Ray to join: {line}") from None
 
 
-def knock(address: str) -> None:
-    """Raise OSError where nobody is at HOST:PORT: Ray itself would try for many minutes."""
+def refuse_unreachable(address: str) -> None:
+    """Raise OSError where nothing listens at HOST:PORT: Ray itself would try for many minutes."""
     host, _, port = address.rpartition(":")
     if port.isdecimal():
         socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()

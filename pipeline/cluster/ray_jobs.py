@@ -20,7 +20,7 @@ import requests
 from ray.exceptions import AuthenticationError
 from ray.job_submission import JobSubmissionClient
 
-from pipeline.cluster.joining import knock, nodes, quiet_stderr
+from pipeline.cluster.joining import nodes, quiet_stderr, refuse_unreachable
 from pipeline.errors import EngineError, UsageError
 
 _SECONDS_TO_ANSWER = 8.0
@@ -212,7 +212,7 @@ def wait_for_nodes(address: str, num_nodes: int, seconds: float) -> int:
 def _num_nodes(address: str) -> int:
     """0 while the head is not up."""
     try:
-        knock(address)
+        refuse_unreachable(address)
     except OSError:
         return 0
     if not ray.is_initialized():

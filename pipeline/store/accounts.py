@@ -29,7 +29,7 @@ class StepCounts:
 
 def accounts(connection: Any) -> list[StepCounts]:
     """The counts of every step. Raises AccountingError where inputs = ok + problem + skipped +
-    not done does not hold, or a row stands twice."""
+    not done does not hold, or a row is there twice."""
     rows = connection.execute(
         """select step_id, method, inputs, ok, problem, skipped, not_done
         from accounting left join steps using (step_id) order by step_id"""

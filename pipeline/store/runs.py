@@ -14,7 +14,7 @@ import yaml
 from upath import UPath
 
 from pipeline.errors import AccountingError
-from pipeline.place import AnyPath, place, write
+from pipeline.place import AnyPath, each, place, write
 from pipeline.steps import Step
 from pipeline.store.shards import parquet, write_json
 from pipeline.store.views import UNITS
@@ -33,7 +33,7 @@ class RunFolder:
         self._plan = self.path / "plan.json"
 
     def config(self) -> dict[str, Any] | None:
-        """The config the run was last started with, if it stands."""
+        """The config the run was last started with, if there is one."""
         file = self.path / "config.yaml"
         return yaml.safe_load(file.read_text()) if file.is_file() else None
 
@@ -73,7 +73,7 @@ class RunFolder:
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """How far the launch at work is, and its workers; null and none where there is no such.
 
-        One that is being ended may give a last sign of life when its driver has forgotten it.
+        A worker that is being ended may send a last heartbeat after its driver has gone.
         """
         state = _json(self._progress)
         workers = self.alive(state["launch"]) if state else []
@@ -98,7 +98,7 @@ class RunFolder:
         return set(values.unique().to_pylist()) - {None}
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
-        """The launch's workers that gave a sign of life within three beats."""
+        """The launch's workers with a heartbeat in the last 30 seconds."""
         files = sorted(self.path.glob("alive/*.json"))
         fresh = [f for f in files if time.time() - f.stat().st_mtime < _SECONDS_ALIVE]
         signs = [json.loads(file.read_text()) for file in fresh]
@@ -109,14 +109,13 @@ class RunFolder:
         self._progress.unlink(missing_ok=True)
         for file in self.path.glob("alive/*"):
             file.unlink(missing_ok=True)
-        attempts = self.path / "attempts"
-        if attempts.exists():
-            attempts.fs.rm(attempts.path, recursive=True)
+        markers = self.path / "in_flight"
+        if markers.exists():
+            markers.fs.rm(markers.path, recursive=True)
 
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write what made each step, once, and every input the run plans."""
-        for step in steps:
-            self._describe(step)
+        each(self._describe, steps)
         columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
         for unit in units:  # by column: there may be millions
             asked: list[str | None] = [*unit.inputs] or [None]
@@ -129,22 +128,30 @@ class RunFolder:
     def _describe(self, step: Step) -> None:
         """Write what made a step, once. Raises AccountingError where the file says otherwise."""
         file = self.warehouse / "steps" / f"{step.id}.json"
-        found = _json(file)
         # As JSON has it: tuples are lists there.
         made = json.loads(json.dumps({**step.description(), "table": step.table}))
+        try:
+            found = _json(file)
+        except ValueError as error:
+            raise _another_step(file, f"no JSON: {error}") from None
         if found is None:
             write_json(file, made)
+        elif not isinstance(found, dict):
+            raise _another_step(file, "no JSON object")
         elif found != made:
-            keys = ", ".join(key for key in {**found, **made} if found.get(key) != made.get(key))
-            raise AccountingError(
-                f"{file}: does not describe the step of that name ({keys} differ), so its rows "
-                "cannot be reused; move the file and the step's folders in tables/ elsewhere, or "
-                "name another warehouse"
-            )
+            keys = [key for key in {**found, **made} if found.get(key) != made.get(key)]
+            raise _another_step(file, f"other {', '.join(keys)}")
+
+
+def _another_step(file: UPath, why: str) -> AccountingError:
+    return AccountingError(
+        f"{file}: does not describe the step of that name ({why}), so its rows cannot be reused; "
+        "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
+    )
 
 
 def _json(file: UPath) -> dict[str, Any] | None:
-    """Null where it does not stand."""
+    """Null where there is no such file."""
     if not file.is_file():
         return None
     content: dict[str, Any] = json.loads(file.read_text())

@@ -40,10 +40,8 @@ class Shards:
 
     def commit(self, record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bool:
         """Write a shard unless it is there already: the first commit wins. True if ours does."""
-        stamps = [_stamps(step, unit, row) for row in rows]
-        arrow = to_arrow(record, rows, stamps)
-        arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
-        return commit(self.path(record.table, step.id, unit.unit), parquet(arrow))
+        path = self.path(record.table, step.id, unit.unit)
+        return commit(path, content(record, step, unit, rows))
 
     def load(self, record: type[R], step_id: str, unit: str) -> tuple[R, ...]:
         """The rows of a committed shard, in the order they were written."""
@@ -55,13 +53,13 @@ class Shards:
         return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
 
     def recorded(self, step_id: str, unit: str) -> tuple[Call, ...] | None:
-        """The unit's calls, if its calls shard stands."""
+        """The unit's calls, if its calls shard is committed."""
         if not self.path("calls", step_id, unit).is_file():
             return None
         return self.load(Call, step_id, unit)
 
     def committed(self, steps: Sequence[Step]) -> Committed:
-        """What stands of `steps`. Raises AccountingError where a shard's rows are not all there."""
+        """What of `steps` is committed. Raises AccountingError where a shard lacks rows."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
         inputs = {
             step.id: self._inputs(step, units[step.id]) for step in steps if step.per_question
@@ -77,13 +75,13 @@ class Shards:
         for unit, path, rows in zip(names, paths, each(_input_shas, paths), strict=True):
             inputs = set(rows)
             if unit_name(inputs) != unit:
-                raise AccountingError(_mend(path, "the rows of some question are gone"))
+                raise AccountingError(_delete_and_rerun(path, "the rows of some question are gone"))
             found.update(dict.fromkeys(inputs, unit))
         return found
 
     def verify(self, steps: Sequence[Step]) -> None:
         """Raise AccountingError where a committed shard holds more or fewer rows than written,
-        or stands without the calls that its rows were made from."""
+        or is there without the calls that its rows were made from."""
         for step in steps:
             units, with_calls = self.units(step.table, step.id), self.units("calls", step.id)
             each(_verify, [self.path(step.table, step.id, unit) for unit in units])
@@ -91,7 +89,14 @@ class Shards:
             if step.prompts:
                 for unit in sorted(units - with_calls)[:1]:
                     path = self.path(step.table, step.id, unit)
-                    raise AccountingError(_mend(path, "the shard of its calls is gone"))
+                    raise AccountingError(_delete_and_rerun(path, "the shard of its calls is gone"))
+
+
+def content(record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bytes:
+    """A shard's file."""
+    arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
+    arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
+    return parquet(arrow)
 
 
 def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:
@@ -116,7 +121,7 @@ def _read(path: UPath, columns: list[str] | None = None) -> Any:
     try:
         return pq.read_table(io.BytesIO(path.read_bytes()), columns=columns)
     except (pa.ArrowInvalid, OSError) as error:
-        raise AccountingError(_mend(path, f"cannot be read ({error})")) from None
+        raise AccountingError(_delete_and_rerun(path, f"cannot be read ({error})")) from None
 
 
 def _footer(path: UPath) -> Any:
@@ -124,17 +129,19 @@ def _footer(path: UPath) -> Any:
         with path.open("rb") as file:
             return pq.read_metadata(file)
     except (pa.ArrowInvalid, OSError) as error:
-        raise AccountingError(_mend(path, f"cannot be read ({error})")) from None
+        raise AccountingError(_delete_and_rerun(path, f"cannot be read ({error})")) from None
 
 
 def _verify(path: UPath) -> None:
     footer = _footer(path)
     written = (footer.metadata or {}).get(_ROWS_WRITTEN, b"none").decode()
     if written != str(footer.num_rows):
-        raise AccountingError(_mend(path, f"{footer.num_rows} rows, {written} were written"))
+        raise AccountingError(
+            _delete_and_rerun(path, f"{footer.num_rows} rows, {written} were written")
+        )
 
 
-def _mend(path: UPath, what: str) -> str:
+def _delete_and_rerun(path: UPath, what: str) -> str:
     """The rows and the calls they were made from are made anew together."""
     both = f"{path.parent.name}/{path.name}"
     return f"{path}: {what}; delete tables/*/{both} and run again to make it anew"

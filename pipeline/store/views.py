@@ -6,7 +6,7 @@ A table without files is an empty view with its columns typed.
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import duckdb
@@ -21,6 +21,7 @@ from pipeline.errors import UsageError
 from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call, schema
+from pipeline.store.contracts import derived
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -39,6 +40,7 @@ _STEPS = pa.schema(
     ]
 )
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
+_OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
 def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnection:
@@ -52,15 +54,15 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
     connection = duckdb.connect()
     _without_progress_bar(connection)
     files = _shard_files(folder)
-    tables = {table: _columns(table, paths) for table, paths in files.items()}
+    tables = _tables(files)
     for table, columns in tables.items():
         _raw_view(connection, table, files[table], columns)
     _register(connection, "steps", _STEPS, _step_rows(folder))
-    _register(connection, "shards", _SHARDS, _shard_rows(files))
+    _register(connection, "shards", _SHARDS, _shard_rows(tables, files))
     _units_views(connection, folder, name)
     for table, columns in tables.items():
         _run_views(connection, table, columns)
-    for statement in _derived(tables):
+    for statement in derived(tables):
         connection.execute(statement)
     return connection
 
@@ -80,7 +82,7 @@ def query(connection: Any, statement: str) -> list[dict[str, Any]]:
     except duckdb.Error as error:
         raise UsageError(f"sql: {str(error).splitlines()[0]}") from None
     if done is None:
-        raise UsageError("sql: no query there; write one, such as 'from answers limit 3'")
+        raise UsageError("sql: no query there; write one, such as 'from documents limit 3'")
     names = _told_apart([column[0] for column in connection.description or ()])
     return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -94,7 +96,7 @@ def _told_apart(names: list[str]) -> list[str]:
 
 
 def run_name(warehouse: AnyPath, run: str | None) -> str:
-    """`run` if it stands in the warehouse; the one that worked last where it is null."""
+    """`run` if the warehouse has it; the one that worked last where it is null."""
     folder = place(warehouse)
     runs = sorted(
         (f.parent for f in folder.glob("runs/*/units.parquet")),
@@ -126,28 +128,40 @@ def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
     else the warehouse holds (a plugin's tables, where the plugin is not loaded)."""
     installed()
     there = [path.name for path in folder.glob("tables/*")]
-    names = dict.fromkeys([*RECORDS, *sorted(there)])
+    names = dict.fromkeys([*RECORDS, *sorted(name for name in there if name.isidentifier())])
     return {table: sorted(folder.glob(f"tables/{table}/*/*.parquet")) for table in names}
 
 
-def _columns(table: str, files: list[UPath]) -> Any:
-    """The Arrow schema of a table: its record class's, else that of its newest shard."""
-    if table in RECORDS:
-        return schema(RECORDS[table])
+def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
+    """The tables and their Arrow schemas: a record class's, else that of the newest shard, where
+    it is one of rows like ours."""
+    found = {}
+    for table, paths in files.items():
+        if table in RECORDS:
+            found[table] = schema(RECORDS[table])
+        elif paths and _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
+            found[table] = columns
+    return found
+
+
+def _columns(files: list[UPath]) -> Any:
+    """The Arrow schema of one of a table's shards."""
     with files[-1].open("rb") as file:
         return pq.read_schema(file).remove_metadata()
 
 
 def _raw_view(connection: Any, table: str, files: list[UPath], columns: Any) -> None:
-    if not files:
-        _register(connection, f"raw_{table}", columns, [])
-        return
-    if is_remote(files[0]):
+    """All rows of a table; columns that its shards were written without are null."""
+    if files and is_remote(files[0]):
         connection.register(f"raw_{table}_files", _dataset(files, columns))
         connection.execute(f"create view raw_{table} as from raw_{table}_files")
         return
-    source = f"read_parquet({_files(files)}, union_by_name = true)"
-    connection.execute(f"create view raw_{table} as select * from {source}")
+    connection.register(f"no_{table}", columns.empty_table())
+    statement = f"create view raw_{table} as from no_{table}"
+    if files:
+        source = f"read_parquet({_files(files)}, union_by_name = true)"
+        statement += f" union all by name from {source}"
+    connection.execute(statement)
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
@@ -167,11 +181,11 @@ def _step_rows(folder: UPath) -> list[dict[str, Any]]:
     return rows
 
 
-def _shard_rows(files: dict[str, list[UPath]]) -> list[dict[str, Any]]:
+def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list[dict[str, Any]]:
     return [
         {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
-        for table, paths in files.items()
-        for file in paths
+        for table in tables
+        for file in files[table]
     ]
 
 
@@ -204,67 +218,3 @@ def _run_views(connection: Any, table: str, columns: Any) -> None:
     if per_question and table != Call.table:
         one = "qualify unit = min(unit) over (partition by step_id, question_id, input_sha)"
     connection.execute(f"create view all_{table} as select * from raw_{table} {one}")
-
-
-def _derived(tables: Mapping[str, Any]) -> Iterator[str]:
-    """Views that follow from the tables: those that record classes bring, counts per step, runs."""
-    records = [record for name, record in RECORDS.items() if name in tables]
-    for prefix in ("", "all_"):
-        for record in records:
-            yield from (view.format(prefix=prefix) for view in record.views)
-    yield _inputs_view(tables)
-    yield from (_ACCOUNTING, _RUNS)
-    measures = [record.measures for record in records if record.measures]
-    if measures:
-        yield f"create view measures as {' union all by name '.join(measures)}"
-
-
-def _inputs_view(tables: Mapping[str, Any]) -> str:
-    """One row per planned input of the run and what became of it, from its step's own table."""
-    parts = []
-    for table, columns in tables.items():
-        if table == Call.table:
-            continue
-        skipped = "bool_and(skipped)" if "skipped" in columns.names else "false"
-        question = "question_id" if "question_id" in columns.names else "null::varchar"
-        parts.append(
-            f"""select '{table}' as table_name, step_id, unit, document_id,
-            {question} as question_id, {skipped} as skipped,
-            min(problem) as problem
-            from {table} group by all"""
-        )
-    return f"""
-    create view inputs as
-    with outcomes as ({" union all ".join(parts)}),
-    tables as (select distinct step_id, table_name from shards where table_name <> '{Call.table}')
-    select u.step_id, u.unit, u.document_id, u.question_id,
-      s.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
-    from units u
-    left join tables t on u.step_id = t.step_id
-    left join shards s
-      on u.step_id = s.step_id and u.unit = s.unit and s.table_name = t.table_name
-    left join outcomes o on u.step_id = o.step_id and u.unit = o.unit
-      and u.document_id = o.document_id and u.question_id is not distinct from o.question_id"""
-
-
-_ACCOUNTING = """
-create view accounting as
-select step_id, count(*) as inputs,
-  count(*) filter (has_rows and problem is null and not skipped) as ok,
-  count(*) filter (has_rows and problem is not null) as problem,
-  count(*) filter (has_rows and problem is null and skipped) as skipped,
-  count(*) filter (not_done) as not_done
-from inputs group by step_id"""
-
-_RUNS = """
-create view runs as
-with cost as (
-  select step_id, count(*) as calls, sum(prompt_tokens) as prompt_tokens,
-    sum(cached_tokens) as cached_tokens, sum(reply_tokens) as reply_tokens,
-    sum(seconds) as seconds
-  from calls where not is_shared group by step_id)
-select (select any_value(run) from units) as run, s.stage, s.method, s.repeat, a.*,
-  coalesce(c.calls, 0) as calls, coalesce(c.prompt_tokens, 0) as prompt_tokens,
-  coalesce(c.cached_tokens, 0) as cached_tokens, coalesce(c.reply_tokens, 0) as reply_tokens,
-  coalesce(c.seconds, 0) as seconds
-from accounting a left join steps s using (step_id) left join cost c using (step_id)"""

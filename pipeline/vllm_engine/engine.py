@@ -1,4 +1,4 @@
-"""Requests and replies of a vLLM engine; thinking kept apart from answers."""
+"""Send requests to vLLM's AsyncLLM and make replies of its outputs."""
 
 import time
 import uuid
@@ -15,56 +15,66 @@ from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from pipeline.engine import FinishReason, Reply, Request
-from pipeline.errors import EngineError
+from pipeline.errors import EngineError, Problem
 from pipeline.prompts import Constraint, Message
-from pipeline.vllm_engine.thinking import Thinking
-from pipeline.vllm_engine.tokens import ChatTokens
+from pipeline.vllm_engine.chat_tokenizer import ChatTokenizer
+from pipeline.vllm_engine.thinking import ThinkingParser
 
-# All others (abort, error) are the engine giving a request up.
-_FINISHED: dict[str | None, FinishReason] = {"stop": "stop", "length": "length"}
+# vLLM's other finish reasons (abort, error) become abort.
+_FINISH_REASONS: dict[str | None, FinishReason] = {"stop": "stop", "length": "length"}
 
 
 class VllmEngine:
-    """An `AsyncLLM` of this process; used from one event loop.
+    """One `AsyncLLM` in this process. Use it from one event loop.
 
-    Sampling is by temperature and seed alone: what a model's generation_config.json suggests
-    beyond that is not used, its end tokens are. Raises EngineError once the engine is dead.
+    Temperature and seed are the only sampling parameters. Of a model's generation_config.json the
+    end tokens are used, its suggested sampling parameters are not. `context_tokens` are the tokens
+    that prompt and answer share; those reserved for thinking are subtracted.
     """
 
     def __init__(
-        self, name: str, llm: AsyncLLM, tokens: ChatTokens, thinking: Thinking | None
+        self,
+        name: str,
+        llm: AsyncLLM,
+        chat_tokenizer: ChatTokenizer,
+        thinking: ThinkingParser | None,
     ) -> None:
         self.name = name
         self.llm = llm
-        self._tokens = tokens
+        self._chat_tokenizer = chat_tokenizer
         self._thinking = thinking
-        room = thinking.room if thinking else 0
-        self.context_tokens: int = llm.model_config.max_model_len - room
+        self._reserved_tokens = thinking.reserved_tokens if thinking else 0
+        self.context_tokens: int = llm.model_config.max_model_len - self._reserved_tokens
 
     @property
     def block_tokens(self) -> int:
-        """Of the prefix cache: whole blocks of so many tokens are found again."""
+        """The block size of the prefix cache, which holds whole blocks only."""
         return int(self.llm.vllm_config.cache_config.block_size)
 
     async def tokens(self, messages: Sequence[Message]) -> "array[int]":
-        """The ids of the whole prompt as `generate` would send it."""
-        return await self._tokens.of(messages)
+        """The token ids of the whole prompt as `generate` would send it."""
+        return await self._chat_tokenizer.token_ids(messages)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
+        """The tokens of the whole prompt, the chat template's own included."""
         return len(await self.tokens(messages))
 
     async def generate(self, request: Request) -> Reply:
-        """The reply. Problem: context_overflow, where prompt and budget do not fit; never asked."""
+        """One reply; a request that vLLM refuses is a Reply with finish_reason abort.
+
+        Problem: context_overflow where prompt and reply budget exceed the context; vLLM is not
+        asked then. Raises EngineError where vLLM's engine process is dead.
+        """
         started = time.perf_counter()
         prompt = await self.tokens(request.messages)
         if len(prompt) + request.max_reply_tokens > self.context_tokens:
-            return self._given_up(prompt, started, is_too_long=True)
+            return _failed(prompt, started, "context_overflow")
         try:
             output = await self._output(prompt, self._sampling(request))
         except EngineDeadError:
             raise EngineError(f"{self.name}: vLLM's engine process is dead") from None
         except (VLLMClientError, EngineGenerateError, ValueError):
-            return self._given_up(prompt, started)  # this request only; the next may go well
+            return _failed(prompt, started)  # the engine lives on and takes other requests
         answer = self._answer(prompt, output.outputs[0], request.max_reply_tokens)
         return replace(
             answer,
@@ -74,49 +84,53 @@ class VllmEngine:
             seconds=time.perf_counter() - started,
         )
 
-    def _answer(self, prompt: "array[int]", made: Any, max_reply_tokens: int) -> Reply:
-        """What was made, thinking apart. Tokens that thinking left over are not the answer's."""
-        finish_reason = _FINISHED.get(made.finish_reason, "abort")
+    def _answer(self, prompt: "array[int]", completion: Any, max_reply_tokens: int) -> Reply:
+        """The text and finish_reason of a completion, with thinking and answer separated.
+
+        vLLM has one limit for both together: where the thinking used less than its budget, the
+        answer is cut at its own.
+        """
+        finish_reason = _FINISH_REASONS.get(completion.finish_reason, "abort")
         if self._thinking is None:
-            return Reply(text=made.text, finish_reason=finish_reason)
-        thinking, ids = self._thinking.split(prompt, made.token_ids)
+            return Reply(text=completion.text, finish_reason=finish_reason)
+        thinking, ids = self._thinking.split(prompt, completion.token_ids)
         if len(ids) > max_reply_tokens:
             ids, finish_reason = ids[:max_reply_tokens], "length"
         text = self._thinking.text(ids).lstrip()
         return Reply(text=text, thinking=thinking, finish_reason=finish_reason)
 
     async def _output(self, prompt: "array[int]", sampling: SamplingParams) -> Any:
-        """vLLM's output. Cancelling this takes the request out of the engine."""
-        made = self.llm.generate(
+        """vLLM's RequestOutput. Cancelling this coroutine aborts the request in the engine."""
+        outputs = self.llm.generate(
             tokens_input(list(prompt)),
             sampling,
             uuid.uuid4().hex,
-            **(self._thinking.told if self._thinking else {}),
+            **(self._thinking.generate_arguments if self._thinking else {}),
         )
-        return [output async for output in made][-1]
+        return [output async for output in outputs][-1]
 
     def _sampling(self, request: Request) -> SamplingParams:
-        thinking = self._thinking
         return SamplingParams(
-            max_tokens=request.max_reply_tokens + (thinking.room if thinking else 0),
+            max_tokens=request.max_reply_tokens + self._reserved_tokens,
             temperature=request.temperature,
             seed=request.seed if request.temperature > 0 else None,
-            structured_outputs=_structured(request.constraint),
-            thinking_token_budget=thinking.budget if thinking else None,
+            structured_outputs=_structured_outputs(request.constraint),
+            thinking_token_budget=self._thinking.budget if self._thinking else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
-    def _given_up(self, prompt: Sequence[int], started: float, is_too_long: bool = False) -> Reply:
-        return Reply(
-            text="",
-            finish_reason="abort",
-            prompt_tokens=len(prompt),
-            seconds=time.perf_counter() - started,
-            problem="context_overflow" if is_too_long else None,
-        )
+
+def _failed(prompt: Sequence[int], started: float, problem: Problem | None = None) -> Reply:
+    return Reply(
+        text="",
+        finish_reason="abort",
+        prompt_tokens=len(prompt),
+        seconds=time.perf_counter() - started,
+        problem=problem,
+    )
 
 
-def _structured(constraint: Constraint | None) -> StructuredOutputsParams | None:
+def _structured_outputs(constraint: Constraint | None) -> StructuredOutputsParams | None:
     if constraint is None:
         return None
     if constraint.choices:

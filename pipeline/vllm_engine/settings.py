@@ -1,23 +1,26 @@
-"""The keys of engine=vllm, and what of them changes replies. Imports no vllm."""
+"""The keys of engine=vllm, and which of them change replies. Imports no vllm."""
 
-import hashlib
+import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
+from pipeline.content_hash import content_hash
 from pipeline.engine import Engine, EngineSettings
 from pipeline.errors import UsageError
-from pipeline.settings import sha
+from pipeline.vllm_engine.chat_tokenizer import ChatTemplate
+from pipeline.vllm_engine.loading import load_engine
 
-# Arguments of vLLM that have a key of their own here.
-_OWN_KEYS = {"model": "model", "revision": "revision", "max_num_seqs": "sequences"}
+# vLLM's arguments that are set by a key of this section, not in `args`.
+_SET_BY_KEY = {"model": "model", "revision": "revision", "max_num_seqs": "sequences"}
 
-# Arguments that say where and how fast replies are made, never which: recorded, not hashed. What
-# is in neither list is hashed, so that an argument unknown to us never mixes two kinds of replies.
-_RECORDED = {
+# vLLM's arguments that decide where and how fast replies are made, but not which: recorded with
+# the run, not hashed. Every other one is hashed, so that an argument not listed here never mixes
+# two kinds of replies in one step.
+_NOT_HASHED = {
     # parallelism and placement
     "tensor_parallel_size", "pipeline_parallel_size", "decode_context_parallel_size",
     "prefill_context_parallel_size", "enable_expert_parallel", "distributed_executor_backend",
@@ -38,16 +41,16 @@ _RECORDED = {
     "renderer_num_workers", "shutdown_timeout",
 }  # fmt: skip
 
-_KEPT_WHOLE = {".json", ".jinja", ".txt"}  # files of a model folder known by content, not size
-_WEIGHTS = {".safetensors", ".bin", ".pt", ".pth", ".gguf", ".model"}
-_SMALL_BYTES = 1_000_000  # tokenizers may be larger; then their size must do
+# vLLM's arguments that name another model's files: a local path counts by its content.
+_MODEL_ARGUMENTS = {"tokenizer", "hf_config_path", "generation_config"}
 
 
 class VllmSettings(EngineSettings):
-    """`model` is a Hugging Face name or a folder; `args` are vLLM's own engine arguments.
+    """The `engine` section of engine=vllm; conf/engine/vllm.yaml explains the keys.
 
-    `thinking_tokens` is what a reasoning model may think before it answers, on top of every
-    reply budget. `chat_template` is a Jinja file instead of the model's own template.
+    `model` is a Hugging Face name or a local folder; `args` are vLLM's own engine arguments.
+    `thinking_tokens` is what a reasoning model may think before each answer, on top of the reply
+    budget. `chat_template` is a Jinja file that replaces the model's own template.
     """
 
     name: Literal["vllm"]
@@ -79,73 +82,101 @@ class VllmSettings(EngineSettings):
         return f"vllm {self.model}"
 
     def own_identity(self) -> Mapping[str, Any]:
-        """Raises UsageError where a folder or file named here is none, or keys contradict."""
-        self._check()
-        template = self.chat_template and _sha_of(_file(self.chat_template))
+        """A local model and a chat template are named by content, a Hugging Face model by its name.
+
+        Raises UsageError where a folder or file named here does not exist or cannot be read, or
+        where keys contradict each other.
+        """
+        self._refuse_contradictions()
+        model, template = local_model(self.model), self.chat_template
         return {
-            "model": _model_identity(self.model),
+            "model": content_hash(model) if model else self.model,
             "revision": self.revision,
-            "args": {key: arg for key, arg in self.args.items() if key not in _RECORDED},
-            "chat_template": template,
+            "args": self._hashed_args(),
+            "chat_template": content_hash(_template_file(template)) if template else None,
             "chat_template_kwargs": self.chat_template_kwargs,
             "thinking_tokens": self.thinking_tokens,
         }
 
-    def _check(self) -> None:
-        for arg, key in _OWN_KEYS.items():
+    def _hashed_args(self) -> dict[str, Any]:
+        hashed = {key: arg for key, arg in self.args.items() if key not in _NOT_HASHED}
+        for key in _MODEL_ARGUMENTS & hashed.keys():
+            path = Path(str(hashed[key]))
+            if path.exists():
+                hashed[key] = content_hash(path)
+        return hashed
+
+    def _refuse_contradictions(self) -> None:
+        for arg, key in _SET_BY_KEY.items():
             if arg in self.args:
                 raise UsageError(f"engine.args.{arg}: set engine.{key} instead")
         if "hf_token" in self.args:  # the config is stored with the run
             raise UsageError("engine.args.hf_token: set HF_TOKEN in the environment instead")
         if self.context_tokens and "max_model_len" in self.args:
-            raise UsageError("engine.args.max_model_len: engine.context_tokens is set; keep one")
+            raise UsageError(
+                "engine.args.max_model_len: engine.context_tokens is set; remove one of them"
+            )
         if bool(self.thinking_tokens) != bool(self.args.get("reasoning_parser")):
             raise UsageError(
-                f"engine.thinking_tokens={self.thinking_tokens}: a reasoning model needs it above "
-                "0 and engine.args.reasoning_parser=NAME; a model that does not think needs neither"
+                f"engine.thinking_tokens={self.thinking_tokens}: a reasoning model needs a number "
+                "above 0 and engine.args.reasoning_parser=NAME; any other model needs neither"
             )
 
     async def start(self) -> Engine:
-        from pipeline.vllm_engine.starting import start
+        """Load the model in this process.
 
-        return await start(self)
+        Raises UsageError for an argument that vLLM does not know, else StartError.
+        """
+        # In a thread: the worker's event loop writes heartbeats meanwhile.
+        return await asyncio.to_thread(self._load)
+
+    def _load(self) -> Engine:
+        self.own_identity()  # hashes the model's files, if need be, here and not on the event loop
+        template = ChatTemplate(self.chat_template, self.chat_template_kwargs)
+        return load_engine(self._vllm_arguments(), template, self.thinking_tokens)
+
+    def _vllm_arguments(self) -> dict[str, Any]:
+        """vLLM's engine arguments; those in `args` win."""
+        arguments: dict[str, Any] = {
+            "model": self.model,
+            "revision": self.revision,
+            "max_num_seqs": self.sequences,
+            "enable_prefix_caching": True,
+            "disable_log_stats": True,
+        }
+        if self.context_tokens:
+            arguments["max_model_len"] = self.context_tokens
+        if self.parallel_size > 1:
+            # In a Ray worker vLLM would ask Ray for more GPUs; it is to use those of its worker.
+            arguments["distributed_executor_backend"] = "mp"
+        return {**arguments, **self.args}
 
 
-def model_folder(model: str) -> Path | None:
-    """The folder or file of a local model; null where `model` is a name. Raises UsageError."""
+def local_model(model: str) -> Path | None:
+    """The folder or file of a local model; null where `model` is a Hugging Face name.
+
+    Raises UsageError where a path does not exist or its folder holds no model.
+    """
     path = Path(model)
     is_path = path.exists() or model.startswith((".", "~", os.sep)) or model.count("/") > 1
     if not is_path:
         return None
     if not path.exists():
-        raise UsageError(f"engine.model={model}: no such folder; name a model or its folder")
+        raise UsageError(
+            f"engine.model={model}: no such folder; set it to a Hugging Face name or to a model's "
+            "folder"
+        )
     if path.is_dir() and not any((path / f).is_file() for f in ("config.json", "params.json")):
-        raise UsageError(f"engine.model={model}: no config.json there; name a model's folder")
+        raise UsageError(
+            f"engine.model={model}: no config.json there; set it to a folder that holds a model"
+        )
     return path
 
 
-def _model_identity(model: str) -> str:
-    """The name, or for a folder what is in it: it may be moved, and another model may take its
-    place. Small files count with their content, weights with name and size."""
-    path = model_folder(model)
-    return model if path is None else sha(dict(_contents(path)), 16)
-
-
-def _contents(path: Path) -> Iterator[tuple[str, str | int]]:
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        size = file.stat().st_size
-        if file.suffix in _KEPT_WHOLE and size < _SMALL_BYTES:
-            yield file.name, _sha_of(file)
-        elif file.suffix in _KEPT_WHOLE | _WEIGHTS:
-            yield file.name, size
-
-
-def _sha_of(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-
-
-def _file(chat_template: str) -> Path:
+def _template_file(chat_template: str) -> Path:
     path = Path(chat_template)
     if not path.is_file():
-        raise UsageError(f"engine.chat_template={chat_template}: no such file; name a Jinja file")
+        raise UsageError(
+            f"engine.chat_template={chat_template}: no such file; set it to a Jinja file"
+        )
     return path

@@ -1,4 +1,4 @@
-"""What a reasoning model thinks, told from what it answers, by vLLM's own reasoning parsers."""
+"""Separate a reasoning model's thinking from its answer, by vLLM's own reasoning parsers."""
 
 from array import array
 from bisect import bisect_left
@@ -11,44 +11,50 @@ from vllm.reasoning import ReasoningParserManager
 from pipeline.errors import StartError
 
 
-class Thinking:
-    """`budget` tokens of thinking before each answer; `room` counts the marks around it too.
+class ThinkingParser:
+    """Splits token ids into thinking and answer; holds what requests need for a thinking budget.
 
-    Where the thinking ends is asked of the same parser, and about the same tokens, that tells the
-    engine from where a constraint holds. Raises StartError where the parser has no such marks.
+    `budget` is the number of tokens a model may think before each answer. `reserved_tokens` adds
+    those of the markers around the thinking. `generate_arguments` go to `AsyncLLM.generate`.
+
+    vLLM asks the same parser, about the same tokens, from where on a constraint holds. Raises
+    StartError where the parser defines no marker that ends the thinking.
     """
 
     def __init__(
         self, config: VllmConfig, tokenizer: Any, budget: int, template_values: Mapping[str, Any]
     ) -> None:
         self.budget = budget
-        marks = config.reasoning_config
+        markers = config.reasoning_config
         name = config.structured_outputs_config.reasoning_parser
-        if marks is None or not marks.enabled:
+        if markers is None or not markers.enabled:
             raise StartError(
-                f"engine.args.reasoning_parser={name} has no marks that end the thinking, so "
-                "engine.thinking_tokens cannot be kept; name another parser"
+                f"engine.args.reasoning_parser={name} defines no marker that ends the thinking, so "
+                "engine.thinking_tokens cannot be enforced; name another parser"
             )
-        start, end = marks.reasoning_start_token_ids, marks.reasoning_end_token_ids
-        self.room = budget + len(start) + len(end)
-        self.told = {"reasoning_parser_kwargs": {"chat_template_kwargs": dict(template_values)}}
+        start, end = markers.reasoning_start_token_ids, markers.reasoning_end_token_ids
+        self.reserved_tokens = budget + len(start) + len(end)
+        parser_arguments = {"chat_template_kwargs": dict(template_values)}
+        self.generate_arguments = {"reasoning_parser_kwargs": parser_arguments}
         self._tokenizer = tokenizer
-        parser = ReasoningParserManager.get_reasoning_parser(name)
-        self._parser = parser(tokenizer, chat_template_kwargs=dict(template_values))
+        parser_class = ReasoningParserManager.get_reasoning_parser(name)
+        self._parser = parser_class(tokenizer, **parser_arguments)
 
     def split(self, prompt: "array[int]", reply: Sequence[int]) -> tuple[str | None, Sequence[int]]:
-        """The thinking, null where the prompt leaves no place for it, and the answer's token ids.
+        """The text of the thinking without its markers, and the answer's token ids.
 
-        No answer where the thinking did not end.
+        The thinking is null where the prompt itself ends it already. The answer is empty where the
+        reply does not end it.
         """
         if self._parser.is_reasoning_end(list(prompt)):
             return None, reply
         lengths = range(len(reply))
-        ends = bisect_left(lengths, True, key=lambda n: self._parser.is_reasoning_end(reply[:n]))
-        marks = (self._parser.reasoning_start_str or "", self._parser.reasoning_end_str or "")
-        thinking = self.text(reply[:ends]).strip()
-        return thinking.removeprefix(marks[0]).removesuffix(marks[1]).strip(), reply[ends:]
+        end = bisect_left(lengths, True, key=lambda n: self._parser.is_reasoning_end(reply[:n]))
+        start_marker = self._parser.reasoning_start_str or ""
+        end_marker = self._parser.reasoning_end_str or ""
+        thinking = self.text(reply[:end]).strip()
+        return thinking.removeprefix(start_marker).removesuffix(end_marker).strip(), reply[end:]
 
     def text(self, ids: Sequence[int]) -> str:
-        """Without the tokens that end a turn."""
+        """The text of token ids, special ones such as an end of turn left out."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))

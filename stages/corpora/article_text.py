@@ -1,6 +1,6 @@
-"""Plain text from an article that is HTML, or was HTML before its tags were dropped.
+"""Plain text of an article that is HTML, or was HTML before its tags were removed.
 
-Either way paragraphs stand between blank lines, and a hard-wrapped paragraph is one line.
+In the result, blank lines separate paragraphs; a hard-wrapped paragraph is joined to one line.
 """
 
 import re
@@ -21,9 +21,9 @@ _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), "br": "\n", "tr": "\n", "td": " ", 
 
 
 def article_text(article: str) -> str:
-    """The paragraphs of `article`, each on one line, joined by a blank line.
+    """Return the paragraphs of `article`, each on one line, separated by a blank line.
 
-    Of HTML, a <br> is a line break, two of them end the paragraph (as in QuALITY v1.0.1); <pre>
+    In HTML, a <br> is a line break, two of them end the paragraph (as in QuALITY v1.0.1); <pre>
     keeps its lines; script, style, title and comments are left out.
     """
     if _IS_HTML.search(article):
@@ -36,7 +36,7 @@ def article_text(article: str) -> str:
 
 
 class _Text(HTMLParser):
-    """Collects text; white space that the source uses to wrap lines becomes one space."""
+    """Collects the text of HTML; white space becomes one space, as in a browser."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -62,6 +62,6 @@ class _Text(HTMLParser):
             self._parts.append(data if self._pre else re.sub(r"\s+", " ", data))
 
     def text(self) -> str:
-        """The text so far. Inline tags left no trace, so they neither glue nor split words."""
+        """The text collected. Inline tags add nothing, so they neither join nor split words."""
         lines = (" ".join(line.split()) for line in "".join(self._parts).split("\n"))
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

@@ -1,4 +1,4 @@
-"""Checks of single values of a row. Null counts as absent. All raise BadInputError."""
+"""Typed access to the values of a row. Null counts as absent. All functions raise BadInputError."""
 
 import json
 from collections.abc import Collection, Iterable
@@ -10,18 +10,18 @@ from pipeline.rows import Span
 
 
 class BadInputError(Exception):
-    """What is wrong with a row, and the mend; the place is added by who knows it."""
+    """What is wrong with a row and what to do about it; the caller adds file and line."""
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, for a message."""
+    """The type of a JSON value in words, for a message."""
     kinds = {bool: "a boolean", int: "a number", float: "a number", str: "a string",
              list: "a list", dict: "an object", type(None): "null"}  # fmt: skip
     return kinds.get(type(value), type(value).__name__)
 
 
 def shown(value: Any) -> str:
-    """A value for a message, cut short."""
+    """A value as JSON for a message, cut after 80 characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError:
@@ -29,13 +29,13 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
-def whole_text(text: str) -> str:
-    """`text` with every lone surrogate replaced by U+FFFD, so that it can be stored as UTF-8."""
+def without_lone_surrogates(text: str) -> str:
+    """Replace every lone surrogate by U+FFFD, so that the text can be stored as UTF-8."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def text_of(row: dict[str, Any], key: str) -> str:
-    """The string under `key`, which must be there."""
+    """The string under `key`, which is required."""
     text = optional_text(row, key)
     if text is None:
         raise BadInputError(f"no `{key}`; add it")
@@ -43,17 +43,17 @@ def text_of(row: dict[str, Any], key: str) -> str:
 
 
 def optional_text(row: dict[str, Any], key: str) -> str | None:
-    """The string under `key`; a Parquet date becomes its ISO text."""
+    """The string under `key`, null where absent; a date from Parquet is returned in ISO format."""
     value = row.get(key)
     if isinstance(value, date):
         return value.isoformat()
     if value is None or isinstance(value, str):
         return value
-    raise BadInputError(f"`{key}` is {kind_of(value)}, not a string; mend it")
+    raise BadInputError(f"`{key}` is {kind_of(value)}, not a string; fix it")
 
 
 def question_of(row: dict[str, Any], key: str) -> str:
-    """The question's text, which must have a word."""
+    """The question under `key`, which must not be blank."""
     text = text_of(row, key)
     if not text.strip():
         raise BadInputError(f"`{key}` is empty; write the question or delete it")
@@ -61,7 +61,7 @@ def question_of(row: dict[str, Any], key: str) -> str:
 
 
 def label_of(row: dict[str, Any], key: str) -> str | None:
-    """An id or a title: a string, or a number as its JSON text."""
+    """The id or title under `key`, null where absent; a number is returned as its JSON text."""
     value = row.get(key)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return json.dumps(value)
@@ -74,19 +74,19 @@ def texts_of(row: dict[str, Any], key: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise BadInputError(f"`{key}` is not a list of strings; mend it")
+        raise BadInputError(f"`{key}` is not a list of strings; fix it")
     return tuple(value)
 
 
 def whole_number(value: Any) -> int | None:
-    """An integer, or a float that is one (so pandas writes a column with gaps); else null."""
+    """An int, or a float without a fraction (pandas writes a column with gaps so); else null."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def index_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int | None:
-    """The position from 0 of the option numbered from `first` under `key`, null where absent."""
+    """The option's position from 0, null where absent; the file numbers options from `first`."""
     value = row.get(key)
     if value is None:
         return None
@@ -94,24 +94,24 @@ def index_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int
     if number is None or not first <= number < first + num_options:
         last = first + num_options - 1
         legal = f"a number from {first} to {last}" if num_options else "possible without options"
-        raise BadInputError(f"`{key}` {shown(value)} is not {legal}; mend it")
+        raise BadInputError(f"`{key}` {shown(value)} is not {legal}; fix it")
     return number - first
 
 
 def letter_of(row: dict[str, Any], key: str, num_options: int) -> int | None:
-    """The position from 0 of the option whose letter is under `key`, null where absent."""
+    """The option's position from 0, null where absent; the file names options by letter."""
     value = optional_text(row, key)
     if value is None:
         return None
     letters = ascii_uppercase[:num_options]
     letter = value.strip().upper()
     if len(letter) != 1 or letter not in letters:
-        raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; mend it")
+        raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; fix it")
     return letters.index(letter)
 
 
 def json_object(row: dict[str, Any], key: str) -> dict[str, Any]:
-    """The object under `key`, or in the JSON text there; empty where absent."""
+    """The object under `key`, which may be JSON text; empty where absent."""
     value = row.get(key)
     if value is None:
         return {}
@@ -121,27 +121,27 @@ def json_object(row: dict[str, Any], key: str) -> dict[str, Any]:
         except ValueError:
             value = None
     if not isinstance(value, dict):
-        raise BadInputError(f"`{key}` is no JSON object; mend it")
+        raise BadInputError(f"`{key}` is no JSON object; fix it")
     return value
 
 
 def json_text(values: dict[str, Any]) -> str:
-    """`values` as the JSON text of a metadata column."""
+    """The JSON text for a metadata column."""
     try:
         text = json.dumps(values, ensure_ascii=False, allow_nan=False, default=str)
     except (ValueError, TypeError, RecursionError) as error:
-        raise BadInputError(f"metadata cannot be written as JSON ({error}); mend it") from error
-    return whole_text(text)
+        raise BadInputError(f"metadata cannot be written as JSON ({error}); fix it") from error
+    return without_lone_surrogates(text)
 
 
 def metadata_of(row: dict[str, Any], known: Collection[str]) -> str:
-    """The row's `metadata` and, beside it, the columns that are not `known`; as JSON text."""
+    """The row's `metadata` and all columns that are not `known`, as one JSON text."""
     others = {key: value for key, value in row.items() if key not in known and value is not None}
     return json_text({**others, **json_object(row, "metadata")})
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
-    """The spans sorted, those that overlap or touch made one."""
+    """Sort spans and join those that overlap or touch."""
     made: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if made and start <= made[-1][1]:

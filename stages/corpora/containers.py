@@ -1,6 +1,6 @@
-"""Files that hold rows: JSON lines, JSON lists, CSV, Parquet; each row with its place.
+"""Readers of JSON lines, JSON lists, CSV and Parquet files that yield each row with its line.
 
-None is read whole. What follows a fault that cannot be stepped over is one unreadable row.
+Files are streamed. Where a damaged file cannot be read further, its rest is one row without value.
 """
 
 import csv
@@ -18,20 +18,20 @@ from upath import UPath
 
 from pipeline.errors import UsageError
 from pipeline.store import read_parquet_rows
-from stages.corpora.checks import kind_of, whole_text
+from stages.corpora.checks import kind_of, without_lone_surrogates
 from stages.corpora.row import Row
 
-# UTF-16 halves, escaped or raw. Most are one of a pair and harmless; the rest cannot be stored.
+# Surrogates, escaped or raw. Most are one of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _GZIP, _BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
 csv.field_size_limit(sys.maxsize)  # a cell may be a book
 
 
 def read_rows(file: UPath) -> Iterator[Row]:
-    """The rows of one file, by its suffix; `.gz` after it is unpacked on the way.
+    """Yield the rows of one file. The type follows from the suffix, without a final `.gz`:
 
     `.parquet`; `.csv`, `.tsv`; `.json` is a list of objects, or one object, or JSON lines; anything
-    else is JSON lines. Raises UsageError where the file cannot be opened or is no Parquet.
+    else is JSON lines. Raises UsageError where the file cannot be opened or is not Parquet.
     """
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
     read = _CONTAINERS.get(suffixes[-1] if suffixes else "", lines)
@@ -49,7 +49,7 @@ def read_rows(file: UPath) -> Iterator[Row]:
 
 @contextmanager
 def opened(file: UPath) -> Iterator[IO[bytes]]:
-    """The file's bytes, unpacked where it is gzip by its first two, whatever its name."""
+    """Open the file for reading bytes; gzip, recognized by its first two bytes, is decompressed."""
     with file.open("rb") as raw:
         packed = raw.read(2) == _GZIP
         raw.seek(0)
@@ -61,7 +61,7 @@ def opened(file: UPath) -> Iterator[IO[bytes]]:
 
 
 def lines(file: UPath) -> Iterator[Row]:
-    """A row a line that is not blank."""
+    """Yield a row per line that is not blank."""
     start = 0
     with opened(file) as content:
         for number, line in enumerate(content, 1):
@@ -71,16 +71,16 @@ def lines(file: UPath) -> Iterator[Row]:
 
 
 def json_row(file: UPath, number: int, start: int, line: bytes) -> Row:
-    """The row of one line."""
+    """Parse one line of JSON."""
     try:
         value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
         if _SURROGATE.search(line):
-            value = json.loads(whole_text(json.dumps(value, ensure_ascii=False)))
+            value = json.loads(without_lone_surrogates(json.dumps(value, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
-        wrong = f"not JSON ({_reason(error)}); mend or delete the line"
+        wrong = f"not JSON ({_reason(error)}); fix or delete the line"
         return Row(file, number, None, wrong, start)
     if not isinstance(value, dict):
-        wrong = f"{kind_of(value)}, not an object; mend or delete the line"
+        wrong = f"{kind_of(value)}, not an object; fix or delete the line"
         return Row(file, number, None, wrong, start)
     return Row(file, number, value, start=start)
 
@@ -99,7 +99,7 @@ def _finite(number: str) -> float:
 
 
 def _json(file: UPath) -> Iterator[Row]:
-    """A list's objects numbered from 1, streamed; or one object; or JSON lines."""
+    """Read a list of objects, streamed and numbered from 1; or one object; or JSON lines."""
     with opened(file) as content:
         first = content.read(1024).removeprefix(_BOM).lstrip()[:1]
     if first == b"[":
@@ -118,7 +118,7 @@ def _list(file: UPath) -> Iterator[Row]:
                 if isinstance(value, dict):
                     yield Row(file, number, value)
                 else:
-                    wrong = f"{kind_of(value)}, not an object; mend or delete it"
+                    wrong = f"{kind_of(value)}, not an object; fix or delete it"
                     yield Row(file, number, None, wrong)
         except (ijson.JSONError, UnicodeDecodeError) as error:
             why = str(error).split("\n")[0]
@@ -126,7 +126,7 @@ def _list(file: UPath) -> Iterator[Row]:
 
 
 def _object_or_lines(file: UPath) -> Iterator[Row]:
-    """One object over several lines has a first line that is no JSON by itself."""
+    """JSON lines where the first line is an object by itself, else the file is one object."""
     with opened(file) as content:
         if json_row(file, 1, 0, content.readline()).value is None:
             whole = content.read()
@@ -138,10 +138,10 @@ def _object_or_lines(file: UPath) -> Iterator[Row]:
 
 
 def _csv(file: UPath) -> Iterator[Row]:
-    """A row a record, by the names in the first; `line` is where the record begins."""
+    """Yield a row per record, keys from the header; `line` is where the record begins."""
     delimiter = "\t" if ".tsv" in file.suffixes else ","
     with opened(file) as content:
-        # What is no UTF-8 becomes lone surrogates, which are found cell by cell.
+        # Bytes that are not UTF-8 become lone surrogates, which _record finds.
         text = (line.decode("utf-8", "surrogateescape") for line in content)
         records = csv.reader(_without_bom(text), delimiter=delimiter, strict=True)
         names: list[str] = []
@@ -150,7 +150,7 @@ def _csv(file: UPath) -> Iterator[Row]:
             try:
                 cells = next(records, None)
             except csv.Error as error:
-                wrong = f"no CSV from here on ({error}); mend the quotes"
+                wrong = f"no CSV from here on ({error}); fix the quotes"
                 yield Row(file, before + 1, None, wrong)
                 return
             if cells is None:

@@ -1,76 +1,135 @@
-"""The `corpus` section of the configuration."""
+"""The `corpus` section of the configuration: settings that all corpus formats share."""
 
+import typing
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import BeforeValidator, PlainSerializer, StrictInt
+from pydantic.fields import FieldInfo
 from upath import UPath
 
 from pipeline.errors import UsageError
 from pipeline.place import AnyPath, place, reaching
+from pipeline.rows import Document
 from pipeline.settings import Settings
-from stages.text.paragraphs import Paragraphs
+from stages.corpora.checks import BadInputError
+from stages.corpora.loaded import Loaded
+from stages.text.paragraphs import Paragraphs, paragraph_spans
+from stages.text.words import num_words
 
-if TYPE_CHECKING:
-    from stages.corpora.loaded import Loaded
-
-# Where a corpus lies and which of it is read. All other keys say how, and name the steps.
-_WHERE = {"path", "split", "family", "seed"}
+FORMATS: "dict[str, type[Corpus]]" = {}
 
 
-def _placed(value: Any) -> UPath:
+@dataclass(frozen=True, slots=True)
+class Unhashed:
+    """Marks a field that says where the corpus is or which rows are read, not how they are read.
+
+    Its value is left out of the hash that names the `documents` and `questions` steps.
+    """
+
+
+def _to_path(value: Any) -> UPath:
     if not isinstance(value, AnyPath):
         raise ValueError("Input should be a path")
     return place(value)
 
 
-Address = Annotated[UPath, BeforeValidator(_placed), PlainSerializer(str)]
+# A path or URL. No field of this type, optional or not, is hashed.
+Address = Annotated[UPath, BeforeValidator(_to_path), PlainSerializer(str), Unhashed()]
 
 
 class Corpus(Settings):
-    """How a corpus is read; every format adds what it has of its own. Values: conf/corpus/."""
+    """How a corpus is read; each format adds fields of its own. Default values: conf/corpus/.
 
-    format: str
+    A format is found by its name in `FORMATS` once its module is imported.
+    """
+
+    format: str  # of a subclass that can be loaded: a Literal
     name: str
     paragraphs: Paragraphs
-    family: str  # of prompts
-    seed: StrictInt  # that `sample` draws with
+    family: Annotated[str, Unhashed()]  # of prompts; hashed with the prompts
+    seed: Annotated[StrictInt, Unhashed()]  # of the random draw that `sample` makes
 
-    page_breaks: ClassVar[bool] = False  # a form feed ends a page
+    page_breaks: ClassVar[bool] = False  # whether a form feed in the text ends a page
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        for name in get_args(cls.model_fields["format"].annotation):
+            other = FORMATS.setdefault(name, cls)
+            if (other.__module__, other.__name__) != (cls.__module__, cls.__name__):
+                raise UsageError(
+                    f"{cls.__module__}: {cls.__name__} reads the format {name!r}, as "
+                    f"{other.__module__}.{other.__name__} does; give it another name"
+                )
 
     def hashed(self) -> Mapping[str, Any]:
-        """What shapes the rows."""
-        return self.model_dump(mode="json", exclude=_WHERE)
+        """The settings that change what the rows hold; they name the steps."""
+        return self.model_dump(mode="json", exclude=self._unhashed())
 
     def selection(self) -> Mapping[str, Any]:
-        """Which rows of which corpus."""
-        return self.model_dump(mode="json", include=_WHERE - {"family"})
+        """The settings that say which rows of which corpus are read; they name the run."""
+        return self.model_dump(mode="json", include=self._unhashed() - {"family"})
+
+    @classmethod
+    def _unhashed(cls) -> set[str]:
+        return {name for name, field in cls.model_fields.items() if _is_unhashed(field)}
 
     def check(self) -> None:
-        """Raise UsageError where it is plain before any reading that there is no such corpus."""
+        """Raise UsageError where, before anything is read, it is clear that nothing can be."""
         return
 
     @abstractmethod
-    def load(self) -> "Iterator[Loaded]":
-        """One Loaded a document. Raises UsageError, on the first `next`, where there is nothing of
-        this format."""
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per document.
+
+        Raises UsageError, on the first `next`, where there is nothing of this format.
+        """
+
+    def document(
+        self, document_id: str, text: str, title: str = "", metadata: str = "{}"
+    ) -> Document:
+        """Make the Document, words and paragraphs counted. BadInputError: it has no words."""
+        words = num_words(text)
+        if not words:
+            raise BadInputError("the text has no words; add it or delete the document")
+        return Document(
+            document_id=document_id,
+            title=title,
+            text=text,
+            num_words=words,
+            num_paragraphs=len(paragraph_spans(text, self.paragraphs)),
+            metadata=metadata,
+        )
 
 
 class FileCorpus(Corpus):
-    """A corpus of files."""
+    """A corpus that is read from files."""
 
-    path: Address  # a file or a folder, see the format's loader
-    split: str | None  # null: all there is
+    path: Address  # a file or a folder, see the format's module
+    split: Annotated[str | None, Unhashed()]  # null: all splits
 
-    splits: ClassVar[tuple[str, ...]] = ()  # none: the format has no splits
+    splits: ClassVar[tuple[str, ...]] = ()  # empty: the format has no splits
 
     def check(self) -> None:
-        """Raise UsageError where the path is missing or there is no such split."""
+        """Raise UsageError where the path is missing or the format has no such split."""
         with reaching(self.path, "corpus.path"):
             exists = self.path.exists()
         if not exists:
             raise UsageError(f"{self.path}: no such file or folder; set corpus.path=...")
         if self.split is not None and self.split not in self.splits:
             legal = f"one of {', '.join(self.splits)}" if self.splits else "null"
-            raise UsageError(f"corpus.split={self.split}: format {self.format} wants {legal}")
+            raise UsageError(f"corpus.split={self.split}: format {self.format} takes {legal}")
+
+
+def _is_unhashed(field: FieldInfo) -> bool:
+    """Whether the field is marked, itself or within its type (`Address | None`)."""
+    return any(isinstance(mark, Unhashed) for mark in [*field.metadata, *_marks(field.annotation)])
+
+
+def _marks(annotation: Any) -> Iterator[Any]:
+    """All that is attached by Annotated to a type and to the types it is made of."""
+    yield from getattr(annotation, "__metadata__", ())
+    for inner in typing.get_args(annotation):
+        yield from _marks(inner)

@@ -1,7 +1,7 @@
-"""Formats with a row per question that repeat the document in every row: it is read once.
+"""Reader for formats whose rows each hold a question and the whole document it is about.
 
-Rows of the same text are one document, whatever their ids say. The rows are gone through twice:
-first for the questions, which are kept, then for the texts, which are not.
+Rows with the same text are one document, even where their document ids differ. The files are read
+twice: first for the questions, which are kept in memory, then for the texts, which are not.
 """
 
 import hashlib
@@ -13,13 +13,14 @@ from typing import Any
 from pipeline.rows import Document, Question
 from stages.corpora.checks import BadInputError, json_text
 from stages.corpora.corpus import Corpus
-from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of, question_or_bad
+from stages.corpora.ids import Ids
+from stages.corpora.loaded import Loaded, bad_document, question_or_bad
 from stages.corpora.row import Row
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The document that a row holds."""
+    """The document in a row."""
 
     text: str
     title: str = ""
@@ -28,29 +29,30 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a row is read, by the keys it has there. Its functions raise BadInputError.
+    """Where a row has the document and its questions. The functions raise BadInputError.
 
-    `asked` gives the values of the row's questions, by where they stand in it (`outputs[3]`, or ""
-    for the row itself) and without the text; `question` makes one of its document_id, value and
-    question_id. `references`: rows of one question and id are one, with all they have under it.
+    `asked` returns the row's questions without the text: their position in the row (`outputs[3]`,
+    or "" for the row itself) and their values. `question` makes a Question from document_id, such
+    values and question_id.
     """
 
     document_id: str | None  # the key of the document's id; null: the format has none
     question_id: str | None
+    asks: Sequence[str]  # keys of the question and its options; an id is made from their values
     text: Callable[[dict[str, Any]], Text]
     asked: Callable[[dict[str, Any]], Sequence[tuple[str, dict[str, Any]]]]
     question: Callable[[str, dict[str, Any], str], Question]
-    references: str | None = None
+    references: str | None = None  # rows of equal id and question are one; its lists are joined
 
 
 def itself(keys: Sequence[str], row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """What `asked` gives where the row is one question: what it has under `keys`."""
+    """The `asked` of a format with one question per row: the values under `keys`."""
     return [("", {key: row[key] for key in keys if key in row})]
 
 
 @dataclass(slots=True)
 class _Group:
-    first: int  # the number of the row whose text is taken
+    first: int  # the number of the row whose text is used
     asked: list[Row] = field(default_factory=list)
     by_id: dict[tuple[str, Any], Row] = field(default_factory=dict)
 
@@ -58,19 +60,16 @@ class _Group:
 def load_grouped(
     corpus: Corpus, rows: Callable[[], Iterator[Row]], form: Format
 ) -> Iterator[Loaded]:
-    """One Loaded a text, in the order of its first row, with the questions of all its rows.
+    """Yield one Loaded per text, in the order of its first row, with the questions of all its rows.
 
-    A row without a readable text is a bad_input document of its own, its questions are kept.
+    A row without a readable text is a bad_input document of its own; its questions are kept.
     """
     groups: dict[bytes | int, _Group] = {}
-    given: tuple[set[str | None], set[str | None]] = set(), set()
     for number, row in enumerate(rows()):
         group = groups.setdefault(_key(form, row, number), _Group(number))
         for entry in _asked(form, row):
             _add(form, group, entry)
-            given[1].add(entry.given_id(form.question_id) if form.question_id else None)
-        given[0].add(row.given_id(form.document_id) if form.document_id else None)
-    document_ids, question_ids = (MadeIds(ids) for ids in given)
+    document_ids, question_ids = Ids(), Ids()
     by_first = {group.first: group for group in groups.values()}
     for number, row in enumerate(rows()):
         if number in by_first:
@@ -81,7 +80,7 @@ def load_grouped(
 
 
 def _key(form: Format, row: Row, number: int) -> bytes | int:
-    """The text's hash; the row's own number where there is none."""
+    """The hash of the row's text; without a readable text, the number of the row."""
     try:
         return hashlib.sha256(_text(form, row).text.encode()).digest()
     except BadInputError:
@@ -95,7 +94,7 @@ def _text(form: Format, row: Row) -> Text:
 
 
 def _asked(form: Format, row: Row) -> Iterator[Row]:
-    """The row's questions; where they cannot be told apart, one that says why."""
+    """The row's questions; where they cannot be read, one row that holds the reason."""
     if row.value is None:
         return
     try:
@@ -106,7 +105,7 @@ def _asked(form: Format, row: Row) -> Iterator[Row]:
 
 
 def _add(form: Format, group: _Group, entry: Row) -> None:
-    """Put the question into the group, or its references to those of the same question."""
+    """Add the question to the group, or its references to the same question from another row."""
     if form.references is None or entry.value is None or form.question_id is None:
         group.asked.append(entry)
         return
@@ -120,21 +119,23 @@ def _add(form: Format, group: _Group, entry: Row) -> None:
     references += entry.value[form.references]
 
 
-def _document(corpus: Corpus, form: Format, row: Row, ids: MadeIds) -> Document:
-    text = ""
+def _document(corpus: Corpus, form: Format, row: Row, ids: Ids) -> Document:
     try:
-        told = _text(form, row)
-        text = told.text
-        made, wrong = ids.of_row(row, form.document_id, text)
-        if wrong:
-            return bad_document(made, row.detail(wrong))
-        return document_of(corpus, made, text, told.title, json_text(told.metadata))
+        found = _text(form, row)
     except BadInputError as error:
-        made, _ = ids.of_row(row, None if text else form.document_id, row.line, row.file.name)
-        return bad_document(made, row.detail(error))
+        # Not the id in the row: a later row may have a readable text under it.
+        return bad_document(ids.of_place(row), row.detail(error))
+    document_id, wrong = ids.of_row(row, form.document_id, found.text)
+    if wrong:
+        return bad_document(document_id, row.detail(wrong))
+    try:
+        return corpus.document(document_id, found.text, found.title, json_text(found.metadata))
+    except BadInputError as error:
+        return bad_document(document_id, row.detail(error))
 
 
-def _question(form: Format, document_id: str, ids: MadeIds, entry: Row) -> Question:
+def _question(form: Format, document_id: str, ids: Ids, entry: Row) -> Question:
     value = entry.value or {}
-    made = ids.of_row(entry, form.question_id, document_id, value)
-    return question_or_bad(entry, document_id, made, partial(form.question, document_id))
+    asked = [value.get(key) for key in form.asks]
+    found = ids.of_row(entry, form.question_id, document_id, asked)
+    return question_or_bad(entry, document_id, found, partial(form.question, document_id))

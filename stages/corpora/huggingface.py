@@ -1,6 +1,7 @@
-"""A Hugging Face dataset by its id, at a pinned revision; rows are read as records.py reads them.
+"""A dataset of the Hugging Face Hub at a pinned revision; columns are mapped by `corpus.fields`.
 
-`corpus.path` is the id (or a folder that `datasets` can read). Needs the extra `huggingface`.
+`corpus.path` is the dataset's id, or a folder that `datasets` can read. Needs the extra
+`huggingface`.
 """
 
 from collections.abc import Iterator
@@ -9,24 +10,24 @@ from typing import Any, Literal
 from pydantic import NonNegativeInt
 
 from pipeline.errors import UsageError
+from stages.corpora.column_mapping import Fields, form_of, refuse_unnamed
 from stages.corpora.corpus import FileCorpus
 from stages.corpora.grouped import load_grouped
 from stages.corpora.loaded import Loaded
-from stages.corpora.records import Fields, form_of, refuse_unnamed
 from stages.corpora.row import Row
 
 
 class HuggingFaceCorpus(FileCorpus):
-    """`subset` is what a dataset of several configurations calls the one to read."""
+    """`subset`: the name of the configuration, for a dataset that has several."""
 
     format: Literal["huggingface"]
     subset: str | None
-    revision: str | None  # a commit: what a branch holds may change overnight
+    revision: str | None  # a commit, since the content of a branch changes
     fields: Fields
     first_option: NonNegativeInt
 
     def check(self) -> None:
-        """Raises UsageError unless revision and split are set."""
+        """Raise UsageError unless revision and split are set."""
         if self.revision is None and not self.path.is_dir():
             raise UsageError(
                 f"corpus.revision is not set; pin a commit of {self.path}: corpus.revision=SHA"
@@ -35,7 +36,7 @@ class HuggingFaceCorpus(FileCorpus):
             raise UsageError("corpus.split is not set; name the dataset's split")
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a document. Raises UsageError where the dataset cannot be had."""
+        """Yield one Loaded per document. Raises UsageError where the dataset cannot be loaded."""
         refuse_unnamed(self.fields, self._rows())
         return load_grouped(self, self._rows, form_of(self.fields, self.first_option))
 
@@ -45,7 +46,7 @@ class HuggingFaceCorpus(FileCorpus):
             yield Row(self.path, number, dict(value))
 
     def _dataset(self) -> Any:
-        """Streamed, not stored."""
+        """The dataset, streamed and not stored on disk."""
         try:
             from datasets import load_dataset
         except ImportError:
@@ -63,5 +64,5 @@ class HuggingFaceCorpus(FileCorpus):
         except (OSError, ValueError, RuntimeError) as error:
             line = " ".join(str(error).split())
             raise UsageError(
-                f"corpus.path={self.path}: no such dataset to be had: {line}"
+                f"corpus.path={self.path}: the dataset cannot be loaded: {line}"
             ) from None

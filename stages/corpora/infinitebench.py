@@ -1,7 +1,8 @@
-"""InfiniteBench (OpenBMB/InfiniteBench): a jsonl a task with id, context, input, answer, options.
+"""InfiniteBench (OpenBMB/InfiniteBench): a jsonl file per task.
 
-`answer` is a list or one string. Of multiple choice it is the right option's text, and in some
-rows its letter beside it. Ids count from 0 in every file, so the task's name goes before them.
+Fields: id, context, input, answer, options. `answer` is a list or one string; in multiple choice it
+is the right option's text, in some rows together with its letter. Ids count from 0 in every file,
+so they are prefixed with the task's name.
 """
 
 from collections.abc import Iterator
@@ -19,22 +20,22 @@ from stages.corpora.checks import (
     texts_of,
 )
 from stages.corpora.corpus import FileCorpus
+from stages.corpora.files import files_of, rows_of, stem
 from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
-from stages.corpora.row import Row, stem
-from stages.corpora.rows import files_of, rows_of
+from stages.corpora.row import Row
 from stages.corpora.scrolls import SUMMARY
 
 _KEPT = ("id", "input", "answer", "options", "task")
 
 
 class InfiniteBenchCorpus(FileCorpus):
-    """A task's file (longbook_qa_eng.jsonl ...), or a folder of them."""
+    """The file of a task (longbook_qa_eng.jsonl ...), or a folder of such files."""
 
     format: Literal["infinitebench"]
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a context. Raises UsageError where no line can be read."""
+        """Yield one Loaded per context. Raises UsageError where no line can be read."""
         return load_grouped(self, self._rows, _FORMAT)
 
     def _rows(self) -> Iterator[Row]:
@@ -71,7 +72,7 @@ def _answers(value: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _right(answers: tuple[str, ...], options: tuple[str, ...]) -> int | None:
-    """The option that an answer names by its text, or else by its letter; null without answers."""
+    """The option that an answer names, by its text or else its letter; null without answers."""
     letters = ascii_uppercase[: len(options)]
     for answer in answers:
         if answer in options:
@@ -80,10 +81,15 @@ def _right(answers: tuple[str, ...], options: tuple[str, ...]) -> int | None:
         if len(answer) == 1 and answer in letters:
             return letters.index(answer)
     if answers:
-        raise BadInputError(f"`answer` {shown(answers)} is none of the options; mend it")
+        raise BadInputError(f"`answer` {shown(answers)} is none of the options; fix it")
     return None
 
 
 _FORMAT = Format(
-    document_id=None, question_id="id", text=_text, asked=partial(itself, _KEPT), question=_question
+    document_id=None,
+    question_id="id",
+    asks=("task", "input", "options"),
+    text=_text,
+    asked=partial(itself, _KEPT),
+    question=_question,
 )

@@ -1,8 +1,8 @@
-"""L-Eval (OpenLMLab/LEval): a jsonl a task; a row is a document with many instructions.
+"""L-Eval (OpenLMLab/LEval): a jsonl file per task; a row is a document with many instructions.
 
-Fields: instructions and outputs, as long as each other, input (the document), source, evaluation
-(exam, f1, rouge, LLM ...). An exam's options stand in the instruction, ` (A) ...` a line, and its
-output begins with the letter.
+Fields: instructions and outputs, lists of equal length, input (the document), source, evaluation
+(exam, f1, rouge, LLM ...). In an exam the instruction contains the options, ` (A) ...` one per
+line, and the output begins with the letter.
 """
 
 import re
@@ -23,21 +23,21 @@ from stages.corpora.checks import (
     text_of,
 )
 from stages.corpora.corpus import FileCorpus
+from stages.corpora.files import files_of, rows_of
 from stages.corpora.grouped import Format, Text, load_grouped
 from stages.corpora.loaded import Loaded
-from stages.corpora.rows import files_of, rows_of
 
 _OPTION = re.compile(r"(?:^|\s)\(?([A-Z])[).](?=\s)")
 _LETTER = re.compile(r"\s*\(?([A-Z])\b\)?")
 
 
 class LEvalCorpus(FileCorpus):
-    """A task's file, or a folder of them."""
+    """The file of a task, or a folder of such files."""
 
     format: Literal["leval"]
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a document. Raises UsageError where no line can be read."""
+        """Yield one Loaded per document. Raises UsageError where no line can be read."""
         return load_grouped(self, partial(rows_of, files_of(self.path, "*.jsonl")), _FORMAT)
 
 
@@ -50,9 +50,9 @@ def _asked(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     asked, outputs = row.get("instructions"), row.get("outputs")
     if not isinstance(asked, list) or not isinstance(outputs, list):
         wrong = "instructions" if not isinstance(asked, list) else "outputs"
-        raise BadInputError(f"`{wrong}` is {kind_of(row.get(wrong))}, not a list; mend it")
+        raise BadInputError(f"`{wrong}` is {kind_of(row.get(wrong))}, not a list; fix it")
     if len(asked) != len(outputs):
-        raise BadInputError(f"{len(asked)} instructions, {len(outputs)} outputs; mend them")
+        raise BadInputError(f"{len(asked)} instructions, {len(outputs)} outputs; fix them")
     kept = {key: row.get(key) for key in ("evaluation", "source")}
     return [
         (f"instructions[{index}]", {"question": question, "output": output, **kept})
@@ -66,7 +66,7 @@ def _question(document_id: str, value: dict[str, Any], question_id: str) -> Ques
     question, options = exam(whole) if evaluation == "exam" else (whole, ())
     letter = _LETTER.match(output or "") if options else None
     right = ascii_uppercase.index(letter[1]) if letter else None
-    if right is None or right >= len(options):  # several are right, or a number: rate it freely
+    if right is None or right >= len(options):  # several letters, or a number: free-form
         question, options, right = whole, (), None
     references = (options[right],) if right is not None else (output,) if output else ()
     return Question(
@@ -82,7 +82,7 @@ def _question(document_id: str, value: dict[str, Any], question_id: str) -> Ques
 
 
 def exam(instruction: str) -> tuple[str, tuple[str, ...]]:
-    """The question and its options; no options where it has no two in order from A."""
+    """Split an instruction into question and options; fewer than two in order are none."""
     marks: list[re.Match[str]] = []
     for found in _OPTION.finditer(instruction):
         if found[1] == ascii_uppercase[len(marks) : len(marks) + 1]:
@@ -97,4 +97,11 @@ def exam(instruction: str) -> tuple[str, tuple[str, ...]]:
     return instruction[: ends[0]].strip(), tuple(options)
 
 
-_FORMAT = Format(document_id=None, question_id=None, text=_text, asked=_asked, question=_question)
+_FORMAT = Format(
+    document_id=None,
+    question_id=None,
+    asks=("question",),
+    text=_text,
+    asked=_asked,
+    question=_question,
+)

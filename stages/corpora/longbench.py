@@ -1,6 +1,7 @@
-"""LongBench (THUDM/LongBench): a jsonl a task with input, context, answers, _id, language, dataset.
+"""LongBench (THUDM/LongBench): a jsonl file per task.
 
-The tasks that summarize have no input. `length` counts words or characters and is not used.
+Fields: input, context, answers, _id, language, dataset. Summarization tasks have no input. `length`
+counts words or characters, depending on the language, and is not used.
 """
 
 from collections.abc import Iterator
@@ -17,9 +18,9 @@ from stages.corpora.checks import (
     texts_of,
 )
 from stages.corpora.corpus import FileCorpus
+from stages.corpora.files import files_of, rows_of
 from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
-from stages.corpora.rows import files_of, rows_of
 from stages.corpora.scrolls import SUMMARY
 
 _KEPT = ("_id", "input", "answers", "dataset", "language", "all_classes")
@@ -27,12 +28,12 @@ _SUMMARIZE = ("gov_report", "multi_news", "vcsum")
 
 
 class LongBenchCorpus(FileCorpus):
-    """A task's file, or a folder of them."""
+    """The file of a task, or a folder of such files."""
 
     format: Literal["longbench"]
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a context. Raises UsageError where no line can be read."""
+        """Yield one Loaded per context. Raises UsageError where no line can be read."""
         return load_grouped(self, partial(rows_of, files_of(self.path, "*.jsonl")), _FORMAT)
 
 
@@ -61,6 +62,7 @@ def _question(document_id: str, value: dict[str, Any], question_id: str) -> Ques
 _FORMAT = Format(
     document_id=None,
     question_id="_id",
+    asks=("input",),
     text=_text,
     asked=partial(itself, _KEPT),
     question=_question,

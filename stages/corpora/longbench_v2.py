@@ -11,9 +11,9 @@ from typing import Any, Literal
 from pipeline.rows import Question
 from stages.corpora.checks import json_text, label_of, letter_of, question_of, text_of
 from stages.corpora.corpus import FileCorpus
+from stages.corpora.files import files_of, rows_of
 from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
-from stages.corpora.rows import files_of, rows_of
 
 _CHOICES = tuple(f"choice_{letter}" for letter in "ABCD")
 _ABOUT = ("sub_domain", "difficulty", "length")
@@ -21,12 +21,12 @@ _KEPT = ("_id", "question", *_CHOICES, "answer", "domain", *_ABOUT)
 
 
 class LongBenchV2Corpus(FileCorpus):
-    """data.json, or a folder with it."""
+    """data.json, or its folder."""
 
     format: Literal["longbench_v2"]
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a context. Raises UsageError where nothing in it can be read."""
+        """Yield one Loaded per context. Raises UsageError where nothing can be read."""
         files = files_of(self.path, "*.json", "*.jsonl")
         return load_grouped(self, partial(rows_of, files), _FORMAT)
 
@@ -54,6 +54,7 @@ def _question(document_id: str, value: dict[str, Any], question_id: str) -> Ques
 _FORMAT = Format(
     document_id=None,
     question_id="_id",
+    asks=("question", *_CHOICES),
     text=_text,
     asked=partial(itself, _KEPT),
     question=_question,

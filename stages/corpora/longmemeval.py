@@ -1,8 +1,8 @@
 """LongMemEval (xiaowu0162/LongMemEval): one JSON list of questions, each with its own chat history.
 
-A history is a document of sessions in the order of their dates, each begun by a form feed and a
-header, `[2023/05/30 (Tue) 21:48]`; a line a turn, `user: ...`, blank lines between turns. So a
-session's end is a page break (stages/paginate.py), and its header is no word (stages/words.py).
+A history is a document of sessions in the order of their dates. A session begins with a form feed
+and a header, `[2023/05/30 (Tue) 21:48]`; each turn is a paragraph, `user: ...`. So a session's end
+is a page break (stages/paginate.py), and its header is not counted as words (stages/words.py).
 """
 
 import re
@@ -26,28 +26,23 @@ from stages.corpora.checks import (
     texts_of,
 )
 from stages.corpora.corpus import FileCorpus
-from stages.corpora.loaded import (
-    Loaded,
-    MadeIds,
-    bad_document,
-    document_of,
-    question_or_bad,
-    unreadable,
-)
+from stages.corpora.files import files_of, rows_of
+from stages.corpora.ids import Ids
+from stages.corpora.loaded import Loaded, bad_document, question_or_bad, unreadable
 from stages.corpora.row import Row
-from stages.corpora.rows import files_of, rows_of
 from stages.text.words import PAGE_BREAK
 
+_ASKED = ("question", "question_date", "haystack_dates", "haystack_sessions")  # make an id
 _DATE = "%Y/%m/%d (%a) %H:%M"
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _NOT_IN_HEADERS = re.compile(r"[\[\]\s]+")
-# Their answers are rubrics or refusals: no overlap of words says whether a reply is right.
+# Answers of these types are rubrics: overlap of words does not tell whether a reply is right.
 _ONLY_JUDGED = ("single-session-preference",)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`turns` are lines; `marked` the positions of those that hold the answer."""
+    """`turns`: `role: content` each; `marked`: positions of the turns that contain the answer."""
 
     session_id: str | None
     date: str | None
@@ -56,52 +51,51 @@ class Session:
 
     @property
     def when(self) -> datetime | None:
+        """The date, null where it is not written as in the published files."""
         try:
-            return datetime.strptime(self.date or "", _DATE)  # as in the files
+            return datetime.strptime(self.date or "", _DATE)
         except ValueError:
             return None
 
 
 class LongMemEvalCorpus(FileCorpus):
-    """longmemeval_oracle.json, _s or _m, or a folder with one of them. Streamed: M has 2.75 GB."""
+    """longmemeval_oracle.json, _s or _m, or a folder with one of them. Streamed: _m has 2.75 GB."""
 
     format: Literal["longmemeval"]
 
     page_breaks: ClassVar[bool] = True
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a question, with its history. Raises UsageError where nothing can be read.
+        """Yield one Loaded per question: its history and the question; both have its id.
 
-        A history with a session or turn that cannot be read is bad_input as a whole.
+        A history with a session or turn that cannot be read is bad_input as a whole. Raises
+        UsageError where nothing can be read.
         """
-        document_ids, question_ids = MadeIds(), MadeIds()
+        ids = Ids()
         for row in rows_of(self._files()):
             if row.value is None:
-                yield unreadable(row, document_ids)
+                yield unreadable(row, ids)
             else:
-                yield self._history(row, row.value, document_ids, question_ids)
+                yield self._history(row, row.value, ids)
 
     def _files(self) -> list[UPath]:
         return files_of(self.path, "longmemeval_*.json", "*.jsonl")
 
-    def _history(
-        self, row: Row, value: dict[str, Any], document_ids: MadeIds, question_ids: MadeIds
-    ) -> Loaded:
-        wanted = row.given_id("question_id")
-        document_id = document_ids.claim(wanted) if wanted else document_ids.make(value)
+    def _history(self, row: Row, value: dict[str, Any], ids: Ids) -> Loaded:
+        content = [value.get(key) for key in _ASKED]
+        found = document_id, _ = ids.of_row(row, "question_id", content)
         sessions: list[Session] | None = None
         try:
             sessions = _sessions(value)
             document = self._document(document_id, sessions)
         except BadInputError as wrong:
             document = bad_document(document_id, row.detail(wrong))
-        made = question_ids.of_row(row, "question_id", value.get("question"), document_id)
-        placed = sessions if document.problem is None else None
+        usable = sessions if document.problem is None else None
 
         def parse(value: dict[str, Any], question_id: str) -> Question:
-            return _question(document_id, placed, value, question_id)
+            return _question(document_id, usable, value, question_id)
 
-        return Loaded(document, (question_or_bad(row, document_id, made, parse),))
+        return Loaded(document, (question_or_bad(row, document_id, found, parse),))
 
     def _document(self, document_id: str, sessions: Sequence[Session]) -> Document:
         starts = _starts(sessions)
@@ -110,18 +104,18 @@ class LongMemEvalCorpus(FileCorpus):
             for session, start in zip(sessions, starts, strict=True)
         ]
         text = "".join(map(_written, sessions))
-        return document_of(self, document_id, text, metadata=json_text({"sessions": about}))
+        return self.document(document_id, text, metadata=json_text({"sessions": about}))
 
 
 def _sessions(value: dict[str, Any]) -> list[Session]:
-    """The sessions, earliest first; as in the file where some date cannot be read."""
+    """The sessions, earliest first; in file order where a date cannot be read."""
     found = value.get("haystack_sessions")
     if not isinstance(found, list):
-        raise BadInputError(f"`haystack_sessions` is {kind_of(found)}, not a list; mend it")
+        raise BadInputError(f"`haystack_sessions` is {kind_of(found)}, not a list; fix it")
     dates, ids = (texts_of(value, f"haystack_{key}") for key in ("dates", "session_ids"))
     for key, beside in (("dates", dates), ("session_ids", ids)):
         if beside and len(beside) != len(found):
-            raise BadInputError(f"{len(found)} sessions, {len(beside)} `haystack_{key}`; mend them")
+            raise BadInputError(f"{len(found)} sessions, {len(beside)} `haystack_{key}`; fix them")
     sessions = [
         _session(turns, index, dates[index] if dates else None, ids[index] if ids else None)
         for index, turns in enumerate(found)
@@ -135,11 +129,11 @@ def _sessions(value: dict[str, Any]) -> list[Session]:
 def _session(turns: Any, index: int, date: str | None, session_id: str | None) -> Session:
     place = f"haystack_sessions[{index}]"
     if not isinstance(turns, list):
-        raise BadInputError(f"{place} is {kind_of(turns)}, not a list; mend it")
+        raise BadInputError(f"{place} is {kind_of(turns)}, not a list; fix it")
     lines, marked = [], []
     for number, turn in enumerate(turns):
         if not isinstance(turn, dict):
-            raise BadInputError(f"{place}[{number}] is {kind_of(turn)}, not an object; mend it")
+            raise BadInputError(f"{place}[{number}] is {kind_of(turn)}, not an object; fix it")
         try:
             role, content = text_of(turn, "role"), text_of(turn, "content")
         except BadInputError as wrong:
@@ -160,7 +154,7 @@ def _written(session: Session) -> str:
 
 
 def _starts(sessions: Sequence[Session]) -> list[int]:
-    """Where each session begins in the text."""
+    """The position in the text where each session begins."""
     starts = [0]
     for session in sessions:
         starts.append(starts[-1] + len(_written(session)))
@@ -189,7 +183,7 @@ def _question(
 
 
 def _spans(sessions: Sequence[Session], evidence_ids: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The turns marked as holding the answer; where none is, all turns of the answer sessions."""
+    """The turns marked as containing the answer; without marks, all of the answer sessions."""
     is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
     for session, start in zip(sessions, _starts(sessions), strict=True):
         if session.session_id not in evidence_ids:

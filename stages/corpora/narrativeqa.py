@@ -1,7 +1,7 @@
 """NarrativeQA (google-deepmind/narrativeqa): documents.csv, qaps.csv, summaries.csv, the stories.
 
-A folder with the csv files; the stories are <document_id>.content in its folder `tmp` or another.
-A document whose story is not there, or was not fetched whole, is skipped, and so are its questions.
+The csv files are in one folder; a story is <document_id>.content in its folder `tmp` or in another.
+A document whose story is missing, or was not downloaded completely, is skipped with its questions.
 """
 
 import re
@@ -12,33 +12,44 @@ from typing import Any, ClassVar, Literal
 from upath import UPath
 
 from pipeline.errors import UsageError
-from pipeline.place import place
+from pipeline.place import reaching
 from pipeline.rows import Document
 from stages.corpora.checks import BadInputError, json_text, label_of, optional_text
-from stages.corpora.corpus import FileCorpus
-from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of
-from stages.corpora.questions import QuestionFile
+from stages.corpora.corpus import Address, FileCorpus
+from stages.corpora.files import rows_of
+from stages.corpora.ids import Ids
+from stages.corpora.loaded import Loaded, bad_document
+from stages.corpora.question_file import QuestionFile
 from stages.corpora.row import Row
-from stages.corpora.rows import rows_of
 from stages.corpora.stories import story
 
-# The official script takes a file under 19 kB for a failed download; a story that short exists.
+# The official script counts a file under 19 kB as a failed download; but shorter stories exist.
 _SHORT_BYTES = 19_000
 _MOJIBAKE = re.compile(r"[\xc2-\xf4][\x80-\xbf]{1,3}")  # UTF-8 that was read as Latin-1
 _ABOUT = ("kind", "set", "story_url", "wiki_url")
 
 
 class NarrativeQACorpus(FileCorpus):
-    """`kind` names the prompt family as well: books and film scripts are read differently."""
+    """`kind` also names the prompt family: books and film scripts have different prompts."""
 
     format: Literal["narrativeqa"]
     kind: Literal["gutenberg", "movie", "all"]
-    stories: str | None  # their folder; null: tmp, beside documents.csv
+    stories: Address | None  # the folder of the stories; null: tmp, beside documents.csv
 
     splits: ClassVar[tuple[str, ...]] = ("train", "valid", "test")
 
+    def check(self) -> None:
+        """Raise UsageError where the path or the folder of the stories is missing."""
+        super().check()
+        if self.stories is None:
+            return
+        with reaching(self.stories, "corpus.stories"):
+            exists = self.stories.is_dir()
+        if not exists:
+            raise UsageError(f"{self.stories}: no such folder; set corpus.stories=...")
+
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a row of documents.csv that is of the kind and split.
+        """Yield one Loaded per row of documents.csv that is of the kind and split.
 
         Raises UsageError where documents.csv or qaps.csv is missing or unreadable.
         """
@@ -47,18 +58,19 @@ class NarrativeQACorpus(FileCorpus):
         chosen = [row for row in documents if self._is_chosen(row)]
         ids = {row.given_id("document_id") for row in chosen}
         asked = (_asked(row) for row in rows_of([self._file("qaps.csv")]))
-        # Of what was not chosen nothing is said; a document that nobody knows is a fault.
+        # A question about a document of another kind or split is left out without a message; about
+        # a document that documents.csv does not have, it is bad input.
         questions = QuestionFile(
             row for row in asked if (i := row.given_id("document_id")) in ids or i not in known
         )
         summaries = self._summaries()
-        made = MadeIds(ids)
+        document_ids = Ids()
         for row in chosen:
-            document = self._document(row, made, summaries)
+            document = self._document(row, document_ids, summaries)
             num_chars = None if document.problem else len(document.text)
             taken = questions.take(document.document_id, num_chars)
             yield Loaded(document, () if document.skipped else taken)
-        yield from questions.take_rest(made)
+        yield from questions.take_rest(document_ids)
 
     def _file(self, name: str) -> UPath:
         file = self.path / name
@@ -67,7 +79,7 @@ class NarrativeQACorpus(FileCorpus):
         return file
 
     def _is_chosen(self, row: Row) -> bool:
-        """A row that cannot be read is, so that it is told of."""
+        """Whether the row is of the kind and split. True for an unreadable row, to report it."""
         value = row.value or {}
         kinds = {"all": (value.get("kind"),)}.get(self.kind, (self.kind,))
         sets = (self.split,) if self.split else (value.get("set"),)
@@ -77,12 +89,12 @@ class NarrativeQACorpus(FileCorpus):
         file = self.path / "summaries.csv"
         rows = rows_of([file]) if file.is_file() else iter(())
         return {
-            row.given_id("document_id"): _mended(str((row.value or {}).get("summary") or ""))
+            row.given_id("document_id"): _repaired(str((row.value or {}).get("summary") or ""))
             for row in rows
         }
 
-    def _document(self, row: Row, ids: MadeIds, summaries: dict[str | None, str]) -> Document:
-        document_id, wrong = ids.of_row(row, "document_id", row.value)
+    def _document(self, row: Row, ids: Ids, summaries: dict[str | None, str]) -> Document:
+        document_id, wrong = ids.of_given(row, "document_id")
         if wrong:
             return bad_document(document_id, row.detail(wrong))
         try:
@@ -104,17 +116,17 @@ class NarrativeQACorpus(FileCorpus):
         text, about["cut_by"] = story(content, start, end)
         if summary := summaries.get(document_id):
             about["summary"] = summary
-        return document_of(self, document_id, text, title, json_text(about))
+        return self.document(document_id, text, title, json_text(about))
 
     def _content(self, value: dict[str, Any], document_id: str) -> bytes | None:
-        """The story's file; null where there is none, or one that is clearly not all of it."""
-        folder = place(self.stories) if self.stories else self.path / "tmp"
+        """The story's file; null where it is missing or clearly was not downloaded completely."""
+        folder = self.stories or self.path / "tmp"
         try:
             content = (folder / f"{document_id}.content").read_bytes()
-        except (FileNotFoundError, ValueError):  # an id may hold what no file's name does
+        except (FileNotFoundError, ValueError):  # an id may hold characters that a file name cannot
             return None
         except OSError as error:
-            raise BadInputError(f"the story: {error.strerror}; mend it") from error
+            raise BadInputError(f"the story: {error.strerror}; fix it") from error
         size = value.get("story_file_size")
         expected = int(size) if isinstance(size, str) and size.isdecimal() else _SHORT_BYTES
         failed = len(content) < _SHORT_BYTES and len(content) < expected / 2
@@ -122,21 +134,21 @@ class NarrativeQACorpus(FileCorpus):
 
 
 def _asked(row: Row) -> Row:
-    """A row of qaps.csv as questions.py reads them, without the tokenized doubles."""
+    """A row of qaps.csv in the columns of question_file.py, without the tokenized copies."""
     if row.value is None:
         return row
     answers = [row.value.get(key) for key in ("answer1", "answer2")]
     question = row.value.get("question")
     value = {
         "document_id": row.value.get("document_id"),
-        "question": _mended(question) if isinstance(question, str) else question,
-        "references": [_mended(a) for a in answers if isinstance(a, str) and a.strip()],
+        "question": _repaired(question) if isinstance(question, str) else question,
+        "references": [_repaired(a) for a in answers if isinstance(a, str) and a.strip()],
     }
     return replace(row, value=value)
 
 
-def _mended(text: str) -> str:
-    """`text` without mojibake and white space around it."""
+def _repaired(text: str) -> str:
+    """`text` with mojibake decoded as it was meant, without white space around it."""
     return _MOJIBAKE.sub(_read_as_utf8, text).strip()
 
 

@@ -1,7 +1,8 @@
-"""QuALITY in its native JSON lines (github.com/nyu-mll/quality), raw or htmlstripped.
+"""QuALITY in its published JSON lines (github.com/nyu-mll/quality), raw or htmlstripped.
 
-A line holds an article and one writer's questions; the lines of an article_id become one document.
-Labels count from 1 in the files and are absent in the test split.
+A line holds an article and one writer's questions; lines of the same article_id become one
+document. Labels count from 1 in the files and are absent in the test split. A question without an
+id has one made from article_id, question and options.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,61 +23,60 @@ from stages.corpora.checks import (
     texts_of,
 )
 from stages.corpora.corpus import FileCorpus
-from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of, question_or_bad
+from stages.corpora.files import files_of, row_at, rows_of
+from stages.corpora.ids import Ids
+from stages.corpora.loaded import Loaded, bad_document, question_or_bad
 from stages.corpora.row import Row, rows_within
-from stages.corpora.rows import files_of, row_at, rows_of
 
-Place = tuple[UPath, int, int]  # a file, its line and the byte where that starts
+Place = tuple[UPath, int, int]  # a file, a line in it and the byte where that line starts
 _ABOUT = ("author", "year", "source", "topic", "url")
 
 
 class QualityCorpus(FileCorpus):
-    """A file, or a folder of the published ones."""
+    """One of the published files, or a folder of them."""
 
     format: Literal["quality"]
 
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded an article_id, its questions in line order; reads every line twice.
+        """Yield one Loaded per article_id, its questions in line order; reads every line twice.
 
         Of a folder, the *.jsonl and QuALITY*.{train,dev,test} are read, with `split` those of that
-        name. Writers' copies of an article may differ: the first that can be read is kept. Raises
+        name. Writers' copies of an article may differ: the first readable one is used. Raises
         UsageError where no line can be read.
         """
-        articles, document_ids, question_ids = _first_pass(self.path, self.split)
-        for places in articles.values():
+        document_ids, question_ids = Ids(), Ids()
+        for places in _articles(self.path, self.split).values():
             rows = [row_at(*place) for place in places]
-            text = (rows[0].value or {}).get("article")
-            document_id, _ = document_ids.of_row(rows[0], "article_id", text)
+            document_id, wrong = document_ids.of_given(rows[0], "article_id")
+            document = (
+                bad_document(document_id, rows[0].detail(wrong))
+                if wrong
+                else _document(self, document_id, rows)
+            )
             questions = (q for row in rows for q in _questions(row, document_id, question_ids))
-            yield Loaded(_document(self, document_id, rows), tuple(questions))
+            yield Loaded(document, tuple(questions))
 
 
-def _first_pass(
-    path: UPath, split: str | None
-) -> tuple[dict[str | Place, list[Place]], MadeIds, MadeIds]:
-    """The places of each article's lines in file order, and the ids given in the files."""
+def _articles(path: UPath, split: str | None) -> dict[str | Place, list[Place]]:
+    """The places of each article's lines in file order; a line without article_id is alone."""
     articles: dict[str | Place, list[Place]] = {}
-    question_ids: set[str | None] = set()
-    for row in rows_of(files_of(path, *_names(split))):
+    for row in rows_of(files_of(path, *_patterns(split))):
         place = (row.file, row.line, row.start)
         articles.setdefault(row.given_id("article_id") or place, []).append(place)
-        question_ids.update(
-            entry.given_id("question_unique_id") for entry in rows_within(row, "questions")
-        )
-    return articles, MadeIds(k for k in articles if isinstance(k, str)), MadeIds(question_ids)
+    return articles
 
 
-def _names(split: str | None) -> list[str]:
-    """QuALITY.v1.0.1.htmlstripped.dev has no suffix of a format, its split is the suffix."""
+def _patterns(split: str | None) -> list[str]:
+    """Patterns of file names: QuALITY.v1.0.1.htmlstripped.dev ends in its split, or in .jsonl."""
     splits = [split] if split else QualityCorpus.splits
     return [*(["*.jsonl"] if split is None else []), *(f"*.{s}" for s in splits),
             *(f"*{s}.jsonl" for s in splits)]  # fmt: skip
 
 
 def _document(corpus: FileCorpus, document_id: str, rows: Sequence[Row]) -> Document:
-    """The document of the first line that has one, else a bad one with the first line's fault."""
+    """The document of the first readable line, else a bad_input one with the first line's fault."""
     faults = []
     for row in rows:
         try:
@@ -87,25 +87,20 @@ def _document(corpus: FileCorpus, document_id: str, rows: Sequence[Row]) -> Docu
 
 
 def _readable(corpus: FileCorpus, document_id: str, row: Row) -> Document:
-    if row.value is None:
-        raise BadInputError(row.wrong)
-    if label_of(row.value, "article_id") is None:
-        raise BadInputError("no `article_id`; add it")
-    about = {key: row.value[key] for key in _ABOUT if row.value.get(key) is not None}
-    text = article_text(text_of(row.value, "article"))
-    return document_of(
-        corpus, document_id, text, label_of(row.value, "title") or "", json_text(about)
-    )
+    value = row.value or {}
+    about = {key: value[key] for key in _ABOUT if value.get(key) is not None}
+    text = article_text(text_of(value, "article"))
+    return corpus.document(document_id, text, label_of(value, "title") or "", json_text(about))
 
 
-def _questions(row: Row, document_id: str, ids: MadeIds) -> Iterator[Question]:
-    """The questions of one line; one without an id gets one made of its text and options."""
+def _questions(row: Row, document_id: str, ids: Ids) -> Iterator[Question]:
+    """The questions of one line."""
     about = {key: (row.value or {}).get(key) for key in ("writer_id", "set_unique_id")}
     for entry in rows_within(row, "questions"):
         value = entry.value or {}
         content = (document_id, value.get("question"), value.get("options"))
-        made = ids.of_row(entry, "question_unique_id", *content)
-        yield question_or_bad(entry, document_id, made, partial(_question, document_id, about))
+        found = ids.of_row(entry, "question_unique_id", *content)
+        yield question_or_bad(entry, document_id, found, partial(_question, document_id, about))
 
 
 def _question(

@@ -1,8 +1,8 @@
-"""SCROLLS rows (tau/scrolls): question and document in one string, a row per reference.
+"""SCROLLS (tau/scrolls): question and document in one string, one row per reference.
 
-`input` is the question, a blank line, the document; of GovReport and SummScreenFD the document
-alone; of QuALITY and ContractNLI the options stand with the question and stay there. Rows of one
-id are one question with several references, as the official evaluation has it.
+`input` is the question, a blank line and the document; in GovReport and SummScreenFD the document
+alone; in QuALITY and ContractNLI the options are part of the question and are left there. Rows with
+the same id are one question with several references, as in the official evaluation.
 """
 
 from collections.abc import Iterator
@@ -12,27 +12,28 @@ from typing import Any, ClassVar, Literal
 from pipeline.rows import Question
 from stages.corpora.checks import BadInputError, question_of, text_of, texts_of
 from stages.corpora.corpus import FileCorpus
+from stages.corpora.files import files_of, rows_of, split_of
 from stages.corpora.grouped import Format, Text, load_grouped
 from stages.corpora.loaded import Loaded
-from stages.corpora.rows import files_of, rows_of, split_of
 
-SUMMARY = "Write a summary of the text."  # of what the format leaves to the prompt
+SUMMARY = "Write a summary of the text."  # the question where the format has none
 
 
 class ScrollsCorpus(FileCorpus):
-    """A task's file, or its folder of train, validation and test."""
+    """The file of a task, or its folder of train, validation and test."""
 
     format: Literal["scrolls"]
-    has_question: bool  # false: the input is the document alone, to be summarized
+    has_question: bool  # false: the input is a document to be summarized
 
     splits: ClassVar[tuple[str, ...]] = ("train", "validation", "test")
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a document. Raises UsageError where no line can be read."""
+        """Yield one Loaded per document. Raises UsageError where no line can be read."""
         files = files_of(split_of(self.path, self.split, "jsonl"), "*.jsonl")
         form = Format(
             document_id=None,
             question_id="id",
+            asks=("question",),
             text=partial(_text, self.has_question),
             asked=partial(_asked, self.has_question),
             question=_question,
@@ -48,7 +49,7 @@ def _parts(has_question: bool, row: dict[str, Any]) -> tuple[str, str]:
         return SUMMARY, both
     question, blank, text = both.lstrip().partition("\n\n")
     if not blank:
-        raise BadInputError("`input` has no blank line after the question; mend it")
+        raise BadInputError("`input` has no blank line after the question; fix it")
     return question, text
 
 

@@ -1,4 +1,7 @@
-"""Story files as NarrativeQA's script fetched them: text or HTML, gzip or not, in any encoding."""
+"""Text of the story files that NarrativeQA's script downloads, cut to the story itself.
+
+Files are text or HTML, gzip or not, in any encoding.
+"""
 
 import codecs
 import gzip
@@ -12,7 +15,7 @@ from stages.corpora.checks import BadInputError
 _GZIP = b"\x1f\x8b"
 _IS_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype|html|head|body|pre|p|b|table|center)\b",
                       re.IGNORECASE | re.DOTALL)  # fmt: skip
-# Project Gutenberg's own marks; a title may be long enough to be wrapped.
+# The lines with which Project Gutenberg frames a book; a long title may be wrapped.
 _START = re.compile(
     r"^[ \t]*\*{3} ?START OF (?:THE|THIS) PROJECT GUTENBERG E(?:BOOK|TEXT)[^*]*\*{3}[^\n]*\n"
     r"|^\*END\*? ?THE SMALL PRINT![^\n]*\*END\*[^\n]*\n",
@@ -23,16 +26,16 @@ _END = re.compile(
     r"|End of (?:the )?Project Gutenberg(?:'s)?\b)",
     re.MULTILINE | re.IGNORECASE,
 )
-# Of the words, at least; a mark that would take more stands elsewhere too. The licence alone is
-# half of a short book.
-_LEAST_OF_BOOK, _LEAST_BETWEEN = 0.1, 0.5
+# The least share of the words that must be left: a cut that leaves less was made at a marker that
+# also occurs within the story. Of a short book, half is Project Gutenberg's licence.
+_MIN_SHARE_OF_BOOK, _MIN_SHARE_BETWEEN = 0.1, 0.5
 
 
 def decoded(content: bytes) -> str:
-    """The text of a file: UTF-8, or UTF-16 if it says so, or else Latin-1 (older Gutenberg).
+    """Decode a text file: UTF-16 with a byte order mark, UTF-8, or else Latin-1 (old Gutenberg).
 
-    gzip is unpacked; lines end in a newline; byte order mark and NULs are dropped. Raises
-    BadInputError where gzip is damaged.
+    gzip is decompressed; lines end in a newline; byte order mark and NULs are removed. Raises
+    BadInputError where the gzip is damaged.
     """
     if content.startswith(_GZIP):
         try:
@@ -49,10 +52,11 @@ def decoded(content: bytes) -> str:
 
 
 def story(content: bytes, start: str, end: str) -> tuple[str, str]:
-    """The story in a file, and what it was cut by: gutenberg, markers or nothing.
+    """Return the story in a file, and how it was cut out: gutenberg, markers or nothing.
 
-    `start` and `end` are the story_start and story_end of documents.csv, words and punctuation
-    apart. By them a book of Project Gutenberg ends after its licence, so its own marks come first.
+    `start` and `end` are the story_start and story_end of documents.csv: its first and last tokens,
+    separated by spaces. In books of Project Gutenberg they include the licence, so the lines with
+    which Gutenberg frames a book are tried first.
     """
     text = decoded(content)
     if _IS_PAGE.match(text[:10_000]):
@@ -70,7 +74,7 @@ def _by_gutenberg(text: str) -> str | None:
     if first is None and last is None:
         return None
     start, end = first.end() if first else 0, last.start() if last else len(text)
-    return _kept(text, start, end, _LEAST_OF_BOOK)
+    return _kept(text, start, end, _MIN_SHARE_OF_BOOK)
 
 
 def _by_markers(text: str, start: str, end: str) -> str | None:
@@ -80,17 +84,17 @@ def _by_markers(text: str, start: str, end: str) -> str | None:
     if first is None and last is None:
         return None
     start_char, end_char = first.start() if first else 0, last.end() if last else len(text)
-    return _kept(text, start_char, end_char, _LEAST_BETWEEN)
+    return _kept(text, start_char, end_char, _MIN_SHARE_BETWEEN)
 
 
 def _found(text: str, marker: str) -> Iterator[re.Match[str]]:
-    """Where the marker's tokens stand, with or without white space between them."""
+    """Where the marker's tokens occur, with or without white space between them."""
     tokens = marker.split()
     return iter(re.finditer(r"\s*".join(map(re.escape, tokens)), text) if tokens else ())
 
 
 def _kept(text: str, start: int, end: int, least: float) -> str | None:
-    """What is between, unless that is too little to be the story."""
+    """The text between the two, null where that is less than `least` of all words."""
     between = text[start:end].strip()
     enough = len(between.split()) >= least * len(text.split())
     return between if enough else None

@@ -1,8 +1,8 @@
-"""Documents made up on the spot, of any number and length, with facts planted for the questions.
+"""Synthetic documents of any number and length, with planted facts that the questions ask for.
 
-For tests of scale. Document number i depends on the seed and i alone. The text is babble in
-made-up words; a fact is one sentence of it, its question names it, and its words are the gold
-evidence and the reference.
+For tests of scale. Document number i depends only on the seed and on i. Sentences are random words
+that do not exist. A fact is one sentence; a question asks for it, its reference is the fact's
+object and its gold evidence the sentence.
 """
 
 import math
@@ -15,7 +15,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from pipeline.rows import Question, Span
 from stages.corpora.corpus import Corpus
-from stages.corpora.loaded import Loaded, document_of
+from stages.corpora.loaded import Loaded
 
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
 _NUM_WORDS, _NUM_SENTENCES = 3000, 4000
@@ -23,16 +23,16 @@ _SENTENCES_PER_PARAGRAPH = 6
 
 
 class SyntheticCorpus(Corpus):
-    """`words` is the median of the documents' lengths; they are lognormal, `skew` their sigma."""
+    """Lengths are lognormal with median `words` and sigma `skew`."""
 
     format: Literal["synthetic"]
     num_documents: PositiveInt
     words: PositiveInt
-    skew: NonNegativeFloat  # 0: all of one length; 1: the longest of 400 is 20 times the median
-    questions: NonNegativeInt  # of a document
+    skew: NonNegativeFloat  # 0: equal lengths; 1: the longest of 400 is 20 times the median
+    questions: NonNegativeInt  # per document
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a document; nothing is kept between them."""
+        """Yield one Loaded per document; documents are not kept in memory."""
         draw = Random(f"words {self.seed}")
         words = ["".join(draw.choices(_SYLLABLES, k=draw.randint(1, 4))) for _ in range(_NUM_WORDS)]
         sentences = [_sentence(draw, words) for _ in range(_NUM_SENTENCES)]
@@ -55,7 +55,7 @@ class SyntheticCorpus(Corpus):
         for at, name, thing in zip(facts, names, objects, strict=True):
             parts[at] = f"{name} keeps {thing} under the floor."
         gaps = ["\n\n" if n % _SENTENCES_PER_PARAGRAPH == 0 else " " for n in range(1, len(parts))]
-        starts = list(accumulate(map(len, parts), initial=0))  # and one sign for every gap before
+        starts = list(accumulate(map(len, parts), initial=0))  # without the gaps before them
         wide = list(accumulate((len(gap) for gap in gaps), initial=0))
         text = "".join(part + gap for part, gap in zip(parts, [*gaps, ""], strict=True))
         questions = tuple(
@@ -68,7 +68,7 @@ class SyntheticCorpus(Corpus):
             )
             for index, (at, name, thing) in enumerate(zip(facts, names, objects, strict=True))
         )
-        return Loaded(document_of(self, document_id, text), questions)
+        return Loaded(self.document(document_id, text), questions)
 
 
 def _sentence(draw: Random, words: list[str]) -> str:

@@ -1,7 +1,8 @@
 """A folder with documents.jsonl or documents.parquet and questions.jsonl or questions.parquet.
 
 Documents have `text`; optional are document_id, title and metadata (an object or JSON text); other
-columns are kept in metadata. For the questions, which may be absent, see questions.py.
+columns are kept in metadata. Ids are made from title and text. The questions, which may be absent,
+are read as question_file.py describes.
 """
 
 from collections.abc import Iterator
@@ -13,24 +14,26 @@ from pipeline.errors import UsageError
 from pipeline.rows import Document
 from stages.corpora.checks import BadInputError, label_of, metadata_of, text_of
 from stages.corpora.corpus import FileCorpus
-from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of
-from stages.corpora.questions import QuestionFile
+from stages.corpora.files import rows_of
+from stages.corpora.ids import Ids
+from stages.corpora.loaded import Loaded, bad_document
+from stages.corpora.question_file import QuestionFile
 from stages.corpora.row import Row
-from stages.corpora.rows import rows_of
 
 _COLUMNS = frozenset({"document_id", "title", "text", "metadata"})
 
 
 class TablesCorpus(FileCorpus):
-    """A folder; the formats of either table may differ."""
+    """A folder; one table may be JSON lines and the other Parquet."""
 
     format: Literal["tables"]
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a document, in file order, then the questions that no document took.
+        """Yield one Loaded per document, in file order, then the questions without a document.
 
-        A document whose id is taken is bad_input under another id; the questions are the first's.
-        Raises UsageError where a file is missing, doubled, unreadable or without rows.
+        Where an id is used twice, the second document is bad_input and the first has the questions.
+        Raises UsageError where documents are missing, or a table is unreadable, has no rows or is
+        there both as JSON lines and as Parquet.
         """
         documents = _file(self.path, "documents")
         if documents is None:
@@ -39,8 +42,7 @@ class TablesCorpus(FileCorpus):
             )
         asked = _file(self.path, "questions")
         questions = QuestionFile(rows_of([asked]) if asked else ())
-        given = {row.given_id("document_id") for row in rows_of([documents])}
-        ids = MadeIds(given | questions.document_ids)
+        ids = Ids()
         for row in rows_of([documents]):
             yield _loaded(self, row, ids, questions)
         yield from questions.take_rest(ids)
@@ -53,7 +55,7 @@ def _file(folder: UPath, name: str) -> UPath | None:
     return found[0] if found else None
 
 
-def _loaded(corpus: FileCorpus, row: Row, ids: MadeIds, questions: QuestionFile) -> Loaded:
+def _loaded(corpus: FileCorpus, row: Row, ids: Ids, questions: QuestionFile) -> Loaded:
     value = row.value or {}
     document_id, wrong = ids.of_row(row, "document_id", value.get("title"), value.get("text"))
     if wrong:
@@ -67,6 +69,6 @@ def _document(corpus: FileCorpus, row: Row, document_id: str) -> Document:
     value = row.value or {}
     try:
         text, title = text_of(value, "text"), label_of(value, "title") or ""
-        return document_of(corpus, document_id, text, title, metadata_of(value, _COLUMNS))
+        return corpus.document(document_id, text, title, metadata_of(value, _COLUMNS))
     except BadInputError as wrong:
         return bad_document(document_id, row.detail(wrong))

@@ -1,7 +1,7 @@
 """A folder of *.txt files, or one text file of any name; questions.jsonl in the folder.
 
-A document's id and title are its file's name without the suffix. For the questions see
-questions.py; a single file has none.
+A document's id and title are its file's name without the suffix. The questions are read as
+question_file.py describes; a single file has none.
 """
 
 from collections.abc import Iterator
@@ -10,43 +10,49 @@ from typing import Literal
 from upath import UPath
 
 from pipeline.rows import Document
-from stages.corpora.checks import BadInputError, whole_text
+from stages.corpora.checks import BadInputError, without_lone_surrogates
 from stages.corpora.corpus import FileCorpus
-from stages.corpora.loaded import Loaded, MadeIds, bad_document, document_of
-from stages.corpora.questions import QuestionFile
-from stages.corpora.row import stem
-from stages.corpora.rows import files_of, rows_of
+from stages.corpora.files import files_of, rows_of, stem
+from stages.corpora.ids import Ids
+from stages.corpora.loaded import Loaded, bad_document
+from stages.corpora.question_file import QuestionFile
+from stages.corpora.row import Row
 from stages.corpora.stories import decoded
 
 
 class TextCorpus(FileCorpus):
-    """A folder of texts, or a text."""
+    """A folder of text files, or one text file."""
 
     format: Literal["text"]
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a file, sorted by name; subfolders are not read.
+        """Yield one Loaded per file, sorted by name; subfolders are not read.
 
-        bad_input: a file without a word or that cannot be opened. Raises UsageError where there is
-        no text, or questions.jsonl holds no question.
+        bad_input: a file without a word, that cannot be opened, or whose name without the suffix is
+        that of an earlier file (a.txt and a.txt.gz). Raises UsageError where there is no text, or
+        where questions.jsonl holds no question.
         """
         files = files_of(self.path, "*.txt")
         asked = self.path / "questions.jsonl"
         questions = QuestionFile(rows_of([asked]) if asked.is_file() else ())
-        document_ids = MadeIds(questions.document_ids)
+        ids = Ids()
         for file in files:
-            wanted = whole_text(stem(file))
-            document = _document(self, file, document_ids.claim(wanted))
+            document = _document(self, file, ids)
             num_chars = None if document.problem else len(document.text)
             yield Loaded(document, questions.take(document.document_id, num_chars))
-        yield from questions.take_rest(document_ids)
+        yield from questions.take_rest(ids)
 
 
-def _document(corpus: FileCorpus, file: UPath, document_id: str) -> Document:
-    name = whole_text(file.name)
+def _document(corpus: FileCorpus, file: UPath, ids: Ids) -> Document:
+    name, document_id = (without_lone_surrogates(part) for part in (file.name, stem(file)))
+    whole = Row(file, 1, None)
+    first = ids.claim(document_id, whole)
+    if first is not None:
+        wrong = f"its document_id would be that of {first.removesuffix(':1')}; rename or delete it"
+        return bad_document(ids.of_place(whole), f"{name}: {wrong}")
     try:
-        return document_of(corpus, document_id, decoded(file.read_bytes()), title=document_id)
-    except BadInputError as wrong:
-        return bad_document(document_id, f"{name}: {wrong}")
+        return corpus.document(document_id, decoded(file.read_bytes()), title=document_id)
+    except BadInputError as wrong_text:
+        return bad_document(document_id, f"{name}: {wrong_text}")
     except OSError as error:
-        return bad_document(document_id, f"{name}: {error.strerror}; mend or delete it")
+        return bad_document(document_id, f"{name}: {error.strerror}; fix or delete it")

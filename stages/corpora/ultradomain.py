@@ -1,8 +1,8 @@
-"""UltraDomain (MemoRAG): a jsonl a domain, the whole book repeated in every row of its questions.
+"""UltraDomain (MemoRAG): a jsonl file per domain; each row has a question and the whole book.
 
-Fields of the textbook domains and of fin, legal and mix: input, answers (a list of one), context,
-context_id, _id, label (the domain), meta (title, authors) where there is one. `length` counts
-tokens of some model, so it is not used.
+Fields: input, answers (a list of one), context, context_id, _id, label (the domain; in some files
+`dataset`), and in some files meta (title, authors). `length` counts the tokens of some model and is
+not used.
 """
 
 from collections.abc import Iterator
@@ -12,20 +12,20 @@ from typing import Any, Literal
 from pipeline.rows import Question
 from stages.corpora.checks import json_object, json_text, label_of, question_of, text_of, texts_of
 from stages.corpora.corpus import FileCorpus
+from stages.corpora.files import files_of, rows_of
 from stages.corpora.grouped import Format, Text, itself, load_grouped
 from stages.corpora.loaded import Loaded
-from stages.corpora.rows import files_of, rows_of
 
 _KEPT = ("_id", "input", "answers", "label", "dataset")
 
 
 class UltraDomainCorpus(FileCorpus):
-    """A domain's file, or a folder of them."""
+    """The file of a domain, or a folder of such files."""
 
     format: Literal["ultradomain"]
 
     def load(self) -> Iterator[Loaded]:
-        """One Loaded a book. Raises UsageError where no line can be read."""
+        """Yield one Loaded per book. Raises UsageError where no line can be read."""
         return load_grouped(self, partial(rows_of, files_of(self.path, "*.jsonl")), _FORMAT)
 
 
@@ -53,6 +53,7 @@ def _question(document_id: str, value: dict[str, Any], question_id: str) -> Ques
 _FORMAT = Format(
     document_id="context_id",
     question_id="_id",
+    asks=("input",),
     text=_text,
     asked=partial(itself, _KEPT),
     question=_question,

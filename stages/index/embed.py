@@ -5,7 +5,7 @@ and its one vector would be a mean of all it speaks of.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from pydantic import Field
 from pipeline.ask import Ask
 from pipeline.embedder import EmbedderSettings
 from pipeline.errors import AccountingError, Problem
-from pipeline.rows import Float32, IndexRow, Record, Span, UnitRows
+from pipeline.rows import Float32, IndexRow, Line, Record, Span, UnitRows
 from pipeline.stage import Stage
 from stages.index.gist import Gist
 from stages.index.paginate import Page
@@ -31,11 +31,17 @@ class Embedding(IndexRow):
 
     table: ClassVar[str] = "embeddings"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "chunk_index")
+    traced: ClassVar[str | None] = "select * exclude embedding from embeddings"
     page_index: int
     chunk_index: int
     start_char: int
     end_char: int
     embedding: tuple[Float32, ...] | None
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        """A vector says nothing to a reader."""
+        return []
 
     def lack(self) -> str | None:
         """A page without words is never found, and lacks nothing."""

@@ -1,14 +1,14 @@
 """Shorten each page of a document to its gist. Knows nothing of questions."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import IndexRow, Record, UnitRows
+from pipeline.rows import IndexRow, Line, Record, UnitRows, titled
 from pipeline.stage import Stage
 from stages.index.paginate import Page
 from stages.prompts.gist import ShortenPage
@@ -21,9 +21,45 @@ class Gist(IndexRow):
 
     table: ClassVar[str] = "gists"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
+    memories: ClassVar[str | None] = """
+        select memory, avg(g.num_words) as words_per_gist,
+          100 * (1 - sum(g.num_words) / nullif(sum(p.num_words), 0)) as gist_compression,
+          count(*) filter (g.problem = 'truncated') as truncated_gists
+        from gists g join pages p using (memory, document_id, page_index) group by memory"""
+    # A page without a gist is left out of its document's memory.
+    sizes: ClassVar[str | None] = """
+        with of_documents as (
+          select memory, document_id, sum(g.num_words) as gist_words,
+            any_value(d.num_words) as num_words
+          from gists g join documents d using (document_id) where gist is not null group by all)
+        select memory, 'words per gist memory' as measure, 'documents' as rows_of, 20 as place,
+          gist_words::double as value
+        from of_documents
+        union all by name
+        select memory, 'compression rate of the gists, %' as measure, 'documents' as rows_of,
+          40 as place, 100 * (1 - gist_words / num_words) as value
+        from of_documents
+        union all by name
+        select memory, 'words per gist' as measure, 'pages' as rows_of, 60 as place,
+          num_words::double as value
+        from gists where gist is not null"""
+    traced: ClassVar[str | None] = """
+        select g.*, p.num_words as page_words, p.chosen_by
+        from gists g join pages p using (memory, document_id, page_index)"""
+    shows: ClassVar[tuple[type[Record], ...]] = (Page,)
     page_index: int
     gist: str | None
     num_words: int
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        words = f"{row['page_words']} -> {row['num_words']} words"
+        problem = f", {row['problem']}" if row["problem"] else ""
+        return [f"<Page {row['page_index']}> ({words}{problem}) {row['gist'] or '-'}"]
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        return titled(f"GIST MEMORY ({len(rows)} pages)", rows, cls.trace)
 
     def lack(self) -> str | None:
         return f"gist of page {self.page_index}: {self.problem}" if self.gist is None else None

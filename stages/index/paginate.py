@@ -7,17 +7,17 @@ session), and what stands before it has no say in what follows.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from pydantic import model_validator
+from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import IndexRow, Record, UnitRows
+from pipeline.rows import IndexRow, Line, RawText, Record, UnitRows
 from pipeline.stage import Stage
 from stages.prompts.break_point import BreakPoint, Labelled
 from stages.text.paragraphs import Paragraphs, paragraph_spans, sentence_spans
@@ -42,12 +42,30 @@ class Page(IndexRow):
           count(*) filter (chosen_by = 'fallback') as fell_back
         from {prefix}pages group by all""",
     )
+    memories: ClassVar[str | None] = """
+        select memory, count(*) as pages, avg(num_words) as words_per_page,
+          100 * count(*) filter (chosen_by = 'fallback')
+            / nullif(count(*) filter (chosen_by in ('model', 'fallback')), 0) as fallback
+        from pages group by memory"""
+    sizes: ClassVar[str | None] = """
+        select memory, 'pages per document' as measure, 'documents' as rows_of, 30 as place,
+          count(*)::double as value
+        from pages where text is not null group by memory, document_id
+        union all by name
+        select memory, 'words per page' as measure, 'pages' as rows_of, 50 as place,
+          num_words::double as value
+        from pages where text is not null"""
     page_index: int
     start_char: int
     end_char: int
     text: str | None
     num_words: int
     chosen_by: str | None  # model, rule, end, fallback
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        told = f"{row['num_words']} words, {row['problem'] or row['chosen_by']}"
+        return [RawText(f"<Page {row['page_index']}> ({told}) ", row["text"] or "-")]
 
     def lack(self) -> str | None:
         """A page keeps its text where only the reply about its end failed."""
@@ -160,8 +178,8 @@ class PaginateUniform(_Paginate):
 
     kind: ClassVar[str] = "uniform"
     version: ClassVar[int] = 1
-    words: int
-    max_words: int
+    words: PositiveInt
+    max_words: PositiveInt
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order. No calls."""
@@ -212,18 +230,18 @@ class PaginateByModel(_Paginate):
     version: ClassVar[int] = 1
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
     asks_in_turn: ClassVar[bool] = True
-    min_words: int
-    max_words: int
-    tail_words: int
-    preceding_words: int
+    min_words: PositiveInt
+    max_words: PositiveInt
+    tail_words: NonNegativeInt
+    preceding_words: NonNegativeInt
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.min_words > self.max_words:
-            raise ValueError(
-                f"min_words {self.min_words} is over max_words {self.max_words}; lower it"
-            )
-        return self
+    @model_validator(mode="before")  # so that a family, which settles no more, can be checked
+    @classmethod
+    def _in_order(cls, values: dict[str, Any]) -> dict[str, Any]:
+        least, most = values.get("min_words"), values.get("max_words")
+        if isinstance(least, int) and isinstance(most, int) and least > most:
+            raise ValueError(f"min_words {least} is over max_words {most}; lower it")
+        return values
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, one call after another.

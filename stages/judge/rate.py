@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Literal
 from pipeline.ask import Ask, Subject
 from pipeline.errors import Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.rows import Line, Question, QuestionRow, Record, UnitRows
 from pipeline.stage import Column, Role, Stage, refuse_gaps
-from stages.prompts.rate import PermissiveRating, StrictRating
+from stages.prompts.rate_permissive import PermissiveRating
+from stages.prompts.rate_strict import StrictRating
 from stages.read.answer import Answer
 
 
@@ -55,12 +56,30 @@ class Rating(QuestionRow):
         cross join (values ('lr_1', ['exact']), ('lr_2', ['exact', 'partial']))
           m(measure, verdicts)
         where rater_is_model"""
+    counts: ClassVar[str | None] = """
+        select method, document_id, question_id, rater, 'unscored' as counted,
+          (lr = 'unscored')::int as value
+        from lr where rater_is_model"""
     rater: str  # the engine and 4 hex of its identity
     rater_is_model: bool
     reference_index: int
     strict: str | None = None  # yes, no
     permissive: str | None = None  # yes, partially, no
     skipped: bool = False  # multiple choice or no reference: nothing to rate
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        if row["skipped"]:
+            return []
+        verdicts = f"strict {row['strict'] or '-'}, permissive {row['permissive'] or '-'}"
+        problem = f" ({row['problem']})" if row["problem"] else ""
+        return [f"{row['rater']} on reference {row['reference_index']}: {verdicts}{problem}"]
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        """By rater, then by reference."""
+        by_rater = sorted(rows, key=lambda row: (row["rater"], row["reference_index"]))
+        return [line for row in by_rater for line in cls.trace(row)]
 
 
 class RateAnswers(Stage):

@@ -5,8 +5,10 @@ The grammars are those of the paper's prompts (ReadAgent sections 3.1, 3.2, 4.1 
 one parser for every family. Page numbers in prompts and replies are the family's (`first_page` 0 or
 1), not page indexes.
 
-break_point.py   where to end a page        look_up_p.py   which pages to read again, at once
-gist.py          shorten a page             look_up_s.py   which page to read again next, or STOP
-answer.py        answer the question        rate.py        strict and permissive verdict
-replies.py       what parsers share         passages.py    what prompts show of a text
+break_point.py   where to end a page        look_up_p.py        which pages to read again, at once
+gist.py          shorten a page             look_up_s.py        which page to read again next
+answer.py        answer the question        rate_strict.py      does it agree: YES or NO
+                                            rate_permissive.py  Yes; Yes, partially; No
+passages.py      what prompts show of a text
+replies.py       what parsers share         verdicts.py         what both ratings share
 """

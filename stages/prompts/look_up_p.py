@@ -82,6 +82,7 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
     name: ClassVar[str] = "look_up_p"
     max_reply_tokens: ClassVar[int] = 128
     form: ClassVar[str | None] = "I want to look up Page [{}]"
+    assumed: ClassVar[str] = f"{100 * _EXPECTED_SHARE:.0f}% of the pages allowed"
     passages: tuple[Passage, ...]
     question: str
     options: tuple[str, ...]
@@ -114,6 +115,7 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
     def samples(cls) -> tuple["ParallelLookUp", ...]:
         return (
             cls(MEMORY, QUESTION, (), max_pages=1),
+            cls(MEMORY, QUESTION, OPTIONS, max_pages=1),
             cls(MEMORY, QUESTION, OPTIONS, max_pages=8101),
             cls(MEMORY, QUESTION, (), max_pages=8101, asked_at=DATE),
         )

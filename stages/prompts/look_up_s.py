@@ -38,6 +38,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     name: ClassVar[str] = "look_up_s"
     max_reply_tokens: ClassVar[int] = 128
     form: ClassVar[str | None] = "Page {}"
+    assumed: ClassVar[str] = f"STOP after {_EXPECTED_TURNS} pages"
     passages: tuple[Passage, ...]
     question: str
     options: tuple[str, ...]
@@ -82,6 +83,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     def samples(cls) -> tuple["SequentialLookUp", ...]:
         return (
             cls(MEMORY, QUESTION, (), pages_read=(), refused=()),
+            cls(MEMORY, QUESTION, OPTIONS, pages_read=(), refused=()),
             cls(MEMORY, QUESTION, OPTIONS, pages_read=(6101, 6104), refused=(8102, 8103)),
             cls(MEMORY, QUESTION, (), (6101,), (), "The sexton {{ rang }} <2>."),
             cls(MEMORY, QUESTION, (), (6101,), (8102,), asked_at=DATE),

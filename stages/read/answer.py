@@ -4,7 +4,6 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt
@@ -12,13 +11,13 @@ from pydantic import PositiveInt
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import Question, QuestionRow, Record, Span, UnitRows
+from pipeline.rows import Line, Question, QuestionRow, RawText, Record, Span, UnitRows
 from pipeline.stage import Column, Stage
 from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.prompts.answer import AnswerQuestion
 from stages.read.context import Context, memory, raw_pages, raw_text
-from stages.retrieve.look_up import Lookup
+from stages.retrieve.look_up import Lookup, used_pages
 from stages.text.words import num_words
 
 
@@ -37,6 +36,17 @@ class Answer(QuestionRow):
             case when answer is not null then num_answer_words::double end as length
           from answers where not skipped)
         unpivot (value for measure in (compression_rate, lookups, words_read, length))"""
+    counts: ClassVar[str | None] = """
+        select method, document_id, question_id, null::varchar as rater, counted, value
+        from (select method, document_id, question_id, 1 as n, (problem is null)::int as answered
+          from answers where not skipped)
+        unpivot (value for counted in (n, answered))"""
+    traced: ClassVar[str | None] = """
+        select a.*, q.answer_index = a.answer_index as is_right, coalesce((
+          select list({'page_index': page_index, 'text': text} order by page_index) from pages p
+          where p.memory = a.memory and p.document_id = a.document_id
+            and list_contains(a.page_indexes, p.page_index)), []) as pages_read
+        from answers a join questions q using (document_id, question_id)"""
     reader: str  # the engine that answered
     answer: str | None
     answer_index: int | None = None  # the option chosen
@@ -49,26 +59,42 @@ class Answer(QuestionRow):
     num_answer_words: int = 0
     skipped: bool = False
 
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        pages = [RawText(f"<Page {page['page_index']}> ", page["text"])
+                 for page in row["pages_read"]]  # fmt: skip
+        if row["skipped"]:
+            return [*pages, "skipped: the method does not apply to this question"]
+        lines = [f"answer: {row['answer'] or '-'}"]
+        if (words := row["num_context_words"]) is not None:
+            rate = row["compression_rate"]
+            lines.insert(0, f"context: {words} words, compression {rate:.1f}%")
+        if row["problem"]:
+            lines.append(f"problem: {row['problem']} {row['detail'] or ''}".rstrip())
+        if row["answer_index"] is not None:
+            lines.append("right" if row["is_right"] else "wrong")
+        return [*pages, *lines]
+
 
 class AnswerFromContext(Stage):
     """The base: subclasses say what the final context is.
 
-    `answer_words`: about how long a free-form answer should be. A failed look-up's question
-    becomes an `upstream` row, a skipped one a skipped row.
+    `answer_words`: about how long a free-form answer should be. A question of which a row it reads
+    failed becomes an `upstream` row, a skipped one a skipped row.
     """
 
     name: ClassVar[str] = "answer"
     writes: ClassVar[type[Record]] = Answer
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
-    first_page: int
+    first_page: Literal[0, 1]
     answer_words: PositiveInt
 
     @abstractmethod
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
-        """What the reader is shown, given the page indexes looked up."""
+    def context(self, rows: UnitRows, question: Question) -> Context:
+        """What the reader is shown for a question."""
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
-        """Questions + their Lookups -> one Answer each, in question order.
+        """Questions + their rows -> one Answer each, in question order.
 
         Problems: context_overflow, timeout, engine_failed (no answer); truncated, unparseable,
         out_of_range (the text is kept); upstream.
@@ -76,14 +102,13 @@ class AnswerFromContext(Stage):
         return list(await asyncio.gather(*(self._one(rows, q, ask) for q in rows.questions)))
 
     async def _one(self, rows: UnitRows, question: Question, ask: Ask) -> Answer:
-        turns = [row for row in rows[Lookup] if row.question_id == question.question_id]
+        own = rows.made_of(question)
         empty = self._empty(rows, question, ask.engine_name)
-        if any(turn.skipped for turn in turns):
+        if any(getattr(row, "skipped", False) for row in own):
             return replace(empty, skipped=True)
-        if any(turn.used is None for turn in turns):
-            return replace(empty, problem="upstream", detail=_reasons(turns))
-        used = list(chain.from_iterable(turn.used or () for turn in turns))
-        return await self.answer(empty, question, self.context(rows, used), ask)
+        if lacks := [lack for row in own if (lack := row.lack())]:
+            return replace(empty, problem="upstream", detail=", ".join(lacks))
+        return await self.answer(empty, question, self.context(rows, question), ask)
 
     async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
         """`empty` with the reply filled in, and the context it was made from."""
@@ -125,10 +150,10 @@ class AnswerFromContext(Stage):
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {
             "any": (
-                Column("compression_rate", "CR", 10),
-                Column("lookups", "# LU", 20),
-                Column("words_read", "words read", 80),
-                Column("length", "length", 100),
+                Column("compression_rate", "CR", 10, has_interval=False),
+                Column("lookups", "# LU", 20, has_interval=False),
+                Column("words_read", "words read", 80, has_interval=False),
+                Column("length", "length", 100, has_interval=False),
             )
         }
 
@@ -137,10 +162,6 @@ class AnswerFromContext(Stage):
         answered = [answer.question_id for answer in made if isinstance(answer, Answer)]
         if answered != [question.question_id for question in rows.questions]:
             raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
-
-
-def _reasons(turns: Sequence[Lookup]) -> str:
-    return "look_up: " + ", ".join(turn.problem or "" for turn in turns if turn.used is None)
 
 
 def _with_context(answer: Answer, context: Context) -> Answer:
@@ -162,8 +183,8 @@ class AnswerFromMemory(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist, Lookup)
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
-        return memory(rows, used, self.first_page)
+    def context(self, rows: UnitRows, question: Question) -> Context:
+        return memory(rows, used_pages(rows, question), self.first_page)
 
 
 class AnswerFromPages(AnswerFromContext):
@@ -173,8 +194,8 @@ class AnswerFromPages(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
-        return raw_pages(rows, used, self.first_page)
+    def context(self, rows: UnitRows, question: Question) -> Context:
+        return raw_pages(rows, used_pages(rows, question), self.first_page)
 
 
 class AnswerFromText(AnswerFromContext):
@@ -186,7 +207,7 @@ class AnswerFromText(AnswerFromContext):
     keep: Literal["first", "last"] | None  # null: all of it
     num_words: PositiveInt | None
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+    def context(self, rows: UnitRows, question: Question) -> Context:
         return raw_text(rows, self.keep, self.num_words)
 
 
@@ -197,7 +218,7 @@ class AnswerClosedBook(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+    def context(self, rows: UnitRows, question: Question) -> Context:
         return Context()
 
 
@@ -210,7 +231,7 @@ class AnswerConstant(AnswerFromContext):
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()
     constant_answer: str
 
-    def context(self, rows: UnitRows, used: Sequence[int]) -> Context:
+    def context(self, rows: UnitRows, question: Question) -> Context:
         return Context()
 
     async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:

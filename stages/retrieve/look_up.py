@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pipeline.ask import Ask
 from pipeline.errors import Problem
-from pipeline.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.rows import Line, Question, QuestionRow, Record, UnitRows
 from pipeline.stage import Stage, refuse_gaps
 
 
@@ -31,8 +31,12 @@ class Lookup(QuestionRow):
     dropped: tuple[Dropped, ...] = ()
     skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)
 
+    def lack(self) -> str | None:
+        """A turn that cannot be read leaves the gists; one that was not replied to, nothing."""
+        return f"look_up: {self.problem}" if self.used is None else None
+
     @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> list[str]:
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
         dropped = [f"{drop['page_index']} ({drop['reason']})" for drop in row["dropped"]]
         parts = [f"asked for {row['requested']}", f"read {row['used']}"]
         parts += [f"dropped {', '.join(dropped)}"] if dropped else []
@@ -64,6 +68,11 @@ class LookUp(Stage):
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless every question has its turns, from 0, without a gap."""
         refuse_gaps(rows, made, "turn")
+
+
+def used_pages(rows: UnitRows, question: Question) -> list[int]:
+    """The page indexes that a question's look-up read, in order of importance."""
+    return [index for turn in rows.of(Lookup, question) for index in turn.used or ()]
 
 
 def turn_row(question: Question, turn: int = 0) -> Lookup:

@@ -6,13 +6,13 @@ over all rows is the headline and a mean over rows without a problem the answere
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
 from pipeline.ask import Ask
 from pipeline.errors import AccountingError, Problem
-from pipeline.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.rows import Line, Question, QuestionRow, Record, UnitRows
 from pipeline.stage import GOLD, Column, Stage
 from stages.read.answer import Answer
 from stages.score.metrics import METRICS, covered_chars
@@ -31,6 +31,13 @@ class Score(QuestionRow):
     metric: str
     value: float | None
     skipped: bool = False
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        """All on one line."""
+        values = sorted((r["metric"], r["value"]) for r in rows if r["value"] is not None)
+        told = ", ".join(f"{metric} {value:.1f}" for metric, value in values)
+        return [f"scores: {told}"] if told else []
 
 
 class ScoreAnswers(Stage):
@@ -60,11 +67,12 @@ class ScoreAnswers(Stage):
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         accuracy = (Column("accuracy", "accuracy", 50),)
         metrics = (Column(name, name, 40 + i) for i, name in enumerate(self.metrics))
-        recall = Column("evidence_recall", "recall", 60), Column("evidence_any_hit", "any-hit", 70)
+        recall = Column("evidence_recall", "recall", 60)
+        any_hit = Column("evidence_any_hit", "any-hit", 70, has_interval=False)
         return {
-            "free": tuple(metrics),
-            "choice": () if self.judged else accuracy,
-            "any": (*recall, *(accuracy if self.judged else ())),
+            "free": (*metrics, *(accuracy if self.judged else ())),
+            "choice": accuracy,
+            "any": (recall, any_hit),
         }
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:

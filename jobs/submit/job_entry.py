@@ -1,0 +1,21 @@
+"""What a job on a cluster starts with: checks that its warehouse is the one it was sent from.
+
+`python -m jobs.submit.job_entry JOB WAREHOUSE WORD...` is then `gistmill run WORD...`.
+"""
+
+import sys
+
+from jobs.cli import main
+from jobs.submit.marker import take
+from pipeline.errors import UsageError
+from pipeline.place import place
+
+if __name__ == "__main__":
+    job_id, warehouse, *words = sys.argv[1:]
+    sys.argv = ["gistmill", "run", *words]
+    try:
+        take(place(warehouse), job_id)
+    except UsageError as error:
+        sys.stderr.write(f"gistmill: {error}\n")
+        sys.exit(2)
+    main()

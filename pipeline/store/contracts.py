@@ -1,0 +1,108 @@
+"""The views that commands read whatever the stages are: a contract between them and the records.
+
+Some are made of parts that record classes bring (`measures`, `memories`, `sizes`, `counts`), some
+follow from the columns that tables have (`inputs`, `accounting`, `runs`, `rests_on`).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline.rows import RECORDS, Call
+
+
+def derived(tables: Mapping[str, Any]) -> Iterator[str]:
+    """`create view` statements over the views of `tables`, given with their Arrow schemas: what
+    record classes bring, the counts of every step, and the contract views."""
+    records = [record for name, record in RECORDS.items() if name in tables]
+    for prefix in ("", "all_"):
+        for record in records:
+            yield from (view.format(prefix=prefix) for view in record.views)
+    yield _inputs_view(tables)
+    yield from (_ACCOUNTING, _RUNS)
+    yield _rests_on_view(tables)
+    yield _memories_view(tables, [record.memories for record in records if record.memories])
+    for view in ("measures", "sizes", "counts"):
+        parts = [f"from ({part})" for record in records if (part := getattr(record, view))]
+        yield f"create view {view} as {' union all by name '.join(parts)}"
+
+
+def _inputs_view(tables: Mapping[str, Any]) -> str:
+    """One row per planned input of the run and what became of it, from its step's own table."""
+    parts = []
+    for table, columns in tables.items():
+        if table == Call.table:
+            continue
+        skipped = "bool_and(skipped)" if "skipped" in columns.names else "false"
+        question = "question_id" if "question_id" in columns.names else "null::varchar"
+        parts.append(
+            f"""select '{table}' as table_name, step_id, unit, document_id,
+            {question} as question_id, {skipped} as skipped,
+            min(problem) as problem
+            from {table} group by all"""
+        )
+    return f"""
+    create view inputs as
+    with outcomes as ({" union all ".join(parts)}),
+    tables as (select distinct step_id, table_name from shards where table_name <> '{Call.table}')
+    select u.step_id, u.unit, u.document_id, u.question_id,
+      s.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
+    from units u
+    left join tables t on u.step_id = t.step_id
+    left join shards s
+      on u.step_id = s.step_id and u.unit = s.unit and s.table_name = t.table_name
+    left join outcomes o on u.step_id = o.step_id and u.unit = o.unit
+      and u.document_id = o.document_id and u.question_id is not distinct from o.question_id"""
+
+
+_ACCOUNTING = """
+create view accounting as
+select step_id, count(*) as inputs,
+  count(*) filter (has_rows and problem is null and not skipped) as ok,
+  count(*) filter (has_rows and problem is not null) as problem,
+  count(*) filter (has_rows and problem is null and skipped) as skipped,
+  count(*) filter (not_done) as not_done
+from inputs group by step_id"""
+
+_RUNS = """
+create view runs as
+with cost as (
+  select step_id, count(*) as calls, sum(prompt_tokens) as prompt_tokens,
+    sum(cached_tokens) as cached_tokens, sum(reply_tokens) as reply_tokens,
+    sum(seconds) as seconds
+  from calls where not is_shared group by step_id)
+select (select any_value(run) from units) as run, s.stage, s.method, s.repeat, a.*,
+  coalesce(c.calls, 0) as calls, coalesce(c.prompt_tokens, 0) as prompt_tokens,
+  coalesce(c.cached_tokens, 0) as cached_tokens, coalesce(c.reply_tokens, 0) as reply_tokens,
+  coalesce(c.seconds, 0) as seconds
+from accounting a left join steps s using (step_id) left join cost c using (step_id)"""
+
+
+def _rests_on_view(tables: Mapping[str, Any]) -> str:
+    """A row per method and memory that its rows point into."""
+    parts = [
+        f"select method, memory from {table}"
+        for table, columns in tables.items()
+        if {"method", "memory"} <= {*columns.names}
+    ]
+    return f"""create view rests_on as select distinct method, memory
+    from ({" union all ".join(parts)}) where method is not null and memory is not null"""
+
+
+def _memories_view(tables: Mapping[str, Any], parts: list[str]) -> str:
+    """A row per memory: the corpus it is of, what record classes say of it, its calls and tokens
+    (those of no method)."""
+    index = [
+        f"select memory from {table}"
+        for table, columns in tables.items()
+        if "memory" in columns.names and "question_id" not in columns.names
+    ]
+    joined = " ".join(f"left join ({part}) using (memory)" for part in parts)
+    return f"""create view memories as
+    with own as (
+      select memory, count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens
+      from calls where method is null and not is_shared group by memory),
+    corpus as (select count(*) filter (not skipped) as documents,
+      coalesce(sum(num_words), 0)::bigint as words from documents where problem is null)
+    select * replace (coalesce(calls, 0) as calls, coalesce(tokens, 0) as tokens)
+    from (select distinct memory from ({" union all ".join(index)})) cross join corpus
+    {joined} left join own using (memory)"""

@@ -1,0 +1,31 @@
+"""Load a model's tokenizer from files on this machine. Opens no connection; imports no vllm."""
+
+from typing import Any
+
+from jinja2 import TemplateError
+
+from pipeline.vllm_engine.chat_tokenizer import ChatTemplate, ChatTokenizer
+
+
+def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
+    """The tokenizer of a model folder, or of a name that Hugging Face's local cache holds.
+
+    `settings` are those of any engine; a revision and a chat template are used where it has them.
+    Null where transformers is not installed, the model is not on this machine, or its template
+    does not render.
+    """
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        return None
+    revision = getattr(settings, "revision", None)
+    template = ChatTemplate(
+        getattr(settings, "chat_template", None), getattr(settings, "chat_template_kwargs", {})
+    )
+    try:
+        loaded = AutoTokenizer.from_pretrained(model, revision=revision, local_files_only=True)
+        tokenizer = ChatTokenizer(loaded, template)
+        tokenizer.tokenise([{"role": "user", "content": "x"}])
+    except (OSError, ValueError, KeyError, TemplateError):  # raised for models not downloaded too
+        return None
+    return tokenizer

@@ -1,0 +1,75 @@
+"""Which files a corpus has, and their rows in order, for all types of file."""
+
+from collections.abc import Iterator, Sequence
+
+from upath import UPath
+
+from pipeline.errors import UsageError
+from stages.corpora.containers import json_row, opened, read_rows
+from stages.corpora.row import Row
+
+
+def files_of(path: UPath, *patterns: str) -> list[UPath]:
+    """Return `path` itself if it is a file, else the matching files in the folder, sorted by name.
+
+    Raises UsageError where no file matches.
+    """
+    if not path.is_dir():
+        return [path]
+    either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
+    found = {file for pattern in either for file in path.glob(pattern) if not file.is_dir()}
+    if not found:
+        raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
+    return sorted(found)
+
+
+def any_of(path: UPath, pattern: str) -> bool:
+    """Whether a file in the folder matches."""
+    return any(True for _ in path.glob(pattern))
+
+
+def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
+    """Return the file or subfolder named after the split; `path` itself where `split` is null.
+
+    Raises UsageError where the folder has neither.
+    """
+    if split is None:
+        return path
+    names = [split, *(f"{split}.{suffix}" for suffix in suffixes)]
+    for name in names:
+        if (path / name).exists():
+            return path / name
+    raise UsageError(f"{path}: no {' or '.join(names)} here; set corpus.path or corpus.split")
+
+
+def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
+    """Yield the rows of the files, in order; file types are those of containers.py.
+
+    Raises UsageError, before the first row, where no row of any file is a JSON object.
+    """
+    unreadable: list[Row] = []
+    usable = False
+    for file in files:
+        for row in read_rows(file):
+            usable = usable or row.value is not None
+            unreadable.append(row)
+            if usable:
+                yield from unreadable
+                unreadable.clear()
+    if not usable:
+        where = files[0] if len(files) == 1 else files[0].parent
+        first = unreadable[0].detail(unreadable[0].wrong) if unreadable else "set corpus.path=..."
+        raise UsageError(f"{where}: no line or row in it is an object; {first}")
+
+
+def row_at(file: UPath, line: int, start: int) -> Row:
+    """Read again the row of the line that starts at byte `start` of a JSON lines file."""
+    with opened(file) as content:
+        content.seek(start)
+        return json_row(file, line, start, content.readline())
+
+
+def stem(file: UPath) -> str:
+    """The file's name without its suffix, and without `.gz`."""
+    name = file.name.removesuffix(".gz")
+    return name.rpartition(".")[0] or name

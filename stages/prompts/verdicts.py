@@ -1,0 +1,49 @@
+"""Verdicts on an answer: what the strict and the permissive rater of ReadAgent 4.1 share."""
+
+import re
+from collections import Counter
+from typing import Literal
+
+from stages.prompts.replies import plain_text
+from stages.text.ranking import terms
+
+Verdict = Literal["yes", "partially", "no"]
+AGREES = 0.5  # F1 of terms, from which the extractive engine says yes
+SAMPLE = ("Who rang {{ it }}?", "The sexton <1>.", "Nobody; {% no %}.")
+_VERDICT = re.compile(
+    r"\A\W*(?:(?:final\s+)?(?:answer|verdict|rating|judge?ment)\s*(?:is\b|:)\W*)?"
+    r"(?P<first>yes|no|partial(?:ly)?|partly)\b"
+    r"(?:[^\w.!;:]*\b(?:and|or|but|nor)?[^\w.!;:]*\b(?P<second>yes|no)\b)?",
+    re.IGNORECASE,
+)
+_PARTIAL = re.compile(r"\b(?:partial(?:ly)?|partly|in\s+part)\b", re.IGNORECASE)
+_ONLY_PARTIAL = re.compile(r"\W+(?:but\s+)?(?:only\s+)?part(?:ial|ly)", re.IGNORECASE)
+
+
+def parse_verdict(reply: str) -> Verdict | None:
+    """The verdict of a reply: `Yes`, `Yes, partially` or `No`.
+
+    The first word decides; a yes whose first sentence says "partially" is partial. "Yes and no"
+    is neither.
+    """
+    text = plain_text(reply)
+    found = _VERDICT.match(text)
+    if found is None:
+        return None
+    first, second = found["first"].lower(), (found["second"] or "").lower()
+    if first not in ("yes", "no"):
+        return None if second == "no" else "partially"
+    if second not in ("", first):
+        return None
+    if first == "yes":
+        return "partially" if _PARTIAL.search(re.split(r"[.!?\n]", text)[0]) else "yes"
+    return None if _ONLY_PARTIAL.match(text, found.end()) else "no"
+
+
+def agreement(answer: str, reference: str) -> float:
+    """F1 of the terms, 0 to 1; of all words where one of the two has only stop words."""
+    made, wanted = terms(answer), terms(reference)
+    if not made or not wanted:
+        made, wanted = (re.findall(r"\w+", text.lower()) for text in (answer, reference))
+    shared = sum((Counter(made) & Counter(wanted)).values())
+    return 2 * shared / (len(made) + len(wanted)) if shared else 0.0

@@ -1,0 +1,200 @@
+"""A plugin: a method with a stage, a prompt and a table of its own, from a folder of a user's.
+
+tests/quote_plugin is the folder. It runs in processes of its own, as what a plugin brings is known
+to a whole process; no line of the package knows of it.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.command import ROOT, one_line, own_process, succeeded
+from tests.small_corpus import UNIFORM, document, question, write
+
+PLUGIN = ROOT / "tests" / "quote_plugin"
+SCRIPT = {
+    "replies": [
+        {"prompt": "gist", "reply": "A short gist.", "seconds": 0.1},
+        # Quotes of page 0 say so; those of other pages cannot be read.
+        {"prompt": "quote", "match": "paragraph one", "reply": "it ends here", "seconds": 0.1},
+        {"prompt": "quote", "reply": "", "seconds": 0.1},
+        {"prompt": "answer", "match": "it ends here", "reply": "It ends.", "seconds": 0.1},
+        {"prompt": "answer", "reply": "Nothing is known.", "seconds": 0.1},
+        {"prompt": "rate_strict", "reply": "NO"},
+        {"prompt": "rate_permissive", "reply": "No"},
+    ]
+}
+
+
+def words(folder: Path, plugin: Path = PLUGIN) -> list[str]:
+    """A run of the plugin's method beside one of ours, on four documents with a question each."""
+    numbers = range(4)
+    write(folder / "corpus", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    (folder / "script.yaml").write_text(yaml.safe_dump(SCRIPT))
+    return [
+        "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, f"plugins={plugin}",
+        "methods=quotes(top_k=1),bm25(top_k=1)", "engine=scripted",
+        f"engine.script={folder / 'script.yaml'}", "engine.sequences=2", "run=night",
+        f"warehouse={folder / 'warehouse'}", "max_problem_rate=1",
+    ]  # fmt: skip
+
+
+def sql(folder: Path, query: str) -> list[dict[str, Any]]:
+    """Rows of `gistmill sql`, which is given no plugin."""
+    done = own_process("sql", query, f"warehouse={folder / 'warehouse'}", "--json")
+    rows: list[dict[str, Any]] = json.loads(succeeded(done))
+    return rows
+
+
+def kill_when(committed: Callable[[], bool], *command: str) -> None:
+    """Start the command, and kill it once that holds."""
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "jobs", *command],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not committed() and driver.poll() is None:
+        time.sleep(0.005)
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+
+
+def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
+    own = words(tmp_path)
+    quotes = tmp_path / "warehouse" / "tables" / "quotes"
+    kill_when(lambda: any(quotes.glob("*/*.parquet")), "run", *own)
+    assert 0 < len(list(quotes.glob("*/*.parquet"))) < 4
+    done = own_process("run", *own, "--json")
+    out = json.loads(succeeded(done))
+    assert out["report"]["inputs"]["not_done"] == 0
+
+    # BM25 finds the same words in all pages of a document: ties go to page 0, whose quote is read.
+    rows = sql(tmp_path, "select method, memory, place, page_index, quote, problem from quotes")
+    row = {"place": 0, "page_index": 0, "quote": "it ends here", "problem": None}
+    assert rows == [{"method": "quotes(top_k=1,max_words=30)", "memory": "shared", **row}] * 4
+    answers = sql(
+        tmp_path, "select method, answer, count(*) as n from answers group by all order by all"
+    )
+    assert [(a["method"], a["answer"], a["n"]) for a in answers] == [
+        ("bm25(top_k=1)", "Nothing is known.", 4),
+        ("quotes(top_k=1,max_words=30)", "It ends.", 4),
+    ]
+    # Nothing was asked twice: a call per question and stage, three gists a document.
+    calls = sql(tmp_path, "select stage, count(*) as n from calls group by all order by all")
+    assert {c["stage"]: c["n"] for c in calls} == {"gist": 12, "quote": 4, "answer": 8, "rate": 16}
+
+    printed = succeeded(own_process("report", f"warehouse={tmp_path / 'warehouse'}"))
+    assert "| quotes(top_k=1,max_words=30) |" in printed and "| quote " in printed
+    traced = succeeded(own_process("trace", "q2", f"warehouse={tmp_path / 'warehouse'}"))
+    assert "it ends here" in traced
+
+
+def test_what_an_unread_quote_leads_to(tmp_path: Path) -> None:
+    """Pages but the first give no quote: the answer that reads it is an upstream row."""
+    own = [w.replace("quotes(top_k=1)", "quotes(top_k=2)") for w in words(tmp_path)]
+    succeeded(own_process("run", *own))
+    rows = sql(tmp_path, "select place, problem from quotes order by question_id, place")
+    assert [(r["place"], r["problem"]) for r in rows] == [(0, None), (1, "unparseable")] * 4
+    (answers,) = sql(
+        tmp_path,
+        "select count(*) as n, any_value(problem) as problem, any_value(detail) as detail"
+        " from answers where method like 'quotes%'",
+    )
+    assert answers == {"n": 4, "problem": "upstream", "detail": "quotes: unparseable"}
+
+
+def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> Path:
+    """A copy of the plugin with one more file, or another content of one it has."""
+    copy = folder / name
+    shutil.copytree(PLUGIN, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / file).parent.mkdir(parents=True, exist_ok=True)
+    (copy / file).write_text(text)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("broken.py", "import nosuchmodule\n", "does not import: ModuleNotFoundError"),
+        ("broken.py", "def f(:\n", "does not import: SyntaxError"),
+        ("broken.py", "1 / len('')\n", "does not import: ZeroDivisionError"),
+        (
+            "again.py",
+            "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+            "from pipeline.rows import IndexRow\n\n@dataclass(frozen=True, kw_only=True)\n"
+            "class Mine(IndexRow):\n    table: ClassVar[str] = 'pages'\n"
+            "    key: ClassVar[tuple[str, ...]] = ('document_id',)\n",
+            "writes the table 'pages', which is that of stages.index.paginate.Page",
+        ),
+        (
+            "again.py",
+            "from typing import ClassVar\nfrom stages.index.gist import GistPages\n\n"
+            "class Mine(GistPages):\n    version: ClassVar[int] = 2\n",
+            "is the stage gist, which is that of stages.index.gist.GistPages",
+        ),
+        (
+            "again.py",
+            "from typing import ClassVar\nfrom stages.prompts.gist import ShortenPage\n\n"
+            "class Mine(ShortenPage):\n    name: ClassVar[str] = 'gist'\n",
+            "is the prompt 'gist', which is that of stages.prompts.gist.ShortenPage",
+        ),
+        ("conf/method/bm25.yaml", "arguments: {}\nstages: {}\n", "method bm25 is there already"),
+        ("conf/method/q.yaml", "arguments: {}\nstages: {quot: {}}\n", "quot: no stage 'quot'"),
+        ("conf/prompts/generic/family.yaml", "wording: ours\n", "a family generic already"),
+        ("conf/prompts/generic/quote.jinja", "{{ nosuch }}", "quote.jinja: 'nosuch' is undefined"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used(tmp_path: Path, file: str, text: str, told: str) -> None:
+    own = words(tmp_path, altered(tmp_path / "plugins", file, text))
+    own = [w.replace("methods=", "methods=q,") for w in own] if "q.yaml" in file else own
+    line = one_line(own_process("run", *own))
+    assert told in line and "quote_plugin" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nosuch", "no such folder"),
+        ("my-plugin", "cannot be imported; name the folder like my_plugin"),
+        ("json", "a module 'json' is there already; rename the folder"),
+        ("stages", "a module 'stages' is there already; rename the folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path, name: str, told: str) -> None:
+    if name != "nosuch":
+        shutil.copytree(PLUGIN, tmp_path / "plugins" / name)
+    line = one_line(own_process("run", *words(tmp_path, tmp_path / "plugins" / name)))
+    assert told in line and f"plugins={tmp_path}" in line
+
+
+def test_an_installed_plugin(tmp_path: Path) -> None:
+    """What pip leaves of a package with an entry point: its modules and its metadata."""
+    shutil.copytree(PLUGIN, tmp_path / "site" / "quote_plugin")
+    metadata = tmp_path / "site" / "quote_plugin-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: quote-plugin\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[gistmill.plugins]\nquotes = quote_plugin\n")
+    command = [sys.executable, "-m", "jobs", "run", "experiment=demo", "methods=quotes",
+               f"warehouse={tmp_path / 'warehouse'}", "limit=1"]  # fmt: skip
+    path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sql(tmp_path, "select count(*) as n from quotes where quote is not null")[0]["n"] > 0
