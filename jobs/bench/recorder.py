@@ -57,7 +57,7 @@ class RecordedWorker:
     """`worker`, watched."""
 
     def __init__(self, worker: Worker, folder: Path) -> None:
-        self.tally = worker.tally
+        self.usage = worker.usage
         self._worker, self._folder = worker, folder
 
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
