@@ -13,15 +13,15 @@ import typer
 
 from jobs.check_prompts import check_prompts
 from jobs.config import RunConfig, read_config
-from jobs.corpus import distributions, draw
+from jobs.corpus import distributions, draw, table
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
 from jobs.render import render
 from jobs.report import make_report
+from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
-from jobs.trace import show_trace
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
 from pipeline.store import connect
@@ -85,6 +85,33 @@ def rate(words: Words = None, json: Json = False) -> None:
     _run(with_rater(words or []), json)
 
 
+@app.command()
+def plan(  # noqa: PLR0913  # each is an option of the command line
+    words: Words = None,
+    like: Annotated[
+        str | None, typer.Option(help="A former run: how long its replies were.")
+    ] = None,
+    rates: Annotated[
+        str | None, typer.Option(help="PREFILL,DECODE: tokens a second of one engine.")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option(help="A kind in conf/gpus.yaml; vllm: h100.")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="How many there are.")] = 1,
+    params: Annotated[
+        float | None, typer.Option(help="Of the model, in billions, where its name has none.")
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option(help="PROMPT,REPLY[,CACHED]: money a million tokens.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What a run will take: calls, tokens, disk, hours, money. Takes the words of run and asks no
+    model; pilot=N runs N documents first and scales what they took."""
+    from jobs.plan.rates import Options
+    from jobs.plan.show import show_plan  # here: numpy and the engines take a moment
+
+    show_plan(words or [], Options(like, rates, gpu, gpus, params, price), json, _warn)
+
+
 def _run(config: RunConfig, as_json: bool) -> None:
     from jobs.run import run as run_config  # here: ray takes a second to import
 
@@ -135,7 +162,7 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) ->
     if as_json:
         print_json([dataclasses.asdict(one) for one in found])
     else:
-        print_table([one.row() for one in found])
+        print_table(table(found))
 
 
 @app.command()
@@ -181,7 +208,7 @@ def bench(
     pairs: Annotated[int, typer.Option("--pairs", min=1, help="Of runs to take medians of.")] = 3,
     json: Json = False,
 ) -> None:
-    """How close runs come to their engine: parts limit, sequential, schedule, rates, cache."""
+    """How close runs come to their engine: parts limit, schedule, cache, rates."""
     from jobs.bench.parts import bench as measure  # here: ray takes a second to import
 
     figures = measure(words, pairs)

@@ -9,6 +9,7 @@ from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.methods import stage_specs
 from pipeline.settings import sha
+from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
 from pipeline.units import DocumentKey
 
@@ -25,38 +26,38 @@ def stored(config: RunConfig) -> dict[str, Any]:
 
 
 def _report_facts(config: RunConfig) -> dict[str, Any]:
-    family = config.family_resolved()
+    family, steps = config.family_resolved(), [step for step, _ in run_steps(config)]
     return {
         "corpus": config.corpus.name,
         "engine": config.engine.title,
         "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
         "is_model": config.engine.is_model,
-        "methods": _names(config),
-        "columns": _columns(config),
-        "stages": _stages(config),
+        "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
+        "columns": _columns(steps),
+        "stages": _stages(steps),
         "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],
         "family": family.name,
         "wording": family.wording,
     }
 
 
-def _stages(config: RunConfig) -> list[str]:
+def _stages(steps: Sequence[Step]) -> list[str]:
     """The names of all stages, each after those whose rows it reads in any method: what is loaded,
     then memories, then questions."""
     depths: dict[str, int] = {}
     places: dict[str, tuple[int, int]] = {}
-    for step, _ in run_steps(config):
+    for step in steps:
         depths[step.id] = 1 + max((depths[up.id] for up in step.upstream), default=0)
         kind = 0 if step.stage is None else 1 if step.stage.is_index() else 2
         places[step.name] = max(places.get(step.name, (0, 0)), (kind, depths[step.id]))
     return sorted(places, key=places.__getitem__)
 
 
-def _columns(config: RunConfig) -> dict[str, list[dict[str, Any]]]:
+def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
     """The report's columns that the run's stages bring: whatever the questions are, where some are
     free-form, where some have options."""
     found: dict[str, dict[str, dict[str, Any]]] = {"any": {}, "free": {}, "choice": {}}
-    for step, _ in run_steps(config):
+    for step in steps:
         for kind, columns in (step.stage.columns() if step.stage else {}).items():
             found[kind] |= {column.measure: asdict(column) for column in columns}
     return {kind: list(columns.values()) for kind, columns in found.items()}

@@ -153,6 +153,8 @@ class RunConfig(Settings):
 
     def run_name(self) -> str:
         """`run`, or experiment or corpus and 8 hex of what the run is made from."""
+        if self.run:
+            return self.run
         chosen = [self.corpus.selection(), self.limit, self.sample]
         methods = [method.name for method in self.expanded()]
         raters = [rater.identity() for rater in self.engines("judge")]
@@ -160,7 +162,7 @@ class RunConfig(Settings):
         # Only what may stand in a run's name: the corpus `My Books (2024)` makes my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
         made = "-".join([*words, sha(content, 8)])
-        return self.run or (made if made[0].isalpha() else f"run-{made}")
+        return made if made[0].isalpha() else f"run-{made}"
 
 
 def plugin_folders(plugins: str | None) -> list[str]:
@@ -223,7 +225,8 @@ def _refuse_useless(config: RunConfig) -> None:
               for name in spec.stage.model_fields}  # fmt: skip
     for key in memory.overrides():
         if key not in fields:
-            other = {"model": "uniform"}.get(memory.name, "model")
+            files = (CONF / "memory").glob("*.yaml")
+            other = " or ".join(sorted(f.stem for f in files if f.stem != memory.name))
             raise UsageError(f"memory.{key} does nothing here; add memory={other} or remove it")
 
 

@@ -13,7 +13,7 @@ from jobs.step_graph import Placed, run_steps
 from pipeline.place import AnyPath
 from pipeline.steps import Step
 from pipeline.store import Shards
-from pipeline.units import DocumentKey, Unit, plan_document
+from pipeline.units import Committed, DocumentKey, Unit, plan_document
 
 
 @dataclass(frozen=True)
@@ -27,23 +27,34 @@ class Prepared:
     phases: Sequence[Phase]
     keys: Sequence[DocumentKey]
     units: Mapping[str, Sequence[Unit]]
+    committed: Committed
 
     @property
     def steps(self) -> list[Step]:
         """Upstream first; the first two load the corpus."""
         return [step for step, _ in self.placed]
 
+    def planned_for(self, key: DocumentKey) -> list[Unit]:
+        """The units of a document with some other questions."""
+        per_unit = self.config.questions_per_unit
+        return plan_document(self.steps, key, self.committed, per_unit)
+
     def planned(self) -> list[Unit]:
         """All units, document by document."""
         return [unit for units in self.units.values() for unit in units]
 
 
-def prepare(config: RunConfig, warehouse: AnyPath, warn: Callable[[str], None]) -> Prepared:
-    """Load the corpus into the warehouse, and plan every unit of the run.
+def prepare(
+    config: RunConfig,
+    warehouse: AnyPath,
+    warn: Callable[[str], None],
+    shards: Shards | None = None,
+) -> Prepared:
+    """Load the corpus into the warehouse, or into `shards` of its own, and plan every unit.
 
     `warn` gets a line for each bad row. Raises UsageError where config or corpus are of no use.
     """
-    placed, shards = run_steps(config), Shards(warehouse)
+    placed, shards = run_steps(config), shards or Shards(warehouse)
     steps = [step for step, _ in placed]
     keys = load_corpus(config, shards, steps, warn)
     committed = shards.committed(steps)
@@ -51,4 +62,4 @@ def prepare(config: RunConfig, warehouse: AnyPath, warn: Callable[[str], None]) 
         key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
         for key in keys
     }
-    return Prepared(config, shards, placed, phases(placed), keys, units)
+    return Prepared(config, shards, placed, phases(placed), keys, units, committed)

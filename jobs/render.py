@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jobs.plan.outcome import rendered_beside
 from jobs.report import Mean, Report, Row
 from jobs.tables import markdown
 
@@ -37,6 +38,7 @@ def render(report: Report, intervals: bool = True) -> str:
         markdown(cost),
         *([_COST, markdown(_memories(report))] if report.memories else []),
         *([markdown([_stage(row) for row in report.stages])] if report.stages else []),
+        *([rendered_beside(report.planned)] if report.planned else []),
         *([_SPREAD, markdown(spread)] if intervals else []),
         _foot(report),
     ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.intervals import interval, sd
 from jobs.options import ReadOptions
+from jobs.plan.outcome import planned_beside
 from jobs.step_graph import SHARED
 from pipeline.errors import UsageError
 from pipeline.settings import sha
@@ -52,6 +53,7 @@ class Report:
     memories: tuple[dict[str, Any], ...]  # every memory, that one first
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]
+    planned: list[dict[str, Any]] | None = None  # null where no plan was made
 
 
 def make_report(options: ReadOptions) -> Report:
@@ -74,6 +76,7 @@ def make_report(options: ReadOptions) -> Report:
             memories=tuple(memories),
             stages=_stages(connection, facts["stages"]),
             foot=_foot(folder, facts, rater),
+            planned=planned_beside(folder, connection),
         )
 
 

@@ -1,167 +1,160 @@
-"""One question from gists to verdicts, method by method, in a terminal."""
+"""What one question led to: its document's memories, and the rows of every method, by table."""
 
-from collections.abc import Sequence
-from textwrap import indent, shorten
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.options import ReadOptions
-from jobs.tables import print_json, print_line
+from jobs.step_graph import SHARED
 from pipeline.errors import UsageError
-from pipeline.store import connect, query
+from pipeline.rows import RECORDS, Record
+from pipeline.store import connect, query, run_name
+from pipeline.store.runs import RunFolder
 
-_PAGE_CHARS = 400  # of a page read again; all of it with --full
+Rows = list[dict[str, Any]]
 
 
-def trace(options: ReadOptions, question_id: str) -> dict[str, Any]:
-    """The question, its document's gists, and per method what was looked up, read, answered,
-    rated and scored, as JSON values. Raises UsageError where the run has no such question."""
-    with connect(options.warehouse, options.run) as connection:
-        connection.execute("set variable question = ?", [question_id])
-        found = query(connection, _QUESTION)
-        if not found:
-            raise UsageError(f"{question_id}: no such question in the run; {_like(connection)}")
-        connection.execute("set variable document = ?", [found[0]["document_id"]])
-        methods = [m for m in query(connection, _METHODS) if _wanted(m["method"], options.method)]
-        if options.method and not methods:
-            raise UsageError(f"method={options.method}: none such has looked at {question_id}")
+@dataclass(frozen=True)
+class Section:
+    """What a stage wrote of one question, or of its document in one memory; `record` is null where
+    the plugin that has it is not loaded."""
+
+    stage: str
+    table: str
+    record: type[Record] | None
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Memories by name, methods by name and repeat; sections in the order of the stages."""
+
+    question: dict[str, Any]
+    memories: dict[str, list[Section]]
+    methods: dict[tuple[str, int], list[Section]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Rows by table. A stage with one row per question is found by its own name, too."""
         return {
-            "question": found[0],
-            "gists": query(connection, _GISTS),
-            "methods": [_method(connection, m["method"], m["repeat"]) for m in methods],
+            "question": self.question,
+            "memories": {name: _by_table(sections) for name, sections in self.memories.items()},
+            "methods": [
+                {"method": method, "repeat": repeat, **_single(sections), **_by_table(sections)}
+                for (method, repeat), sections in self.methods.items()
+            ],
         }
 
 
-def _wanted(name: str, prefix: str | None) -> bool:
-    return prefix is None or name.startswith(prefix)
+def _by_table(sections: Iterable[Section]) -> dict[str, Rows]:
+    found: dict[str, Rows] = {}
+    for section in sections:
+        found.setdefault(section.table, []).extend(section.rows)
+    return found
 
 
-def _like(connection: Any) -> str:
-    near = query(
-        connection,
-        """select question_id from questions
-        order by jaro_winkler_similarity(question_id, getvariable('question')) desc, question_id
-        limit 3""",
-    )
-    return "like it are " + ", ".join(row["question_id"] for row in near)
-
-
-def _method(connection: Any, method: str, repeat: int) -> dict[str, Any]:
-    connection.execute("set variable method = ?", [method])
-    connection.execute("set variable repeat = ?", [repeat])
-    (answer,) = query(connection, _ANSWER) or [{}]
+def _single(sections: Iterable[Section]) -> dict[str, Any]:
     return {
-        "method": method,
-        "repeat": repeat,
-        "lookups": query(connection, _LOOKUPS),
-        "pages": query(connection, _PAGES),
-        "answer": answer,
-        "ratings": query(connection, _RATINGS),
-        "scores": {row["metric"]: row["value"] for row in query(connection, _SCORES)},
+        section.stage: section.rows[0]
+        for section in sections
+        if section.record is not None and section.record.key == ("question_id",) and section.rows
     }
 
 
-_MINE = """question_id = getvariable('question') and method = getvariable('method')
-  and repeat = getvariable('repeat')"""
+def trace(options: ReadOptions, question_id: str) -> Trace:
+    """The trace of a question, by the methods whose name begins as the option says. Raises
+    UsageError where the run has no such question or method."""
+    name = run_name(options.warehouse, options.run)
+    stages = (RunFolder(options.warehouse, name).config() or {})["report"]["stages"]
+    with connect(options.warehouse, name) as connection:
+        return _Reader(connection, question_id, stages).trace(options.method)
+
+
+class _Reader:
+    """Reads the trace of one question from the views of a run: each table once, as a run may have
+    thousands of files."""
+
+    def __init__(self, connection: Any, question_id: str, stages: Sequence[str]) -> None:
+        self.connection = connection
+        connection.execute("set variable question = ?", [question_id])
+        connection.execute("set variable stages = ?", [list(stages)])
+        found = query(connection, _QUESTION)
+        if not found:
+            like = ", ".join(row["question_id"] for row in query(connection, _LIKE))
+            raise UsageError(f"{question_id}: no such question in the run; like it are {like}")
+        self.question = found[0]
+        connection.execute("set variable document = ?", [self.question["document_id"]])
+        self.steps = {row["step_id"]: row["stage"] for row in query(connection, _STEPS)}
+        self.tables = query(connection, _TABLES)
+
+    def trace(self, prefix: str | None) -> Trace:
+        sections = self._sections(True, "question_id = getvariable('question')")
+        found = sorted({(row["method"], row["repeat"]) for s in sections for row in s.rows})
+        methods = [pair for pair in found if prefix is None or pair[0].startswith(prefix)]
+        if prefix is not None and not methods:
+            question_id = self.question["question_id"]
+            raise UsageError(f"method={prefix}: none such has looked at {question_id}")
+        of_documents = self._sections(False, "document_id = getvariable('document')")
+        names = [SHARED, *self._rests_on(method for method, _ in methods)]
+        memories = {name: _where(of_documents, memory=name) for name in names}
+        return Trace(
+            self.question,
+            {name: own for name, own in memories.items() if own},
+            {(m, repeat): _where(sections, method=m, repeat=repeat) for m, repeat in methods},
+        )
+
+    def _rests_on(self, methods: Iterable[str]) -> list[str]:
+        self.connection.execute("set variable methods = ?", [list(methods)])
+        return [row["memory"] for row in query(self.connection, _RESTS_ON)]
+
+    def _sections(self, per_question: bool, where: str) -> list[Section]:
+        """The rows of every stage, whatever their method or memory."""
+        tables = [row for row in self.tables if row["per_question"] == per_question]
+        rows = {name: self._rows(name, where) for name in {row["table_name"] for row in tables}}
+        return [
+            Section(
+                of["stage"],
+                of["table_name"],
+                RECORDS.get(of["table_name"]),
+                [r for r in rows[of["table_name"]] if self.steps[r["step_id"]] == of["stage"]],
+            )
+            for of in tables
+        ]
+
+    def _rows(self, table: str, where: str) -> Rows:
+        """In the order of their key, those of a step together."""
+        record = RECORDS.get(table)
+        source = f"({record.traced})" if record and record.traced else table
+        order = ", ".join(["step_id", *record.key]) if record else "all"
+        return query(self.connection, f"from {source} where {where} order by {order}")
+
+
+def _where(sections: Iterable[Section], **values: Any) -> list[Section]:
+    """The sections with only the rows that have these values; without those that have none."""
+    found = [
+        replace(s, rows=[r for r in s.rows if all(r[k] == v for k, v in values.items())])
+        for s in sections
+    ]
+    return [section for section in found if section.rows]
+
+
 _QUESTION = """
 select q.*, d.title, d.num_words as document_words,
   list_transform(evidence, lambda s: substring(d.text, s.start_char + 1, s.end_char - s.start_char))
     as evidence_texts
 from questions q join documents d using (document_id) where question_id = getvariable('question')"""
-_METHODS = """
-select l.method, l.repeat from lookups l where question_id = getvariable('question')
-group by all order by all"""
-_GISTS = """
-select page_index, chosen_by, p.num_words as page_words, g.num_words as gist_words, gist, g.problem
-from gists g join pages p using (document_id, page_index)
-where document_id = getvariable('document') order by page_index"""
-_LOOKUPS = f"""
-select turn, requested, used, dropped, problem from lookups where {_MINE} order by turn"""
-_ANSWER = f"""
-select answer, answer_index, page_indexes, context_spans, num_context_words, compression_rate,
-  problem, detail, skipped from answers where {_MINE}"""
-_PAGES = f"""
-select page_index, text from pages where document_id = getvariable('document') and list_contains(
-  (select page_indexes from answers where {_MINE}), page_index) order by page_index"""
-_RATINGS = f"""
-select rater, reference_index, strict, permissive, problem from ratings
-where {_MINE} and not skipped order by rater, reference_index"""
-_SCORES = f"""
-select metric, value from scores where {_MINE} and value is not null order by metric"""
-
-
-def show_trace(options: ReadOptions, question_id: str, full: bool, as_json: bool) -> None:
-    """Print what `trace` finds; raw pages are cut to a few lines unless `full`."""
-    found = trace(options, question_id)
-    if as_json:
-        print_json(found)
-        return
-    _show_question(found["question"])
-    if found["gists"]:
-        print_line(f"\nGIST MEMORY ({len(found['gists'])} pages)")
-    for gist in found["gists"]:
-        words = f"{gist['page_words']} -> {gist['gist_words']} words"
-        problem = f", {gist['problem']}" if gist["problem"] else ""
-        print_line(f"  <Page {gist['page_index']}> ({words}{problem}) {gist['gist'] or '-'}")
-    if not found["methods"]:
-        print_line("\nno method has looked at it")
-    for method in found["methods"]:
-        _show_method(method, found["question"], full)
-
-
-def _show_question(question: dict[str, Any]) -> None:
-    print_line(f"QUESTION {question['question_id']} of document {question['document_id']}")
-    print_line(f"  {question['question']}")
-    if question["problem"]:
-        print_line(f"  problem: {question['problem']} {question['detail'] or ''}".rstrip())
-    for index, option in enumerate(question["options"]):
-        right = " <- right" if index == question["answer_index"] else ""
-        print_line(f"  ({chr(65 + index)}) {option}{right}")
-    for reference in question["references"]:
-        print_line(f"  reference: {reference}")
-    for text in question["evidence_texts"]:
-        print_line(f"  evidence: {shorten(text, _PAGE_CHARS)}")
-
-
-def _show_method(method: dict[str, Any], question: dict[str, Any], full: bool) -> None:
-    repeat = f" (repeat {method['repeat']})" if method["repeat"] else ""
-    print_line(f"\n== {method['method']}{repeat}")
-    for turn in method["lookups"]:
-        print_line(f"  look-up {turn['turn']}: {_turn(turn)}")
-    for page in method["pages"]:
-        text = page["text"] if full else shorten(page["text"], _PAGE_CHARS)
-        print_line(indent(f"<Page {page['page_index']}> {text}", "  "))
-    answer = method["answer"]
-    if answer.get("skipped"):
-        print_line("  skipped: the method does not apply to this question")
-        return
-    if answer.get("num_context_words") is not None:
-        rate = answer["compression_rate"]
-        print_line(f"  context: {answer['num_context_words']} words, compression {rate:.1f}%")
-    print_line(f"  answer: {answer.get('answer') or '-'}")
-    if answer.get("problem"):
-        print_line(f"  problem: {answer['problem']} {answer['detail'] or ''}".rstrip())
-    if answer.get("answer_index") is not None:
-        right = answer["answer_index"] == question["answer_index"]
-        print_line(f"  {'right' if right else 'wrong'}")
-    _show_verdicts(method["ratings"], method["scores"])
-
-
-def _turn(turn: dict[str, Any]) -> str:
-    dropped = [f"{drop['page_index']} ({drop['reason']})" for drop in turn["dropped"]]
-    parts = [f"asked for {turn['requested']}", f"read {turn['used']}"]
-    parts += [f"dropped {', '.join(dropped)}"] if dropped else []
-    parts += [f"problem {turn['problem']}"] if turn["problem"] else []
-    return ", ".join(parts)
-
-
-def _show_verdicts(ratings: Sequence[dict[str, Any]], scores: dict[str, float]) -> None:
-    for rating in ratings:
-        verdicts = f"strict {rating['strict'] or '-'}, permissive {rating['permissive'] or '-'}"
-        problem = f" ({rating['problem']})" if rating["problem"] else ""
-        print_line(
-            f"  {rating['rater']} on reference {rating['reference_index']}: {verdicts}{problem}"
-        )
-    if scores:
-        print_line(
-            "  scores: " + ", ".join(f"{name} {value:.1f}" for name, value in scores.items())
-        )
+_LIKE = """
+select question_id from questions
+order by jaro_winkler_similarity(question_id, getvariable('question')) desc, question_id limit 3"""
+# The tables that each stage of the run wrote, in the order of the stages.
+_TABLES = """
+with columns as (
+  select table_name, bool_or(column_name = 'question_id') as per_question
+  from information_schema.columns group by table_name)
+select distinct s.stage, table_name, per_question
+from shards semi join units using (step_id, unit) join steps s using (step_id)
+join columns using (table_name) where table_name not in ('documents', 'questions', 'calls')
+order by list_position(getvariable('stages'), s.stage), table_name"""
+_STEPS = "select step_id, stage from steps"
+_RESTS_ON = """
+select distinct memory from rests_on where list_contains(getvariable('methods'), method)
+order by memory"""

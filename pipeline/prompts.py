@@ -48,6 +48,7 @@ class Prompt(Generic[T]):
     # What a constrained reply looks like, with {} for the value; null: there is nothing to
     # enumerate, replies stay free. Families override it.
     form: ClassVar[str | None] = None
+    assumed: ClassVar[str] = ""  # what `expected` takes for granted, for the foot of a plan
     # Whether a reply that its budget cut off is a problem even where it can be read.
     is_whole: ClassVar[bool] = False
 
@@ -94,6 +95,11 @@ class Prompt(Generic[T]):
         """The legal reply after which most is still to be asked; `plan` counts its tokens as the
         whole reply budget."""
         return self.expected()
+
+    def fewest(self) -> str:
+        """The legal reply after which fewest prompts follow, where each of them is longer for it;
+        `plan` counts it too, and takes what is more."""
+        return self.at_most()
 
     @classmethod
     @abstractmethod

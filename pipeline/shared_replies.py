@@ -38,6 +38,22 @@ class SharedReplies:
             return made
 
 
+class SharedCopies(SharedReplies):
+    """Those of a step, the new ones kept in memory: the warehouse is only read."""
+
+    def __init__(self, warehouse: UPath, step_id: str) -> None:
+        super().__init__(warehouse / "shared" / step_id)
+        self._made: dict[str, asyncio.Task[Call]] = {}
+
+    async def call(self, request_sha: str, make: Callable[[], Awaitable[Call]]) -> Call:
+        if request_sha not in self._made:
+            self._made[request_sha] = asyncio.create_task(self._first(request_sha, make))
+        return await self._made[request_sha]
+
+    async def _first(self, request_sha: str, make: Callable[[], Awaitable[Call]]) -> Call:
+        return _load(self._folder / f"{request_sha}.json") or await make()
+
+
 def _load(file: UPath) -> Call | None:
     try:
         return Call(**json.loads(file.read_bytes()))

@@ -1,8 +1,8 @@
 """How many tokens an engine would make of a text, without the engine: for plans.
 
-Three engines count words or signs by rules of their own, which are used here. For a model its
-tokenizer says, where it lies on this machine, how many tokens a byte of the corpus comes to; where
-none is at hand that is estimated.
+Engines without a model count words or signs of punctuation by rules of their own, which are used
+here. Of a model its tokenizer, where this machine has it, says how many tokens a byte of the corpus
+comes to; else that is estimated.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,18 +41,18 @@ class TokenCounts:
 def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     """How the engine of `settings` counts; `texts` are pieces of the corpus, none of them empty."""
     if isinstance(settings, ExtractiveSettings):
-        return TokenCounts(num_tokens, 0, "the engine's own words and signs", 0.0)
+        return TokenCounts(num_tokens, 0, "words and signs, as the engine counts", 0.0)
     if not isinstance(settings, VllmSettings | OpenAISettings):
-        return TokenCounts(_words, 0, "the engine's own words", 0.0)
+        return TokenCounts(_words, 0, "words, as the engine counts", 0.0)
     chat = local_chat_tokenizer(settings.model, settings) if texts else None
     if chat is None:
-        how = f"estimated: no tokenizer at hand; {_TOKENS_PER_BYTE:g} a byte of text"
+        how = f"estimated, no tokenizer on this machine: {_TOKENS_PER_BYTE:g} a byte of text"
         return TokenCounts(_by_bytes(_TOKENS_PER_BYTE), _TEMPLATE_TOKENS, how, _ESTIMATE_IS_OFF)
     tried = [text[:_TRIED_CHARS] for text in texts]
     around = len(chat.tokenise([{"role": "user", "content": ""}]))
     total = sum(len(chat.tokenise([{"role": "user", "content": t}])) - around for t in tried)
     rate = total / sum(len(text.encode()) for text in tried)
-    how = f"the model's tokenizer on the sample: {rate:.3f} a byte of text"
+    how = f"the model's tokenizer on the pilot: {rate:.3f} a byte of text"
     return TokenCounts(_by_bytes(rate), around, how, _TOKENIZER_IS_OFF)
 
 

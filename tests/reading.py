@@ -105,6 +105,14 @@ def _family(name: str, reply_tokens: tuple[tuple[str, int], ...]) -> Family:
     return load_family(CONF / "prompts" / name, [CONF / "prompts"], dict(reply_tokens))
 
 
+def written_family(folder: Path, text: str = "", **keys: Any) -> Path:
+    """A user's folder with nothing but a family.yaml: of this text, or of these keys."""
+    folder = folder / "mine"
+    folder.mkdir(exist_ok=True)
+    (folder / "family.yaml").write_text(text or yaml.safe_dump(keys, allow_unicode=True))
+    return folder
+
+
 def num_tokens(prompt: Prompt[Any], prompts: str = "generic") -> int:
     """Tokens of a rendered prompt, as the engines here count them."""
     (message,) = family(prompts).render(prompt)

@@ -1,5 +1,6 @@
 """Rows that were lost or doubled after they were committed make the run exit 1."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,6 +97,39 @@ def test_rows_without_their_calls_make_the_run_exit_1(words: list[str]) -> None:
     calls.write_bytes(before)
     assert done.returncode == 1, done.stderr
     assert "the shard of its calls is gone; delete tables/*/answer-" in done.stderr
+
+
+def an_other_version(text: str) -> str:
+    return json.dumps({**json.loads(text), "version": 7})
+
+
+def torn(text: str) -> str:
+    return text[:40]
+
+
+def a_list(text: str) -> str:
+    return f"[{text}]"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(an_other_version, "other version"), (torn, "no JSON"), (a_list, "no JSON object")],
+)
+def test_a_step_that_another_one_made_makes_the_run_exit_1(
+    words: list[str], change: Callable[[str], str], why: str
+) -> None:
+    """As where two steps' hashes were equal: the rows that are there are of another step."""
+    warehouse = Path(words[4].partition("=")[2])
+    (file,) = (warehouse / "steps").glob("answer-*.json")
+    before = file.read_text()
+    file.write_text(change(before))
+    done = gistmill(*words)
+    file.write_text(before)
+    assert done.returncode == 1, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert f"{file.name}: does not describe the step of that name ({why}" in line
+    assert "move the file and the step's folders in tables/ elsewhere" in line
+    succeed(*words)
 
 
 def test_a_report_of_an_incomplete_run_says_so(words: list[str]) -> None:

@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stages.fields import ShortenPage
 
 from pipeline.ask import Ask, Reader, Subject
 from pipeline.config import compose
-from pipeline.engine import Constraint, Reply, Request
+from pipeline.engine import Reply, Request
 from pipeline.openai_engine import OpenAIEngine, OpenAISettings
-from pipeline.prompts import Family, Message
-from pipeline.settings import CONF
+from pipeline.prompts import Asked, Constraint, Message
+from pipeline.rows import Call
 from pipeline.slots import Slots
+from stages.prompts.gist import ShortenPage
 from tests.command import own_process, sql
+from tests.reading import family
 from tests.small_corpus import UNIFORM, document, question, write
 from tests.tiny_model import make_tiny_model
 
@@ -139,31 +140,31 @@ def test_a_prompt_asked_again_is_cached(url: str) -> None:
 def test_at_the_edge_of_the_context_nothing_is_cut(url: str, model: Path, room: int) -> None:
     """`room` tokens are left of the context: with -1 nothing is asked; where the server is asked
     all the same, it shortens the budget and says so."""
-    fields = ShortenPage(page="a page of the tower " * 240)
-    family = Family(CONF / "prompts" / "generic")
-    prompt_tokens = tokens_of(model, family.render(fields))
+    prompt = ShortenPage(page="a page of the tower " * 240)
+    rendered = family("generic").render(prompt)
+    prompt_tokens = tokens_of(model, rendered)
     budget = CONTEXT - prompt_tokens - room
     assert budget > 10
 
-    async def ask(engine: OpenAIEngine) -> tuple[Reply, Reply]:
+    async def ask(engine: OpenAIEngine) -> tuple[Asked[str], tuple[Call, ...], Reply]:
         reader = Reader(
-            engine=engine, identity="x", is_model=True, family=family, temperature=0.0, seed=0,
-            deadline_seconds=60, slots=Slots(4),
+            engine=engine, identity="x", is_model=True, family=family("generic", {"gist": budget}),
+            temperature=0.0, seed=0, deadline_seconds=60, slots=Slots(4),
         )  # fmt: skip
-        asked = await Ask(reader, "gist", "d", ())(fields, budget, Subject())
-        page = Request(
-            prompt="gist", fields=fields, messages=family.render(fields), max_reply_tokens=budget
-        )
-        return asked, await engine.generate(page)
+        asking = Ask(reader, "gist", "d", ())
+        asked = await asking(prompt, Subject())
+        page = Request(prompt="gist", fields=prompt, messages=rendered, max_reply_tokens=budget)
+        return asked, asking.calls(), await engine.generate(page)
 
-    asked, forced = with_engine(url, ask)
+    asked, calls, forced = with_engine(url, ask)
     if room < 0:
-        assert (asked.problem, asked.text) == ("context_overflow", "")
+        assert (asked.problem, asked.raw, calls) == ("context_overflow", "", ())
         assert (forced.finish_reason, forced.reply_tokens) == ("length", budget - 1)
     else:
-        assert asked.prompt_tokens == forced.prompt_tokens == prompt_tokens
+        (call,) = calls
+        assert call.prompt_tokens == forced.prompt_tokens == prompt_tokens
         assert asked.problem in (None, "truncated")
-        assert (asked.reply_tokens == budget) == (asked.problem == "truncated")
+        assert (call.reply_tokens == budget) == (asked.problem == "truncated")
 
 
 def test_a_prompt_beyond_the_context_is_refused(url: str) -> None:
@@ -214,7 +215,7 @@ def test_a_whole_run_reads_and_answers(url: str, tmp_path: Path) -> None:
     write(tmp_path / "corpus", [document(1), document(2)], [question(1, of=1), question(2, of=2)])
     done = own_process(
         "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM,
-        "methods=gist_only,readagent_p(max_pages=1)", "memory.gist_reply_tokens=30",
+        "methods=gist_only,readagent_p(max_pages=1)", "reply_tokens.gist=30",
         f"warehouse={tmp_path / 'warehouse'}", "engine=openai", f"engine.base_url={url}",
         "engine.model=tiny", "engine.structured_outputs=vllm", "reply_format=constrained",
         "rater=none", "max_problem_rate=1.0",  # babble has no end: answers are truncated

@@ -280,7 +280,7 @@ def test_tables_of_a_plugin_that_is_not_loaded_have_views(
 
 
 def test_their_accounts_are_counted(warehouse: Warehouse, plugins: dict[str, Step]) -> None:
-    """Of two documents one has rows, one of them with a problem; of two questions one is skipped."""
+    """Of two documents one has rows, of them one with a problem; of two questions one is none."""
     with opened(warehouse) as connection:
         counted = {step.step_id: step for step in accounts(connection)}
     nodes, notes = (counted[step.id] for step in plugins.values())

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.config import compose
-from pipeline.engine import Constraint, Reply
+from pipeline.engine import Reply
+from pipeline.prompts import Constraint
 from pipeline.vllm_engine import VllmSettings
 from tests.tiny_model import make_tiny_model
 from tests.vllm_engines import request

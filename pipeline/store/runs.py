@@ -14,7 +14,7 @@ import yaml
 from upath import UPath
 
 from pipeline.errors import AccountingError
-from pipeline.place import AnyPath, place, write
+from pipeline.place import AnyPath, each, place, write
 from pipeline.steps import Step
 from pipeline.store.shards import parquet, write_json
 from pipeline.store.views import UNITS
@@ -115,8 +115,7 @@ class RunFolder:
 
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write what made each step, once, and every input the run plans."""
-        for step in steps:
-            self._describe(step)
+        each(self._describe, steps)
         columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
         for unit in units:  # by column: there may be millions
             asked: list[str | None] = [*unit.inputs] or [None]
@@ -129,18 +128,26 @@ class RunFolder:
     def _describe(self, step: Step) -> None:
         """Write what made a step, once. Raises AccountingError where the file says otherwise."""
         file = self.warehouse / "steps" / f"{step.id}.json"
-        found = _json(file)
         # As JSON has it: tuples are lists there.
         made = json.loads(json.dumps({**step.description(), "table": step.table}))
+        try:
+            found = _json(file)
+        except ValueError as error:
+            raise _another_step(file, f"no JSON: {error}") from None
         if found is None:
             write_json(file, made)
+        elif not isinstance(found, dict):
+            raise _another_step(file, "no JSON object")
         elif found != made:
-            keys = ", ".join(key for key in {**found, **made} if found.get(key) != made.get(key))
-            raise AccountingError(
-                f"{file}: does not describe the step of that name ({keys} differ), so its rows "
-                "cannot be reused; move the file and the step's folders in tables/ elsewhere, or "
-                "name another warehouse"
-            )
+            keys = [key for key in {**found, **made} if found.get(key) != made.get(key)]
+            raise _another_step(file, f"other {', '.join(keys)}")
+
+
+def _another_step(file: UPath, why: str) -> AccountingError:
+    return AccountingError(
+        f"{file}: does not describe the step of that name ({why}), so its rows cannot be reused; "
+        "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
+    )
 
 
 def _json(file: UPath) -> dict[str, Any] | None:

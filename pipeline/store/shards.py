@@ -40,10 +40,8 @@ class Shards:
 
     def commit(self, record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bool:
         """Write a shard unless it is there already: the first commit wins. True if ours does."""
-        stamps = [_stamps(step, unit, row) for row in rows]
-        arrow = to_arrow(record, rows, stamps)
-        arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
-        return commit(self.path(record.table, step.id, unit.unit), parquet(arrow))
+        path = self.path(record.table, step.id, unit.unit)
+        return commit(path, content(record, step, unit, rows))
 
     def load(self, record: type[R], step_id: str, unit: str) -> tuple[R, ...]:
         """The rows of a committed shard, in the order they were written."""
@@ -92,6 +90,13 @@ class Shards:
                 for unit in sorted(units - with_calls)[:1]:
                     path = self.path(step.table, step.id, unit)
                     raise AccountingError(_delete_and_rerun(path, "the shard of its calls is gone"))
+
+
+def content(record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bytes:
+    """A shard's file."""
+    arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
+    arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
+    return parquet(arrow)
 
 
 def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class AnswerQuestion(Prompt[int | str]):
     max_reply_tokens: ClassVar[int] = 512
     form: ClassVar[str | None] = "Answer: ({})"  # of a question with options
     is_whole: ClassVar[bool] = True
+    assumed: ClassVar[str] = "as many words as are asked for"
     passages: tuple[Passage, ...]
     question: str
     options: tuple[str, ...]

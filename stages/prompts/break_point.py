@@ -43,6 +43,7 @@ class BreakPoint(Prompt[int]):
     name: ClassVar[str] = "break_point"
     max_reply_tokens: ClassVar[int] = 128
     form: ClassVar[str | None] = "Break point: <{}>"
+    assumed: ClassVar[str] = "the label in the middle"
     preceding: str  # the text just before the window, for orientation; may be empty
     paragraphs: tuple[Labelled, ...]
 
@@ -86,6 +87,10 @@ class BreakPoint(Prompt[int]):
     def at_most(self) -> str:
         """The first label: the shorter the pages, the more of them."""
         return f"Break point: <{self.labels()[0]}>"
+
+    def fewest(self) -> str:
+        """The last label: the fewer the pages, the longer each that is read."""
+        return f"Break point: <{self.labels()[-1]}>"
 
     @classmethod
     def samples(cls) -> tuple["BreakPoint", ...]:

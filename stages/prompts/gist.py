@@ -16,6 +16,7 @@ class ShortenPage(Prompt[str]):
     name: ClassVar[str] = "gist"
     max_reply_tokens: ClassVar[int] = 512
     is_whole: ClassVar[bool] = True
+    assumed: ClassVar[str] = f"{100 * _SHARE:.0f}% of the page"
     page: str
 
     def read(self, reply: str, is_cut: bool) -> str | None:

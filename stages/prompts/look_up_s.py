@@ -38,6 +38,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     name: ClassVar[str] = "look_up_s"
     max_reply_tokens: ClassVar[int] = 128
     form: ClassVar[str | None] = "Page {}"
+    assumed: ClassVar[str] = f"STOP after {_EXPECTED_TURNS} pages"
     passages: tuple[Passage, ...]
     question: str
     options: tuple[str, ...]

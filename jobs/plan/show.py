@@ -1,0 +1,93 @@
+"""`gistmill plan`: make the plan, keep it with the run, print it on one screen."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobs.config import read_config
+from jobs.plan.estimate import Warn
+from jobs.plan.pilot_run import pilot_words, run_pilot
+from jobs.plan.plan import make_plan
+from jobs.plan.rates import Options
+from jobs.tables import markdown, print_json, print_line
+from pipeline.place import place, reaching, unwritable
+from pipeline.store.runs import RunFolder
+
+_COLUMNS = {"calls": "calls", "prompt_tokens": "prompt tokens", "reply_tokens": "reply tokens"}
+
+
+def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn) -> None:
+    """Print the plan; keep it as runs/<name>/plan.json where there is something to do.
+
+    `words` are those of a run; `pilot=N` among them runs so many documents first.
+    """
+    words, pilot = pilot_words(words)
+    config = read_config(words)
+    options.check(config.engine)
+    run = run_pilot(config, pilot, warn) if pilot is not None else None
+    plan = make_plan(config, options, warn, run)
+    where = "not kept"
+    if plan["stages"] and not unwritable(place(plan["warehouse"])):
+        with reaching(place(plan["warehouse"]), "warehouse"):
+            RunFolder(plan["warehouse"], plan["run"]).write_plan(plan)
+        where = f"kept in {plan['warehouse']}/runs/{plan['run']}/plan.json"
+    if as_json:
+        print_json(plan)
+    else:
+        print_line(f"{rendered(plan)}\n\nrun {plan['run']}: {where}")
+
+
+def rendered(plan: Mapping[str, Any]) -> str:
+    """As it is printed."""
+    head, corpus = f"# plan of {plan['run']}", plan["corpus"]
+    if not plan["stages"]:
+        return f"{head}\n\nnothing is left to do; a run makes no model call"
+    facts = (
+        f"{corpus['documents']:,} documents, {corpus['documents_to_do']:,} of them with something "
+        f"to ask, {corpus['questions']:,} questions, {short(corpus['words'])} words; "
+        f"{short(sum(plan['disk'].values()))}B of disk"
+    )
+    parts = [
+        head,
+        facts,
+        markdown([_row(stage) for stage in [*plan["stages"], plan["all"]]]),
+        markdown([_phase(phase) for phase in plan["phases"]], left=("engine",)),
+        "\n".join(f"- {line}" for line in plan["assumptions"]),
+    ]
+    return "\n\n".join(parts)
+
+
+def _row(stage: Mapping[str, Any]) -> dict[str, object]:
+    expected, at_most = stage["expected"], stage["at_most"]
+    cells: dict[str, object] = {"stage": stage["stage"]}
+    for measure, heading in _COLUMNS.items():
+        cells[heading] = short(expected[measure])
+        cells[f"at most {heading.split()[0]}"] = short(at_most[measure])
+        if measure == "prompt_tokens":
+            prompt = max(1, expected[measure])
+            cells["cached %"] = 100 * (1 - expected["uncached_tokens"] / prompt)
+    if expected["money"] is not None:
+        cells |= {"money": f"{expected['money']:.2f}", "at most": f"{at_most['money']:.2f}"}
+    return cells
+
+
+def _phase(phase: Mapping[str, Any]) -> dict[str, object]:
+    hours, gpu_hours = phase["hours"] or {}, (phase["gpus"] and phase.get("gpu_hours")) or {}
+    cells: dict[str, object] = {"phase": phase["phase"], "engine": phase["engine"]}
+    cells["engines"] = phase["engines"]
+    for name in ("prefill", "decode"):
+        rate = phase[f"{name}_tokens_per_second"]
+        cells[f"{name}/s"] = None if rate is None else short(rate)
+    for heading, own in (("hours", hours), ("GPU-hours", gpu_hours)):
+        for which in ("expected", "at_most"):
+            name = heading if which == "expected" else f"at most {heading}"
+            cells[name] = f"{own[which]:.3g}" if own else None
+    return cells
+
+
+def short(number: float) -> str:
+    """Three digits: 940, 1.25k, 12.5M."""
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= 0.9995 * size:
+            scaled = number / size
+            return f"{scaled:.{max(0, 3 - len(str(int(scaled + 1e-9))))}f}{sign}"
+    return f"{number:.0f}"

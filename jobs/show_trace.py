@@ -1,0 +1,79 @@
+"""`gistmill trace`: a trace as text, rows printed as their record classes say."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from textwrap import indent, shorten
+from typing import Any
+
+from jobs.options import ReadOptions
+from jobs.step_graph import SHARED
+from jobs.tables import print_json, print_line
+from jobs.trace import Section, trace
+from pipeline.rows import Line, RawText, columns_told, titled
+
+_TEXT_CHARS = 400  # of a page read again and the like; all of it with --full
+
+
+def show_trace(options: ReadOptions, question_id: str, full: bool, as_json: bool) -> None:
+    """Print what `trace` finds; texts of the document are cut to a few lines unless `full`."""
+    found = trace(options, question_id)
+    if as_json:
+        print_json(found.as_json())
+        return
+    _show_question(found.question)
+    for memory, sections in found.memories.items():
+        if memory != SHARED:
+            print_line(f"\nMEMORY {memory}")
+        _show_memory(sections, full)
+    if not found.methods:
+        print_line("\nno method has looked at it")
+    for (method, repeat), sections in found.methods.items():
+        print_line(f"\n== {method}" + (f" (repeat {repeat})" if repeat else ""))
+        for section in sections:
+            _print(_lines(section), full, "  ")
+
+
+def _show_question(question: dict[str, Any]) -> None:
+    print_line(f"QUESTION {question['question_id']} of document {question['document_id']}")
+    print_line(f"  {question['question']}")
+    if question["problem"]:
+        print_line(f"  problem: {question['problem']} {question['detail'] or ''}".rstrip())
+    for index, option in enumerate(question["options"]):
+        right = " <- right" if index == question["answer_index"] else ""
+        print_line(f"  ({chr(65 + index)}) {option}{right}")
+    for reference in question["references"]:
+        print_line(f"  reference: {reference}")
+    for text in question["evidence_texts"]:
+        print_line(f"  evidence: {shorten(text, _TEXT_CHARS)}")
+
+
+def _show_memory(sections: Sequence[Section], full: bool) -> None:
+    """Each step's rows under a heading; what other rows show already is left out."""
+    shown = {other for section in sections if section.record for other in section.record.shows}
+    for section in sections:
+        if section.record in shown:
+            continue
+        for _, rows in groupby(section.rows, lambda row: row["step_id"]):
+            if lines := _lines_of_memory(section, list(rows)):
+                print_line()
+                _print(lines, full)
+
+
+def _lines_of_memory(section: Section, rows: list[dict[str, Any]]) -> Sequence[Line]:
+    if section.record is not None:
+        return section.record.trace_all(rows)
+    title = f"{section.table.upper()} ({len(rows)} rows)"
+    return titled(title, rows, lambda row: [columns_told(row)])
+
+
+def _lines(section: Section) -> Sequence[Line]:
+    if section.record is not None:
+        return section.record.trace_all(section.rows)
+    return [f"{section.stage}: {columns_told(row)}" for row in section.rows]
+
+
+def _print(lines: Iterable[Line], full: bool, margin: str = "") -> None:
+    for line in lines:
+        if isinstance(line, RawText):
+            line = line.lead + (line.text if full else shorten(line.text, _TEXT_CHARS))
+        print_line(indent(line, margin))
