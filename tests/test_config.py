@@ -151,7 +151,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["methods=readagent_p(max_pages=3..1)"], "3..1", "write 1..3"),
     ],
 )
-def test_a_mistake_is_one_line_that_says_what_to_do(words: list[str], key: str, advice: str) -> None:
+def test_a_mistake_is_one_line_saying_what_to_do(words: list[str], key: str, advice: str) -> None:
     line = complaint(*words)
     assert key in line
     assert advice in line
