@@ -185,11 +185,11 @@ def test_every_shipped_engine_has_a_plan(tmp_path: Path, corpus: Words) -> None:
 
 
 def test_a_prompt_that_cannot_fit_is_not_expected(tmp_path: Path, corpus: Words) -> None:
-    """Documents of 120 words in a context of 700 tokens, of which an answer may have 512."""
+    """Documents of 120 words in a context of 600 tokens, of which an answer may have 512."""
     words = (*corpus[:-1], "methods=full_text,closed_book", f"warehouse={tmp_path}", "rater=none")
     fits, tight = (
         {step["method"]: step["expected"]["calls"] for step in planned(*words, *more)["steps"]}
-        for more in ((), ("engine.context_tokens=700",))
+        for more in ((), ("engine.context_tokens=600",))
     )
     assert fits["full_text"] == fits["closed_book"] == 6
     assert tight == {**fits, "full_text": 0}

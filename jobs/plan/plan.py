@@ -12,7 +12,7 @@ from jobs.phases import Phase
 from jobs.plan.assumptions import assumptions
 from jobs.plan.counting import Copies, NoEmbedder
 from jobs.plan.estimate import Estimate, Warn
-from jobs.plan.former import came_to, former
+from jobs.plan.former import former, points_of
 from jobs.plan.outcome import made_before
 from jobs.plan.pilot import choose
 from jobs.plan.rates import Options, num_engines, rates_of
@@ -40,7 +40,8 @@ def make_plan(
     prepared = _prepared(config, folder, warn)
     measured = {}
     if pilot_run:
-        measured = came_to(prepared, RunFolder(folder.warehouse, pilot_run).planned("document_id"))
+        documents = RunFolder(folder.warehouse, pilot_run).planned("document_id")
+        measured = points_of(prepared, documents)
     estimate = Estimate(prepared, choose(prepared), like, measured)
     if estimate.pilot.works:
         estimate.count()
