@@ -60,8 +60,8 @@ def _document(
 ) -> dict[str, Any]:
     prepared, works = estimate.prepared, estimate.pilot.works
     readable = [key for key in prepared.keys if not key.is_bad]
-    steps = [_step(estimate, step_id, options) for step_id in estimate.steps
-             if step_id in estimate.expected]  # fmt: skip
+    asking = [i for i in estimate.steps if i in estimate.at_most and estimate.at_most[i].any()]
+    steps = [_step(estimate, step_id, options) for step_id in asking]
     phases = [_phase(estimate, p, options) for p in prepared.phases if p.engine and steps]
     done = [u for u in prepared.planned() if u.is_done and estimate.steps[u.step_id].prompts]
     return {
