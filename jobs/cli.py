@@ -13,7 +13,7 @@ import typer
 
 from jobs.check_prompts import check_prompts
 from jobs.config import RunConfig, read_config
-from jobs.corpus import distributions, draw
+from jobs.corpus import distributions, draw, table
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
@@ -162,7 +162,7 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) ->
     if as_json:
         print_json([dataclasses.asdict(one) for one in found])
     else:
-        print_table([one.row() for one in found])
+        print_table(table(found))
 
 
 @app.command()
@@ -208,7 +208,7 @@ def bench(
     pairs: Annotated[int, typer.Option("--pairs", min=1, help="Of runs to take medians of.")] = 3,
     json: Json = False,
 ) -> None:
-    """How close runs come to their engine: parts limit, sequential, schedule, rates, cache."""
+    """How close runs come to their engine: parts limit, schedule, cache, rates."""
     from jobs.bench.parts import bench as measure  # here: ray takes a second to import
 
     figures = measure(words, pairs)

@@ -235,10 +235,11 @@ def _read(file: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
     keys = set(content) if isinstance(content, Mapping) else set()
-    if "look_up" in keys:
+    if "stages" not in keys and (others := [key for key in content or () if key != "arguments"]):
+        written = ", ".join(f"{key}: {{kind: ...}}" for key in others)
         raise UsageError(
-            f"{file}: look_up and answer: this is the layout of an earlier version; write them as "
-            "`stages: {look_up: {kind: ...}, answer: {kind: ...}}`"
+            f"{file}: {' and '.join(others)}: this is the layout of an earlier version; write "
+            f"stages under `stages: {{{written}}}`"
         )
     if missing := {"arguments", "stages"} - keys:
         raise UsageError(f"{file}: {', '.join(sorted(missing))} missing; see the other methods")

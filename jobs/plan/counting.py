@@ -22,7 +22,7 @@ from pipeline.counting_engine import CountingEngine
 from pipeline.embedder import EmbedderSettings, Kind, Vectors
 from pipeline.engines import reader_of
 from pipeline.executor import DocumentExecutor, Summary
-from pipeline.in_flight import Attempt, Deaths
+from pipeline.in_flight import Crashes, InFlightMarker
 from pipeline.place import AnyPath
 from pipeline.rows import Call, Record
 from pipeline.shared_replies import SharedCopies
@@ -104,10 +104,10 @@ async def _phase(phase: Phase, pilot: Pilot, copies: Copies, reader: Reader | No
                 units=units,
                 summary=Summary(document_id),
                 rank=0,
-                attempt=Attempt(UPath("nowhere"), document_id, alone=False),
-                deaths=Deaths(0, Counter()),
+                marker=InFlightMarker(UPath("nowhere"), document_id, alone=False),
+                crashes=Crashes(0, Counter()),
                 shared=shared,
-                tally=UsageCounters(),
+                usage=UsageCounters(),
                 is_ending=_never,
             ).finish()
 
@@ -130,6 +130,8 @@ def costs(pilot: Pilot, copies: Copies, with_shared: bool) -> dict[str, list[Poi
     for work in pilot.chosen:
         for step_id in work.kind & steps.keys():
             name = (step_id, work.key.document_id)
+            if not counted[name]:  # none of the questions chosen has it to do
+                continue
             values = _whole(calls.get(name, []), counted[name], work.times[step_id])
             found[step_id].append(Point(work.size(steps[step_id]), values))
     return found
@@ -149,7 +151,7 @@ def _whole(calls: Sequence[Call], counted: int, times: int) -> Numbers:
     finds there.
     """
     values = cost_of(calls)
-    if counted in (0, times):
+    if counted == times:
         return values
     cached: Counter[str | None] = Counter()
     for call in calls:
