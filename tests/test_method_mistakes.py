@@ -152,8 +152,8 @@ FILES = [
     ("arguments: [k]\nstages:\n" + LOOK_UP + ANSWER,
      ": arguments: write {name: default}, null where it must be given"),
     ("arguments: {}\nlook_up: {strategy: bm25, top_k: 3}\nanswer: {kind: pages}\n",
-     ": look_up and answer: this is the layout of an earlier version; write them as "
-     "`stages: {look_up: {kind: ...}, answer: {kind: ...}}`"),
+     ": look_up and answer: this is the layout of an earlier version; write stages "
+     "under `stages: {look_up: {kind: ...}, answer: {kind: ...}}`"),
 ]  # fmt: skip
 
 
