@@ -84,13 +84,15 @@ def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path)
 
 
 def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
-    """One joins and is used, another goes: that costs what it had in hand, and no row."""
+    """One joins and is used, another goes: that costs what it had in flight, and no row."""
     first = next(node for node in cluster.list_all_nodes() if node != cluster.head_node)
-    stood: dict[str, int] = {}
+    committed: dict[str, int] = {}
 
     def go_away() -> None:
         cluster.remove_node(first, allow_graceful=False)
-        stood.update({str(f): f.stat().st_mtime_ns for f in (tmp_path / "a").rglob("*.parquet")})
+        committed.update(
+            {str(f): f.stat().st_mtime_ns for f in (tmp_path / "a").rglob("*.parquet")}
+        )
 
     later(4.0, lambda: cluster.add_node(num_cpus=1, num_gpus=2, wait=False))
     later(45.0, go_away)
@@ -98,7 +100,7 @@ def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
     assert outcome.exit_code == 0
     units = sorted(outcome.workers["reading"].values())
     assert len(units) >= 4 and units[-4] > 20
-    tables = {file: at for file, at in stood.items() if "/tables/" in file}
+    tables = {file: at for file, at in committed.items() if "/tables/" in file}
     assert len(tables) > 100  # it went in the midst of the work
     assert tables == {file: Path(file).stat().st_mtime_ns for file in tables}
     fast = ("engine.decode_tokens_per_second=5000", "engine.sequences=8")
