@@ -208,7 +208,7 @@ def bench(
     pairs: Annotated[int, typer.Option("--pairs", min=1, help="Of runs to take medians of.")] = 3,
     json: Json = False,
 ) -> None:
-    """How close runs come to their engine: parts limit, sequential, schedule, rates, cache."""
+    """How close runs come to their engine: parts limit, schedule, cache, rates."""
     from jobs.bench.parts import bench as measure  # here: ray takes a second to import
 
     figures = measure(words, pairs)

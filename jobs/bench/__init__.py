@@ -6,7 +6,7 @@ recorder.py   an engine that keeps what it was asked, and when
 reading.py    one reading phase on Ray, timed and recorded
 chains.py     which call waits for which
 bare.py       an engine without the pipeline, in a process of its own
-limit.py      limit: the phase against the bare engine; sequential: against one at a time
+limit.py      limit: the phase against the bare engine; what every execution costs
 schedule.py   schedule: eight simulated engines against the lower bound
 cache.py      cache: cached prompt tokens against the ideal
 parts.py      the parts by name, and what each of them runs

@@ -28,14 +28,10 @@ class Script:
         """The same requests with nothing to wait for."""
         return Script(self.requests, [()] * len(self.requests))
 
-    def one_at_a_time(self) -> "Script":
-        """The same requests, each after the one before."""
-        before = [(position - 1,) if position else () for position in range(len(self.requests))]
-        return Script(self.requests, before)
 
-
-async def replay(engine: Engine, script: Script, at_once: int) -> float:
-    """Seconds until all is answered, `at_once` requests at most being at the engine."""
+async def replay(engine: Engine, script: Script, at_once: int) -> tuple[float, float]:
+    """Seconds until all is answered, `at_once` requests at most being at the engine, and CPU
+    seconds of this process meanwhile."""
     slots = asyncio.Semaphore(at_once)
     tasks: list[asyncio.Task[None]] = []
 
@@ -45,10 +41,10 @@ async def replay(engine: Engine, script: Script, at_once: int) -> float:
         async with slots:
             await engine.generate(script.requests[position])
 
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     tasks += [asyncio.create_task(one(position)) for position in range(len(script.requests))]
     await asyncio.gather(*tasks)
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - cpu
 
 
 def on_engine(
@@ -64,14 +60,14 @@ def on_engine(
     process.start()
     sender.close()
     try:
-        told = receiver.recv()
+        result = receiver.recv()
     except EOFError:
         raise EngineError(f"engine={settings.name}: the bare engine's process died") from None
     finally:
         _end(process)
-    if isinstance(told, EngineError | UsageError):
-        raise told
-    return told
+    if isinstance(result, EngineError | UsageError):
+        raise result
+    return result
 
 
 def _end(process: SpawnProcess) -> None:
@@ -93,10 +89,10 @@ def _in_process(
 
     async def start_and_work() -> None:
         try:
-            told = await work(await settings.start(), *arguments)
+            result = await work(await settings.start(), *arguments)
         except (EngineError, UsageError) as error:
-            told = error
-        sender.send(told)
+            result = error
+        sender.send(result)
 
     asyncio.run(start_and_work())
 

@@ -1,7 +1,8 @@
-"""Which call waits for which: what the bare engine must mind, and what no engine can shorten.
+"""Which call waits for which: what the bare engine must respect, and what no engine can shorten.
 
-A page's gist waits for the page, a look-up for all it reads of its document, an answer for its
-look-up; the break points of a document are a chain, and so are the turns of a look-up.
+It follows from the steps: a call waits for all calls of the document that its step reads, directly
+or through steps that made none; those of a stage that asks in turn also wait for each other. What
+reads such a stage waits for its last call, or for that of its own page.
 """
 
 from collections import defaultdict
@@ -10,8 +11,6 @@ from dataclasses import dataclass
 
 from pipeline.rows import Call
 from pipeline.steps import Step
-
-_CHAINS = ("paginate", "look_up")  # stages whose calls for one input follow each other
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Made:
 
 
 def waits(made: Sequence[Made]) -> list[tuple[int, ...]]:
-    """For each call the positions in `made` of those that must be there before it is sent."""
+    """For each call the positions in `made` of those that must be answered before it is sent."""
     by_step: dict[tuple[str, str], list[int]] = defaultdict(list)
     for position, one in enumerate(made):
         by_step[one.step.id, one.call.document_id].append(position)
@@ -36,21 +35,33 @@ def _turn(call: Call) -> tuple[int, int, int]:
     return (call.page_index or 0, call.turn or 0, call.attempt)
 
 
+def _asks_in_turn(step: Step) -> bool:
+    return step.stage is not None and step.stage.asks_in_turn
+
+
 def _before(
     made: Sequence[Made], by_step: Mapping[tuple[str, str], list[int]], one: Made
 ) -> set[int]:
-    step, call = one.step, one.call
-    if step.name in _CHAINS:
-        own = [
-            position
-            for position in by_step[step.id, call.document_id]
-            if made[position].call.question_id == call.question_id
-            and _turn(made[position].call) < _turn(call)
-        ]
-        if own:
-            return {own[-1]}
-    found = (_last(made, by_step, upstream, call) for upstream in step.upstream)
+    """The one before it in its own step, if there is one; else what its step reads."""
+    own = [
+        position
+        for position in by_step[one.step.id, one.call.document_id]
+        if _turn(made[position].call) < _turn(one.call) and _follows(one, made[position].call)
+    ]
+    if own:
+        return {own[-1]}
+    found = (_last(made, by_step, upstream, one.call) for upstream in one.step.upstream)
     return {position for positions in found for position in positions}
+
+
+def _follows(one: Made, earlier: Call) -> bool:
+    """Whether its stage asks it after an earlier call of the same step: in turn, or once more."""
+    call = one.call
+    if call.question_id != earlier.question_id:
+        return False
+    same = (call.page_index, call.turn, call.reference_index, call.prompt)
+    again = (earlier.page_index, earlier.turn, earlier.reference_index, earlier.prompt)
+    return _asks_in_turn(one.step) or same == again
 
 
 def _last(
@@ -63,9 +74,11 @@ def _last(
     if not there:
         found = (_last(made, by_step, upstream, call) for upstream in step.upstream)
         return {position for positions in found for position in positions}
-    if step.name == "paginate" and call.page_index is not None:
+    if not _asks_in_turn(step):
+        return set(there)
+    if call.page_index is not None:
         there = [p for p in there if (made[p].call.page_index or 0) <= call.page_index]
-    return set(there[-1:] if step.name in _CHAINS else there)
+    return set(there[-1:])
 
 
 def longest_chain(made: Sequence[Made], seconds: Callable[[Call], float]) -> float:

@@ -1,6 +1,7 @@
 """A run's reading phase against the bare engine, given the same requests in the same order of
-dependence; and against one request at a time, as the authors' notebook does."""
+dependence; what the pipeline itself computes meanwhile; and what every execution costs."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,43 +10,44 @@ from jobs.bench.chains import Made, waits
 from jobs.bench.figures import Figure, barred, plain
 from jobs.bench.reading import Reading, read
 from jobs.bench.recorder import Sent
-from jobs.config import RunConfig
+from jobs.config import RunConfig, read_config
 from pipeline.engines import num_slots
 
 _BAR = 1.10
 
 
 def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Ratios of seconds: the phase to the bare engine, and to it with all requests at once."""
-    ratios, at_once = [], []
-    slots = num_slots(config.engine)
+    """Ratios of seconds: the phase to the bare engine, and to it with all requests at once. CPU
+    seconds outside the engine. Seconds and CPU seconds of an execution that has nothing to do."""
+    ratios, at_once, cpu, fixed = [], [], [], []
     for pair in range(pairs):
         reading = read(config, folder / f"limit-{pair}")
-        script = script_of(reading.made, reading.sent())
-        bare = on_engine(config.engine, replay, script, slots)
-        free = on_engine(config.engine, replay, script.all_at_once(), len(script.requests))
+        engine, script = reading.engine, script_of(reading.made, reading.sent())
+        num = len(script.requests)
+        bare, bare_cpu = on_engine(engine, replay, script, num_slots(engine))
+        free, _ = on_engine(engine, replay, script.all_at_once(), num)
         ratios.append(reading.seconds / bare)
         at_once.append(reading.seconds / free)
+        cpu.append(1000 * (reading.cpu - bare_cpu) / num)
+        fixed.append(smallest(config, folder / f"fixed-{pair}"))
     return [
         barred("limit", "seconds of the run / of the bare engine", ratios, ("at most", _BAR)),
         plain("limit", "seconds of the run / of all requests at once", at_once),
+        plain("limit", "CPU seconds outside the engine, per 1,000 requests", cpu),
+        plain("limit", "fixed seconds of an execution", [one.all_seconds for one in fixed]),
+        plain("limit", "fixed CPU seconds of an execution", [one.all_cpu for one in fixed]),
     ]
 
 
-def sequential(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """One request at a time on the document with the median number of calls: its seconds a
-    request, over those of the whole run."""
-    ratios = []
-    for pair in range(pairs):
-        reading = read(config, folder / f"sequential-{pair}")
-        script = script_of(middle(reading.made), reading.sent()).one_at_a_time()
-        alone = on_engine(config.engine, replay, script, 1) / len(script.requests)
-        ratios.append(alone / _seconds_a_request(reading))
-    return [plain("sequential", "seconds a request, one at a time / in the run", ratios)]
-
-
-def _seconds_a_request(reading: Reading) -> float:
-    return reading.seconds / len(reading.sent())
+def smallest(config: RunConfig, folder: Path) -> Reading:
+    """An execution over one document of one word, by an engine that answers at once: all that it
+    takes is fixed, whatever a run has to do."""
+    folder.mkdir(parents=True)
+    (folder / "documents.jsonl").write_text(json.dumps({"document_id": "d", "text": "Word."}))
+    own = ("corpus=tables", f"corpus.path={folder}", "engine=extractive", "rater=none",
+           "methods=gist_only", "engine.max_workers=1")  # fmt: skip
+    tiny = read_config(own).model_copy(update={"cluster": config.cluster})
+    return read(tiny, folder / "warehouse")
 
 
 def script_of(made: Sequence[Made], sent: Sequence[Sent]) -> Script:
@@ -53,12 +55,3 @@ def script_of(made: Sequence[Made], sent: Sequence[Sent]) -> Script:
     first = {one.request_sha: one for one in reversed(sent)}
     in_order = sorted(made, key=lambda one: first[one.call.request_sha].begun)
     return Script([first[one.call.request_sha].request for one in in_order], waits(in_order))
-
-
-def middle(made: Sequence[Made]) -> list[Made]:
-    """The calls of the document with the median number of them."""
-    documents: dict[str, list[Made]] = {}
-    for one in made:
-        documents.setdefault(one.call.document_id, []).append(one)
-    by_size = sorted(documents.values(), key=len)
-    return by_size[len(by_size) // 2]

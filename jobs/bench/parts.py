@@ -8,7 +8,7 @@ from pathlib import Path
 from jobs.bench import schedule as schedule_part
 from jobs.bench.cache import cache
 from jobs.bench.figures import Figure
-from jobs.bench.limit import limit, sequential
+from jobs.bench.limit import limit
 from jobs.bench.rates import rates
 from jobs.bench.schedule import schedule
 from jobs.config import RunConfig, read_config
@@ -30,7 +30,6 @@ class Part:
 _THREE = "methods=gist_only,readagent_p(max_pages=3),bm25(top_k=3)"
 PARTS = {
     "limit": Part((*_QMSUM, _THREE), limit),
-    "sequential": Part((*_QMSUM, _THREE), sequential),
     "schedule": Part(schedule_part.WORDS, schedule),
     "rates": Part(("engine=vllm", "rater=none"), rates),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from stages.fields import ShortenPage
-
 from jobs.bench.bare import on_engine
 from jobs.bench.figures import Figure, plain
 from jobs.config import RunConfig
@@ -23,8 +21,10 @@ def rates(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     have a few words; as many requests at once as a run has at the engine."""
     engine = config.engine
     num = min(_MOST_PROMPTS, _PROMPTS_PER_SEQUENCE * engine.sequences)
-    told: list[tuple[float, float]] = on_engine(engine, measured, num, num_slots(engine), pairs)
-    prefill, decode = zip(*told, strict=True)
+    measurements: list[tuple[float, float]] = on_engine(
+        engine, measured, num, num_slots(engine), pairs
+    )
+    prefill, decode = zip(*measurements, strict=True)
     return [
         plain("rates", "prompt tokens a second (PREFILL)", prefill),
         plain("rates", "reply tokens a second (DECODE)", decode),
@@ -49,8 +49,8 @@ def _request(draw: Random, num_words: int, reply_tokens: int) -> Request:
     page = " ".join(f"{draw.randrange(10**4)}" for _ in range(num_words))
     content = f"{page}\n\nGo on with this list of numbers for as long as you can."
     return Request(
-        prompt="gist",
-        fields=ShortenPage(page=page),
+        prompt="",
+        fields=None,
         messages=({"role": "user", "content": content},),
         max_reply_tokens=reply_tokens,
     )

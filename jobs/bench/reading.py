@@ -1,44 +1,74 @@
-"""One reading phase on Ray, timed from when its engines are ready, and all that they were asked."""
+"""The first phase of a run on Ray, timed and recorded."""
 
 import functools
 import sys
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.bench.chains import Made
-from jobs.bench.recorder import Recorded, Sent, recorded, recording
+from jobs.bench.recorder import (
+    Moment,
+    Recorded,
+    Sent,
+    recorded,
+    recorded_worker,
+    start_recorded,
+)
 from jobs.config import RunConfig
-from jobs.loading import load_corpus
-from jobs.phases import Phase, Plan, phases
+from jobs.phases import Phase
+from jobs.preparation import Prepared, prepare
 from jobs.stall import StallWatch
-from jobs.step_graph import run_steps
-from pipeline.ask import Reader
-from pipeline.cluster import run_items
+from pipeline.cluster import join, run_items
 from pipeline.engine import EngineSettings
-from pipeline.engines import start_reader
-from pipeline.place import place
-from pipeline.steps import Step
-from pipeline.store import Shards
+from pipeline.errors import UsageError
 from pipeline.store.runs import RunFolder
-from pipeline.units import DocumentKey, plan_document
+from pipeline.units import DocumentKey
 
 Order = Callable[[Sequence[DocumentKey]], Sequence[DocumentKey]]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """`seconds` from when the engines were ready, on average, to the last document's summary.
+    """`driver`: moments of the driver's process, one a second; the first when the execution began,
+    the last two at the last document's summary and when the execution was over."""
 
-    On average, because that is when all the work could have been done had it been shared out
-    without a gap: an engine that is up a second earlier works a second longer.
-    """
-
-    seconds: float
+    engine: EngineSettings
+    driver: Sequence[Moment]
     workers: Sequence[Recorded]
     made: Sequence[Made]
+
+    @property
+    def ready(self) -> float:
+        """When the engines were ready, on average.
+
+        On average, because that is when all the work could have been done had it been shared out
+        without a gap: an engine that is up a second earlier works a second longer.
+        """
+        return sum(worker.ready.clock for worker in self.workers) / len(self.workers)
+
+    @property
+    def seconds(self) -> float:
+        """From when the engines were ready to the last document's summary."""
+        return self.driver[-2].clock - self.ready
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of driver and workers meanwhile."""
+        before = [moment for moment in self.driver if moment.clock <= self.ready]
+        of_workers = (worker.ended.cpu - worker.ready.cpu for worker in self.workers)
+        return self.driver[-2].cpu - before[-1].cpu + sum(of_workers)
+
+    @property
+    def all_seconds(self) -> float:
+        """Of the whole execution, the start of workers and engines with it."""
+        return self.driver[-1].clock - self.driver[0].clock
+
+    @property
+    def all_cpu(self) -> float:
+        """CPU seconds of the driver in the whole execution, and of the workers since they began."""
+        return self.driver[-1].cpu - self.driver[0].cpu + sum(w.ended.cpu for w in self.workers)
 
     def sent(self) -> list[Sent]:
         """The requests of all engines, in the order they were sent."""
@@ -51,54 +81,54 @@ def longest_first(keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
 
 
 def read(config: RunConfig, warehouse: Path, order: Order = longest_first) -> Reading:
-    """The reading phase of `config` in a warehouse that holds nothing yet."""
-    config = config.model_copy(update={"warehouse": str(warehouse)})
-    placed = run_steps(config)
-    steps, shards = [step for step, _ in placed], Shards(warehouse)
-    keys = load_corpus(config, shards, steps[0], steps[1], _warn)
-    committed = shards.committed(steps)
-    units = {
-        key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
-        for key in keys
-    }
-    phase = phases(placed)[0]
-    ended = _work(config, phase, order(keys), units)
+    """The first phase of `config` in a warehouse that holds nothing yet.
+
+    Raises UsageError where it asks no engine.
+    """
+    prepared = prepare(config, warehouse, _warn)
+    phase = prepared.phases[0]
+    if phase.engine is None:
+        raise UsageError(f"methods={config.methods}: ask no engine; there is nothing to measure")
+    join(config.cluster.address)
+    driver = _executed(prepared, phase, phase.engine, order(prepared.keys))
     workers = recorded(warehouse / "recorded")
-    ready = sum(worker.ready for worker in workers) / len(workers)
-    return Reading(ended - ready, workers, _made(shards, phase.steps, units))
+    return Reading(phase.engine, driver, workers, _made(prepared, phase))
 
 
-def _work(config: RunConfig, phase: Phase, keys: Sequence[DocumentKey], units: Plan) -> float:
-    """The time when the last document was through."""
-    folder = RunFolder(place(config.warehouse), "bench")
-    pool = phase.pool(config.cluster)
-    launch = uuid.uuid4().hex
-    assert phase.engine
-    start = functools.partial(_start, config, phase.engine)
-    make = phase.make_worker(folder.path, launch, start)
-    ended = time.time()
-    for _, items in phase.executions(keys, units, pool.size):
-        watch = StallWatch(folder, launch, config.cluster.stall_minutes)
-        for _ in run_items(make, items, pool, watch.look, {}):
-            watch.moved()
-            ended = time.time()
-    return ended
+def _executed(
+    prepared: Prepared, phase: Phase, engine: EngineSettings, keys: Sequence[DocumentKey]
+) -> list[Moment]:
+    """Execute the phase; the moments of a Reading."""
+    config, warehouse = prepared.config, prepared.shards.warehouse
+    folder, kept = RunFolder(warehouse, "bench"), Path(str(warehouse)) / "recorded"
+    launch, pool = uuid.uuid4().hex, phase.pool(config.cluster)
+    how = (config.family_resolved(), config.reply_format)
+    start = functools.partial(start_recorded, kept, engine, *how)
+    make = functools.partial(recorded_worker, kept, phase.make_worker(folder.path, launch, start))
+    driver = [Moment.now()]
+    done = driver[0]
+    for _, items in phase.executions(keys, prepared.units, pool.size):
+        stall = StallWatch(folder, launch, config.cluster.stall_minutes)
+        watch = functools.partial(_look, stall, driver)
+        for _ in run_items(make, items, pool, watch, {}):
+            stall.moved()
+            done = Moment.now()
+    return [*driver, done, Moment.now()]
 
 
-async def _start(config: RunConfig, engine: EngineSettings) -> Reader:
-    reader = await start_reader(engine, config.family_folder, config.reply_format)
-    return recording(reader, Path(config.warehouse) / "recorded")
+def _look(stall: StallWatch, driver: list[Moment]) -> None:
+    driver.append(Moment.now())
+    stall.look()
 
 
-def _made(shards: Shards, steps: Sequence[Step], units: Plan) -> list[Made]:
+def _made(prepared: Prepared, phase: Phase) -> list[Made]:
     """Every call that was made, document by document, step by step."""
-    by_id = {step.id: step for step in steps}
+    by_id = {step.id: step for step in phase.steps}
     return [
         Made(by_id[unit.step_id], call)
-        for planned in units.values()
-        for unit in planned
+        for unit in prepared.planned()
         if unit.step_id in by_id
-        for call in shards.recorded(unit.step_id, unit.unit) or ()
+        for call in prepared.shards.recorded(unit.step_id, unit.unit) or ()
     ]
 
 

@@ -1,15 +1,24 @@
-"""An engine that keeps what it was asked and when, one file a process. It changes no reply."""
+"""What a worker keeps of its work: every request with its reply, and the CPU seconds it took.
+
+One file a process, written as it happens; nothing that is asked or replied changes.
+"""
 
 import os
 import pickle
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pipeline.ask import Ask, Reader
-from pipeline.engine import Engine, Reply, Request
+from pipeline.engine import Engine, EngineSettings, Reply, Request
+from pipeline.engines import ReplyFormat, start_reader
+from pipeline.executor import Summary
+from pipeline.family import Family
 from pipeline.prompts import Message
+from pipeline.units import Unit
+from pipeline.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,57 +32,98 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """The clock, and the CPU seconds of this process so far, its child processes' apart."""
+
+    clock: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> "Moment":
+        return cls(time.time(), time.process_time())
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
-    """What one worker's engine was asked, in the order of admission, and when it was ready."""
+    """What one worker's engine was asked, in the order of admission; when it was ready, and when
+    the worker's last document was through."""
 
-    ready: float
+    ready: Moment
     sent: tuple[Sent, ...]
+    ended: Moment
 
 
-class _Recorder:
-    """`engine`, watched. The file holds when it was ready, then a pickled Sent a request."""
+class RecordedWorker:
+    """`worker`, watched."""
+
+    def __init__(self, worker: Worker, folder: Path) -> None:
+        self.usage = worker.usage
+        self._worker, self._folder = worker, folder
+
+    async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
+        summary = await self._worker.work(document_id, units)
+        _keep(self._folder, Moment.now())
+        return summary
+
+
+class _RecordedEngine:
+    """The reader's engine, watched."""
 
     def __init__(self, reader: Reader, folder: Path) -> None:
         self.name = reader.engine.name
         self.context_tokens = reader.engine.context_tokens
         self._engine: Engine = reader.engine
         self._ask = Ask(reader, "bench", "", ())
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = (folder / f"{os.getpid()}.pickle").open("wb")
-        self._keep(time.time())
+        self._folder = folder
 
     async def generate(self, request: Request) -> Reply:
         begun = time.time()
         reply = await self._engine.generate(request)
         # The same name as in the calls table, by which a request finds its document.
-        self._keep(Sent(self._ask.sha_of(request), request, reply, begun))
+        _keep(self._folder, Sent(self._ask.sha_of(request), request, reply, begun))
         return reply
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         return await self._engine.count_tokens(messages)
 
-    def _keep(self, what: float | Sent) -> None:
-        pickle.dump(what, self._file)
-        self._file.flush()
+
+def recorded_worker(folder: Path, make: Callable[[str], Worker], name: str) -> RecordedWorker:
+    """The worker that `make` makes, watched."""
+    return RecordedWorker(make(name), folder)
+
+
+async def start_recorded(
+    folder: Path, engine: EngineSettings, family: Family, reply_format: ReplyFormat
+) -> Reader:
+    """The reader that a run would start, watched."""
+    return recording(await start_reader(engine, family, reply_format), folder)
 
 
 def recording(reader: Reader, folder: Path) -> Reader:
     """The reader with its engine watched from now on, when it is ready."""
-    return replace(reader, engine=_Recorder(reader, folder))
+    recorder = _RecordedEngine(reader, folder)
+    _keep(folder, Moment.now())
+    return replace(reader, engine=recorder)
+
+
+def _keep(folder: Path, what: Sent | Moment) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{os.getpid()}.pickle").open("ab") as file:
+        pickle.dump(what, file)
 
 
 def recorded(folder: Path) -> list[Recorded]:
     """What the workers' engines kept in `folder`."""
     found = []
     for file in sorted(folder.glob("*.pickle")):
-        ready, *sent = _read(file)
-        assert isinstance(ready, float)
-        in_order = sorted((s for s in sent if isinstance(s, Sent)), key=lambda s: s.begun)
-        found.append(Recorded(ready, tuple(in_order)))
+        kept = list(_read(file))
+        moments = [one for one in kept if isinstance(one, Moment)]
+        sent = sorted((s for s in kept if isinstance(s, Sent)), key=lambda s: s.begun)
+        found.append(Recorded(moments[0], tuple(sent), moments[-1]))
     return found
 
 
-def _read(file: Path) -> Iterator[float | Sent]:
+def _read(file: Path) -> Iterator[Any]:
     with file.open("rb") as open_file:
         while open_file.peek(1):
             yield pickle.load(open_file)

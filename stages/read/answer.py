@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
@@ -87,7 +87,7 @@ class AnswerFromContext(Stage):
     name: ClassVar[str] = "answer"
     writes: ClassVar[type[Record]] = Answer
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
-    first_page: Literal[0, 1]
+    first_page: int = Field(ge=0, le=1)
     answer_words: PositiveInt
 
     @abstractmethod
