@@ -47,7 +47,8 @@ def test_a_run_makes_what_was_planned(tmp_path: Path, name: str) -> None:
     was = made(tmp_path)
     assert exceeded(plan, was) == []
     if name != "simulated":
-        assert off(plan, was, 0.35) == []
+        # The book has seven windows if each ends in its middle, of which the engine needs five.
+        assert off(plan, was, 0.5 if name == "books" else 0.35) == []
         there = sum(file.stat().st_size for file in (tmp_path / "tables").rglob("*.parquet"))
         assert sum(plan["disk"].values()) == pytest.approx(there, rel=0.33)
 
