@@ -35,7 +35,7 @@ def names(role: Role, *words: str) -> list[str]:
 def test_every_role_is_the_reader_s_unless_it_is_chosen() -> None:
     for role in ("memory", "extractor", "judge"):
         config = read_config(["engine.seed=7"])
-        assert config.engines(role) == [config.engine]  # type: ignore[arg-type]
+        assert config.engines(role) == [config.engine]
     words = ("memory_engine=simulated", "extractor=none", "rater=none")
     assert names("reader", *words) == ["extractive"]
     assert names("memory", *words) == ["simulated"]

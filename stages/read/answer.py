@@ -11,8 +11,9 @@ from pydantic import Field, PositiveInt
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import Line, Question, QuestionRow, RawText, Record, Span, UnitRows
+from pipeline.rows import Question, QuestionRow, Record, Span, UnitRows
 from pipeline.stage import Column, Stage
+from pipeline.trace_lines import Line, RawText
 from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.prompts.answer import AnswerQuestion
