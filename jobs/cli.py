@@ -25,8 +25,8 @@ from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
 from pipeline.store import connect
-from pipeline.store import query as rows_of
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query as rows_of
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 prompts = typer.Typer(help="Check a family of prompts.")

@@ -27,10 +27,10 @@ from pipeline.plugins import load_plugins
 from pipeline.prompts import PROMPTS
 from pipeline.settings import CONF, Settings, sha
 from pipeline.stage import ROLES, Role
-from stages import builtin as _builtin
+from stages.builtin import load_builtin
 from stages.corpora import Corpus, corpus_of
 
-_builtin.load()
+load_builtin()
 GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 

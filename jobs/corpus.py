@@ -13,7 +13,7 @@ from jobs.step_graph import SHARED
 from pipeline.errors import UsageError
 from pipeline.place import AnyPath
 from pipeline.store import connect
-from pipeline.store import query as rows_of
+from pipeline.store.views import query as rows_of
 
 _MEASURES = f"""
 select memory, measure, rows_of from sizes group by memory, measure, rows_of

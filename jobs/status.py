@@ -6,8 +6,9 @@ from jobs.options import ReadOptions
 from jobs.progress import progress_line
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import UsageError
-from pipeline.store import connect, query, run_name
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query, run_name
 
 _STEPS = """
 select r.stage, r.method, r.repeat, r.step_id, r.inputs, r.ok, r.problem, r.skipped, r.not_done,

@@ -1,6 +1,7 @@
 """What `gistmill plan` says, and what a run then makes, stage by stage."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,11 @@ def exceeded(plan: dict[str, Any], outcome: Stages) -> list[str]:
     return missed if was <= most else [*missed, f"uncached: {was} over {most}"]
 
 
-def off(plan: dict[str, Any], outcome: Stages, share: float) -> list[str]:
-    """Every number of calls and prompt tokens that is off what was expected by more than that."""
+def off(plan: dict[str, Any], outcome: Stages, share: float, measures: Sequence[str]) -> list[str]:
+    """Every number that is off what was expected by more than that."""
     missed, ranges = [], stages(plan)
     for stage in {**ranges, **outcome}:
-        for measure in ("calls", "prompt_tokens"):
+        for measure in measures:
             expected = ranges[stage]["expected"][measure] if stage in ranges else 0
             was = outcome[stage][measure] if stage in outcome else 0
             if abs(expected - was) > share * was:

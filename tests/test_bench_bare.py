@@ -1,22 +1,23 @@
-"""The bare engine minds who waits for whom and how many there may be at once."""
+"""The bare engine keeps the order of dependence and the number of requests at once; what a worker
+records is what it was asked."""
 
 import asyncio
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
-from stages.fields import ShortenPage
 
 from jobs.bench.bare import Script, on_engine, replay
 from jobs.bench.limit import script_of
-from jobs.bench.recorder import Sent, recorded, recording
+from jobs.bench.recorder import Sent, recorded, start_recorded
 from pipeline.ask import Ask, Subject
 from pipeline.engine import Engine, Reply, Request
-from pipeline.engines import start_reader
 from pipeline.errors import EngineError, UsageError
 from pipeline.prompts import Message
-from tests.bench import Bench
-from tests.test_bench_chains import GISTS, PAGES, made
+from stages.prompts.gist import ShortenPage
+from tests.reading import family
+from tests.test_bench_chains import CUTS, NOTES, made
 from tests.test_simulated_engine import request, settings
 
 REQUESTS = [request(str(number)) for number in range(4)]
@@ -48,7 +49,8 @@ class Watched:
 
 def watched(script: Script, at_once: int) -> Watched:
     engine = Watched()
-    asyncio.run(replay(engine, script, at_once))
+    seconds, cpu = asyncio.run(replay(engine, script, at_once))
+    assert cpu > 0 and seconds > 0
     assert sorted(engine.events) == sorted(f"{n} {way}" for n in range(4) for way in ("in", "out"))
     return engine
 
@@ -64,11 +66,6 @@ def test_all_at_once_waits_for_nothing() -> None:
     assert watched(script, at_once=2).most_at_once == 2
 
 
-def test_one_at_a_time_goes_in_order() -> None:
-    engine = watched(Script(REQUESTS, [()] * 4).one_at_a_time(), at_once=4)
-    assert engine.events == [f"{n} {way}" for n in range(4) for way in ("in", "out")]
-
-
 async def _name(engine: Engine, greeting: str) -> str:
     return greeting + engine.name
 
@@ -79,33 +76,30 @@ def test_an_engine_works_in_a_process_of_its_own() -> None:
 
 def test_requests_are_replayed_in_the_order_they_were_sent() -> None:
     reply = Reply(text="", finish_reason="stop")
-    calls = [made(GISTS, page_index=0, request_sha="g"), made(PAGES, page_index=0, request_sha="p")]
+    calls = [made(NOTES, page_index=0, request_sha="g"), made(CUTS, page_index=0, request_sha="p")]
     sent = [Sent("p", REQUESTS[1], reply, begun=1.0), Sent("g", REQUESTS[0], reply, begun=2.0)]
     script = script_of(calls, sent)
     assert script.requests == [REQUESTS[1], REQUESTS[0]]
     assert script.waits == [(), (0,)]
 
 
-def test_what_an_engine_is_asked_is_kept_under_the_name_of_its_call(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tmp_path_factory.mktemp("bench")
-    family = Bench(folder).config.family_folder
+def test_what_an_engine_is_asked_is_kept_under_the_name_of_its_call(tmp_path: Path) -> None:
     pages = ["one page", "another page"]
 
     async def ask() -> Ask:
-        reader = await start_reader(settings(decode_tokens_per_second=1e6), family, "free")
-        asking = Ask(recording(reader, folder / "recorded"), "gist", "d1", ())
+        engine = settings(decode_tokens_per_second=1e6)
+        reader = await start_recorded(tmp_path / "recorded", engine, family(), "free")
+        asking = Ask(reader, "note", "d1", ())
         for index, page in enumerate(pages):
-            await asking(ShortenPage(page=page), 100, Subject(page_index=index))
+            await asking(ShortenPage(page=page), Subject(page_index=index))
         return asking
 
     calls = asyncio.run(ask()).calls()
-    (worker,) = recorded(folder / "recorded")
+    (worker,) = recorded(tmp_path / "recorded")
     assert [one.request_sha for one in worker.sent] == [call.request_sha for call in calls]
     assert [one.request.fields for one in worker.sent] == [ShortenPage(page=p) for p in pages]
     assert [one.reply.text for one in worker.sent] == [call.reply for call in calls]
-    assert worker.ready <= worker.sent[0].begun <= worker.sent[1].begun
+    assert worker.ready.clock <= worker.sent[0].begun <= worker.sent[1].begun
 
 
 async def _refuse(engine: Engine) -> None:

@@ -1,35 +1,66 @@
-"""Which call waits for which, on calls made by hand, and the longest chain of them."""
+"""Which call waits for which, on calls made by hand, and the longest chain of them.
 
+The stages are none of ours: what waits for what follows from what they say of themselves.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from jobs.bench.chains import Made, longest_chain, waits
-from jobs.bench.limit import middle
-from pipeline.rows import Call
+from pipeline.errors import Problem
+from pipeline.rows import Call, Document, IndexRow, QuestionRow, Record, UnitRows
+from pipeline.stage import Stage
 from pipeline.steps import Step
 
 
-def step(name: str, table: str, *upstream: Step, method: str | None = None) -> Step:
+class _Cut(IndexRow):
+    """A row of the document's memory."""
+
+
+class _Reply(QuestionRow):
+    """A row of a question."""
+
+
+class _AtOnce(Stage):
+    """A stage; it is never run here."""
+
+    async def run(self, rows: UnitRows, ask: Any) -> Sequence[Record]:
+        return ()
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> Sequence[Record]:
+        return ()
+
+
+class _InTurn(_AtOnce):
+    """Each call waits for the last."""
+
+    asks_in_turn: ClassVar[bool] = True
+
+
+def step(name: str, stage: Stage | None, writes: type[Record], *upstream: Step) -> Step:
     return Step(
         corpus="c",
         name=name,
         version=1,
-        table=table,
+        writes=writes,
         settings={},
-        method=method,
         upstream=upstream,
+        stage=stage,
     )
 
 
-DOCUMENTS = step("documents", "documents")
-PAGES = step("paginate", "pages", DOCUMENTS)
-GISTS = step("gist", "gists", DOCUMENTS, PAGES)
-LOOK_P = step("look_up", "lookups", DOCUMENTS, PAGES, GISTS, method="p")
-ANSWER_P = step("answer", "answers", DOCUMENTS, PAGES, GISTS, LOOK_P, method="p")
-LOOK_BM25 = step("look_up", "lookups", DOCUMENTS, PAGES, method="bm25")
-ANSWER_BM25 = step("answer", "answers", DOCUMENTS, PAGES, LOOK_BM25, method="bm25")
-LOOK_NONE = step("look_up", "lookups", DOCUMENTS, method="closed_book")
-ANSWER_NONE = step("answer", "answers", DOCUMENTS, LOOK_NONE, method="closed_book")
+DOCUMENTS = step("documents", None, Document)
+CUTS = step("cut", _InTurn(), _Cut, DOCUMENTS)
+NOTES = step("note", _AtOnce(), _Cut, DOCUMENTS, CUTS)
+SEARCH = step("search", _AtOnce(), _Reply, DOCUMENTS, CUTS, NOTES)
+TURNS = step("turns", _InTurn(), _Reply, DOCUMENTS, CUTS, NOTES)
+REPLY = step("reply", _AtOnce(), _Reply, DOCUMENTS, CUTS, NOTES, SEARCH)
+AFTER_TURNS = step("reply after turns", _AtOnce(), _Reply, DOCUMENTS, CUTS, NOTES, TURNS)
+RANKED = step("ranked", _AtOnce(), _Reply, DOCUMENTS, CUTS)  # asks nothing
+AFTER_RANKED = step("reply after ranked", _AtOnce(), _Reply, DOCUMENTS, CUTS, RANKED)
+NOTHING = step("nothing", _AtOnce(), _Reply, DOCUMENTS)
+AFTER_NOTHING = step("reply after nothing", _AtOnce(), _Reply, DOCUMENTS, NOTHING)
 
 
 def made(of: Step, document_id: str = "d1", **place: Any) -> Made:
@@ -43,55 +74,64 @@ def made(of: Step, document_id: str = "d1", **place: Any) -> Made:
 
 
 MEMORY = (
-    made(PAGES, page_index=0),
-    made(PAGES, page_index=1),
-    made(PAGES, page_index=3),  # page 2 had one legal end, and 4 was the tail: no calls
-    *(made(GISTS, page_index=page) for page in range(5)),
+    made(CUTS, page_index=0),
+    made(CUTS, page_index=1),
+    made(CUTS, page_index=3),  # page 2 had one legal end, and 4 was the tail: no calls
+    *(made(NOTES, page_index=page) for page in range(5)),
 )
 
 
-def test_break_points_are_a_chain_and_a_gist_waits_for_its_page() -> None:
+def test_calls_asked_in_turn_are_a_chain_and_what_is_of_a_page_waits_for_that_page() -> None:
     assert waits(MEMORY) == [(), (0,), (1,), (0,), (1,), (1,), (2,), (2,)]
 
 
-def test_a_look_up_waits_for_all_gists_and_an_answer_for_its_look_up() -> None:
+def test_a_call_waits_for_all_that_its_step_reads() -> None:
     calls = (
         *MEMORY,
-        made(LOOK_P, question_id="q1", turn=0),
-        made(LOOK_P, question_id="q2", turn=0),
-        made(ANSWER_P, question_id="q1"),
+        made(SEARCH, question_id="q1", turn=0),
+        made(SEARCH, question_id="q2", turn=0),
+        made(REPLY, question_id="q1"),
     )
-    memory = (2, 3, 4, 5, 6, 7)  # the last break point and all gists
+    memory = (2, 3, 4, 5, 6, 7)  # the last of the chain and all notes
     assert waits(calls)[8:] == [memory, memory, (*memory, 8)]
 
 
-def test_turns_of_a_look_up_are_a_chain_of_their_question() -> None:
+def test_turns_are_a_chain_of_their_question() -> None:
     turns = [(0, "q1"), (1, "q1"), (0, "q2"), (2, "q1")]
-    calls = [made(LOOK_P, question_id=question, turn=turn) for turn, question in turns]
+    calls = [made(TURNS, question_id=question, turn=turn) for turn, question in turns]
     assert waits(calls) == [(), (0,), (), (1,)]
-    answered = [*calls, made(ANSWER_P, question_id="q1")]
+    answered = [*calls, made(AFTER_TURNS, question_id="q1")]
     assert waits(answered)[-1] == (3,)
 
 
+def test_what_is_asked_again_waits_for_the_first_reply_and_for_nobody_elses() -> None:
+    calls = [
+        made(SEARCH, question_id="q1", turn=0, attempt=2),
+        made(SEARCH, question_id="q1", turn=0),
+        made(SEARCH, question_id="q2", turn=0),
+    ]
+    assert waits(calls) == [(1,), (), ()]
+
+
 def test_what_a_step_without_calls_reads_is_waited_for() -> None:
-    calls = (*MEMORY, made(ANSWER_BM25, question_id="q1"), made(ANSWER_NONE, question_id="q1"))
+    calls = (*MEMORY, made(AFTER_RANKED, question_id="q1"), made(AFTER_NOTHING, question_id="q1"))
     assert waits(calls)[8:] == [(2,), ()]
 
 
 def test_documents_do_not_wait_for_each_other_and_order_does_not_matter() -> None:
     calls = [
-        made(GISTS, page_index=0),
-        made(PAGES, "d2", page_index=0),
-        made(PAGES, page_index=0),
-        made(GISTS, "d2", page_index=0),
+        made(NOTES, page_index=0),
+        made(CUTS, "d2", page_index=0),
+        made(CUTS, page_index=0),
+        made(NOTES, "d2", page_index=0),
     ]
     assert waits(calls) == [(2,), (), (), (1,)]
 
 
 def test_the_longest_chain_adds_up_what_waits_for_each_other() -> None:
-    # Break points 1 + 2 + 4 seconds one after the other, then the gists of pages 3 and 4.
-    seconds = {("paginate", 0): 1.0, ("paginate", 1): 2.0, ("paginate", 3): 4.0,
-               ("gist", 0): 9.5, ("gist", 4): 3.0}  # fmt: skip
+    # A chain of 1 + 2 + 4 seconds; notes of pages 0 and 4 hang on its first and last call.
+    seconds = {("cut", 0): 1.0, ("cut", 1): 2.0, ("cut", 3): 4.0,
+               ("note", 0): 9.5, ("note", 4): 3.0}  # fmt: skip
 
     def of(call: Call) -> float:
         return seconds.get((call.stage, call.page_index or 0), 0.0)
@@ -99,8 +139,3 @@ def test_the_longest_chain_adds_up_what_waits_for_each_other() -> None:
     assert longest_chain(MEMORY, of) == 1.0 + 9.5
     assert longest_chain(MEMORY, lambda call: min(of(call), 4.0)) == 1.0 + 2.0 + 4.0 + 3.0
     assert longest_chain((), of) == 0.0
-
-
-def test_the_middle_document_is_by_number_of_calls() -> None:
-    calls = [made(GISTS, name) for name in ("a", "b", "b", "c", "c", "c")]
-    assert [one.call.document_id for one in middle(calls)] == ["b", "b"]

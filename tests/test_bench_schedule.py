@@ -7,11 +7,11 @@ import pytest
 
 from jobs.bench.chains import Made
 from jobs.bench.reading import Reading, longest_first
-from jobs.bench.recorder import Recorded
+from jobs.bench.recorder import Moment, Recorded
 from jobs.bench.schedule import lengths, lower_bound, shuffled, work, write_corpus
 from pipeline.units import DocumentKey
 from tests.command import refused
-from tests.test_bench_chains import GISTS, PAGES, made
+from tests.test_bench_chains import CUTS, NOTES, made
 from tests.test_simulated_engine import settings
 
 ENGINE = settings(prefill_tokens_per_second=1000.0, decode_tokens_per_second=50.0, sequences=2)
@@ -24,17 +24,18 @@ def timed(one: Made) -> Made:
 
 
 def reading(*calls: Made, num_workers: int) -> Reading:
-    return Reading(1.0, [Recorded(0.0, ())] * num_workers, calls)
+    worker = Recorded(Moment(0.0, 0.0), (), Moment(1.0, 0.0))
+    return Reading(ENGINE, [Moment(0.0, 0.0)] * 3, [worker] * num_workers, calls)
 
 
 def test_work_is_what_is_prefilled_and_what_is_decoded() -> None:
-    assert work(ENGINE, timed(made(PAGES)).call) == 1.0
+    assert work(ENGINE, timed(made(CUTS)).call) == 1.0
 
 
 def test_no_schedule_beats_work_shared_out_nor_the_longest_chain() -> None:
-    chain = [timed(made(PAGES, page_index=page)) for page in range(3)]
-    gists = [timed(made(GISTS, page_index=page)) for page in range(3)]
-    others = [timed(made(PAGES, f"d{i}", page_index=0)) for i in range(2, 20)]
+    chain = [timed(made(CUTS, page_index=page)) for page in range(3)]
+    gists = [timed(made(NOTES, page_index=page)) for page in range(3)]
+    others = [timed(made(CUTS, f"d{i}", page_index=0)) for i in range(2, 20)]
     assert lower_bound(reading(*chain, *gists, num_workers=1), ENGINE) == 4.0  # 6 s on 2 sequences
     assert lower_bound(reading(*chain, *gists, *others, num_workers=1), ENGINE) == 24 / 2
     assert lower_bound(reading(*chain, *gists, *others, num_workers=3), ENGINE) == 4.0
@@ -58,7 +59,7 @@ def test_documents_are_so_many_pages_of_paragraphs(tmp_path: Path) -> None:
 
 
 def test_orders() -> None:
-    keys = [DocumentKey(str(n), "", "", n, False, ()) for n in (3, 9, 5, 1, 7)]
+    keys = [DocumentKey(str(n), {}, n, False, ()) for n in (3, 9, 5, 1, 7)]
     assert [key.num_words for key in longest_first(keys)] == [9, 7, 5, 3, 1]
     assert sorted(shuffled(keys), key=keys.index) == keys
     assert shuffled(keys) == shuffled(keys) != keys
@@ -71,9 +72,9 @@ def test_orders() -> None:
         (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
         (
             ("speed",),
-            "speed: no part of bench; there are limit, sequential, schedule, rates, cache",
+            "speed: no part of bench; there are limit, schedule, cache, rates",
         ),
-        (("limit=4",), "name what to measure: limit, sequential, schedule, rates, cache"),
+        (("limit=4",), "name what to measure: limit, schedule, cache, rates"),
         (("schedule", "engine.speed=4"), "engine.speed"),
     ],
 )

@@ -96,13 +96,13 @@ def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path)
 
 
 def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
-    """One joins and is used, another goes: that costs what it had in hand, and no row."""
+    """One joins and is used, another goes: that costs what it had in flight, and no row."""
     first = next(node for node in cluster.list_all_nodes() if node != cluster.head_node)
-    stood: dict[str, int] = {}
+    committed: dict[str, int] = {}
 
     def go_away() -> None:
         cluster.remove_node(first, allow_graceful=False)
-        stood.update(shards(tmp_path / "a"))
+        committed.update(shards(tmp_path / "a"))
 
     def another_comes() -> None:
         cluster.add_node(num_cpus=1, num_gpus=2, wait=False)
@@ -113,8 +113,8 @@ def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
     units = sorted(outcome.workers["reading"].values())
     assert len(units) >= 4 and units[-4] > 20
     after = shards(tmp_path / "a")
-    assert 250 <= len(stood) < len(after) - 200  # it went in the midst of the work
-    assert stood.items() < after.items()
+    assert 250 <= len(committed) < len(after) - 200  # it went in the midst of the work
+    assert committed.items() < after.items()
     fast = ("engine.decode_tokens_per_second=5000", "engine.sequences=8")
     assert go(tmp_path / "b", "corpus.num_documents=140", *fast).exit_code == 0
     assert rows(tmp_path / "a") == rows(tmp_path / "b")

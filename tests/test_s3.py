@@ -45,7 +45,7 @@ def rows(warehouse: str | Path, table: str) -> list[dict[str, Any]]:
 
 
 def test_the_first_commit_wins(environment: dict[str, str]) -> None:
-    """Sixteen writers of one name: one of them is told that it is his, and his bytes stand."""
+    """Sixteen writers of one name: one of them is told that it is his, and his bytes are kept."""
     path = place(f"s3://{BUCKET}/race/one")
     contents = [f"writer {number}".encode() for number in range(16)]
     with ThreadPoolExecutor(16) as pool:
@@ -71,8 +71,8 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(
         time.sleep(0.05)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    standing = len(names(environment, "w/tables/scores/"))
-    assert standing < 30, "ten methods, three documents"
+    number = len(names(environment, "w/tables/scores/"))
+    assert number < 30, "ten methods, three documents"
     done = json.loads(succeed("run", *WORDS, "run=night", "--json"))
     assert done["exit_code"] == 0
     succeed("run", "experiment=demo", f"warehouse={tmp_path}", "run=night")

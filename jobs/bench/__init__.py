@@ -9,5 +9,6 @@ bare.py       an engine without the pipeline, in a process of its own
 limit.py      limit: the phase against the bare engine; what every execution costs
 schedule.py   schedule: eight simulated engines against the lower bound
 cache.py      cache: cached prompt tokens against the ideal
+throughput.py rates: tokens a second of one bare engine
 parts.py      the parts by name, and what each of them runs
 """

@@ -9,8 +9,8 @@ from jobs.bench import schedule as schedule_part
 from jobs.bench.cache import cache
 from jobs.bench.figures import Figure
 from jobs.bench.limit import limit
-from jobs.bench.rates import rates
 from jobs.bench.schedule import schedule
+from jobs.bench.throughput import rates
 from jobs.config import RunConfig, read_config
 from pipeline.errors import UsageError
 
@@ -31,8 +31,8 @@ _THREE = "methods=gist_only,readagent_p(max_pages=3),bm25(top_k=3)"
 PARTS = {
     "limit": Part((*_QMSUM, _THREE), limit),
     "schedule": Part(schedule_part.WORDS, schedule),
-    "rates": Part(("engine=vllm", "rater=none"), rates),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
+    "rates": Part(("engine=vllm", "rater=none"), rates),
 }
 
 

@@ -6,19 +6,19 @@ One file a process, written as it happens; nothing that is asked or replied chan
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.ask import Ask, Reader
+from pipeline.cluster.actor import AnyWorker, MakeWorker
 from pipeline.engine import Engine, EngineSettings, Reply, Request
 from pipeline.engines import ReplyFormat, start_reader
 from pipeline.executor import Summary
 from pipeline.family import Family
 from pipeline.prompts import Message
 from pipeline.units import Unit
-from pipeline.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,11 @@ class Recorded:
 class RecordedWorker:
     """`worker`, watched."""
 
+<<<<<<< HEAD
     def __init__(self, worker: Worker, folder: Path) -> None:
+=======
+    def __init__(self, worker: AnyWorker, folder: Path) -> None:
+>>>>>>> w-bench
         self.usage = worker.usage
         self._worker, self._folder = worker, folder
 
@@ -87,7 +91,7 @@ class _RecordedEngine:
         return await self._engine.count_tokens(messages)
 
 
-def recorded_worker(folder: Path, make: Callable[[str], Worker], name: str) -> RecordedWorker:
+def recorded_worker(folder: Path, make: MakeWorker, name: str) -> RecordedWorker:
     """The worker that `make` makes, watched."""
     return RecordedWorker(make(name), folder)
 

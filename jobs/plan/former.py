@@ -17,8 +17,9 @@ from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.place import AnyPath
 from pipeline.settings import sha
-from pipeline.store import connect, query, run_name
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query, run_name
 
 _LEAST_CALLS = 10  # of a prompt, before they tell what is usual
 _REPLIES = f"""

@@ -4,22 +4,33 @@ import asyncio
 import json
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import ray
 from ray.util.metrics import Counter
 
 from pipeline.errors import AccountingError, EngineError, StartError, UsageError
+from pipeline.executor import Summary
 from pipeline.metrics import COUNTERS
 from pipeline.plugins import received
+from pipeline.units import Unit
 from pipeline.usage import UsageCounters
-from pipeline.worker import Worker
 
 _SECONDS_BETWEEN_METRICS = 5.0
-MakeWorker = Callable[[str], Worker]
+
+
+class AnyWorker(Protocol):
+    """What an actor needs of a `pipeline.worker.Worker`."""
+
+    usage: UsageCounters
+
+    async def work(self, document_id: str, units: Sequence[Unit]) -> Summary: ...
+
+
+MakeWorker = Callable[[str], AnyWorker]
 """A worker of that name, in its own process."""
 
 # Ray keeps of an exception only its text, so these come back as rows and are raised again here.

@@ -6,8 +6,10 @@ Over several references the best counts. Which answers are scored is scores.py's
 
 import re
 import string
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from statistics import geometric_mean
 from types import SimpleNamespace
@@ -88,10 +90,10 @@ def _rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
 
 @cache
 def _scorer(kinds: tuple[str, ...], stem: bool) -> Any:
-    # Imported here: it takes seconds, with nltk and scipy behind it, and only scoring needs it.
-    from nltk.stem.porter import PorterStemmer
-    from rouge_score.rouge_scorer import RougeScorer
-    from rouge_score.tokenize import tokenize
+    with _hidden("scipy", "sklearn"):  # only scoring needs these, and they bring in much
+        from nltk.stem.porter import PorterStemmer
+        from rouge_score.rouge_scorer import RougeScorer
+        from rouge_score.tokenize import tokenize
 
     if not stem:
         return RougeScorer(list(kinds))
@@ -99,6 +101,22 @@ def _scorer(kinds: tuple[str, ...], stem: bool) -> Any:
     stemmer.stem = lru_cache(maxsize=_WORDS)(stemmer.stem)
     own = SimpleNamespace(tokenize=lambda text: tokenize(text, stemmer))
     return RougeScorer(list(kinds), tokenizer=own)
+
+
+@contextmanager
+def _hidden(*packages: str) -> Iterator[None]:
+    """Within it the packages cannot be imported, unless they already are.
+
+    nltk imports them where they are installed, for parts that scoring never uses: that would be
+    most of the CPU time that a scoring worker needs to start.
+    """
+    absent = dict.fromkeys(package for package in packages if package not in sys.modules)
+    sys.modules.update(absent)  # type: ignore[arg-type]  # null stands for a module not to be found
+    try:
+        yield
+    finally:
+        for package in absent:
+            sys.modules.pop(package, None)
 
 
 def _sentence_lines(text: str) -> str:
