@@ -100,6 +100,7 @@ def goes_on(warehouse: Path) -> None:
                "document_id, stage)") == [{"n": 1}]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_deadline_ends_a_run(tmp_path: Path) -> None:
     words = (f"cluster.deadline={seconds_from_now(40)}", "cluster.grace_minutes=0.1")
     began = time.time()
@@ -113,6 +114,7 @@ def test_the_deadline_ends_a_run(tmp_path: Path) -> None:
     goes_on(tmp_path)
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jobs", "run", *WORDS, f"warehouse={tmp_path}"]
     driver = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)

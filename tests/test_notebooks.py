@@ -18,6 +18,8 @@ from nbclient.exceptions import CellExecutionError
 from tests.command import ROOT, succeed
 from tests.notebooks import FILES, Outputs, code_cells, execute, notebook, shown_as, table
 
+pytestmark = pytest.mark.slow
+
 MAY_IMPORT = {"os", "pathlib", "matplotlib.pyplot", "pandas", "pipeline.store"}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -1,7 +1,7 @@
 """A run killed anywhere and started again ends as one that was never interrupted.
 
 The scripted engine answers after a while, so that a kill finds work under way. Twelve drivers are
-killed with SIGKILL when a drawn number of shards is committed, four of them with a Ray of their
+killed with SIGKILL when a drawn number of shards is committed, three of them with a Ray of their
 own, the others on one that stays; their workers live on for a moment.
 """
 
@@ -116,7 +116,7 @@ def test_killed_runs_end_as_an_uninterrupted_one(
     targets = [draw.randint(1, total * 3 // 4) for _ in range(KILLS)]
 
     def killed(trial: int) -> int:
-        own = None if trial % 3 == 0 else head
+        own = None if trial % 5 == 0 else head
         return kill_at(words, tmp_path / str(trial), targets[trial], trial % 2 == 0, own)
 
     def resumed(trial: int) -> bool:
