@@ -56,11 +56,7 @@ class Recorded:
 class RecordedWorker:
     """`worker`, watched."""
 
-<<<<<<< HEAD
-    def __init__(self, worker: Worker, folder: Path) -> None:
-=======
     def __init__(self, worker: AnyWorker, folder: Path) -> None:
->>>>>>> w-bench
         self.usage = worker.usage
         self._worker, self._folder = worker, folder
 
