@@ -61,7 +61,7 @@ def test_a_unit_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
         for problem in (hurt if n == 3 else None,)
     ], "only what is made from its gists lacks them"
     (detail,) = sql(warehouse, "select distinct detail from gists where problem is not null")
-    assert "worker died twice" in detail["detail"]
+    assert "worker crashed twice" in detail["detail"]
     assert not list(warehouse.glob("runs/*/in_flight/*")), "nothing is left to blame a later run"
 
 
