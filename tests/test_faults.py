@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.command import ROOT, gistmill, sql, succeed
+from tests.command import ROOT, gistmill, own_process, sql, succeed
 from tests.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
@@ -36,9 +37,8 @@ def words(folder: Path, *rules: dict[str, Any], **script: Any) -> list[str]:
     ]  # fmt: skip
 
 
-def ends(command: list[str], code: int) -> str:
+def last_line(done: "CompletedProcess[str]", code: int) -> str:
     """The one line that a run ends with."""
-    done = gistmill(*command)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr.splitlines()[-1]
@@ -61,7 +61,7 @@ def test_a_unit_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
         for problem in (hurt if n == 3 else None,)
     ], "only what is made from its gists lacks them"
     (detail,) = sql(warehouse, "select distinct detail from gists where problem is not null")
-    assert "worker crashed twice" in detail["detail"]
+    assert "a worker crashed twice" in detail["detail"]
     assert not list(warehouse.glob("runs/*/in_flight/*")), "nothing is left to blame a later run"
 
 
@@ -97,15 +97,16 @@ def test_an_engine_that_cannot_start_ends_the_run_in_time(
     tmp_path: Path, script: dict[str, Any], more: list[str], line: str
 ) -> None:
     began = time.monotonic()
-    told = ends([*words(tmp_path, REPLY, **script), *more], code=1)
+    told = last_line(gistmill(*words(tmp_path, REPLY, **script), *more), code=1)
     assert line in told
     assert time.monotonic() - began < 90
 
 
 def test_what_hangs_ends_the_run(tmp_path: Path) -> None:
-    """A request that never ends, and a deadline that does not help."""
+    """A request that never ends, and a deadline that does not help. In a process of its own, whose
+    end is what ends such a worker."""
     command = words(tmp_path, {"prompt": "answer", "hang": True}, REPLY)
-    told = ends([*command, "cluster.stall_minutes=0.2"], code=1)
+    told = last_line(own_process(*command, "cluster.stall_minutes=0.2"), code=1)
     assert told == (
         "gistmill: nothing was finished for cluster.stall_minutes=0.2; the same command goes on "
         "from here"

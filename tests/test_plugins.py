@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.command import ROOT, one_line, own_process, succeeded
+from tests import command
+from tests.command import ROOT, one_line, own_process, succeed, succeeded
 from tests.small_corpus import UNIFORM, document, question, write
 
 PLUGIN = ROOT / "tests" / "quote_plugin"
@@ -50,10 +51,8 @@ def words(folder: Path, plugin: Path = PLUGIN) -> list[str]:
 
 
 def sql(folder: Path, query: str) -> list[dict[str, Any]]:
-    """Rows of `gistmill sql`, which is given no plugin."""
-    done = own_process("sql", query, f"warehouse={folder / 'warehouse'}", "--json")
-    rows: list[dict[str, Any]] = json.loads(succeeded(done))
-    return rows
+    """Rows of `gistmill sql`, in this process, which knows no plugin."""
+    return command.sql(folder / "warehouse", query)
 
 
 def kill_when(committed: Callable[[], bool], *command: str) -> None:
@@ -94,9 +93,9 @@ def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
     calls = sql(tmp_path, "select stage, count(*) as n from calls group by all order by all")
     assert {c["stage"]: c["n"] for c in calls} == {"gist": 12, "quote": 4, "answer": 8, "rate": 16}
 
-    printed = succeeded(own_process("report", f"warehouse={tmp_path / 'warehouse'}"))
+    printed = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
     assert "| quotes(top_k=1,max_words=30) |" in printed and "| quote " in printed
-    traced = succeeded(own_process("trace", "q2", f"warehouse={tmp_path / 'warehouse'}"))
+    traced = succeed("trace", "q2", f"warehouse={tmp_path / 'warehouse'}")
     assert "it ends here" in traced
 
 

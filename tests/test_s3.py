@@ -71,8 +71,8 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(
         time.sleep(0.05)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    standing = len(names(environment, "w/tables/scores/"))
-    assert standing < 30, "ten methods, three documents"
+    number = len(names(environment, "w/tables/scores/"))
+    assert number < 30, "ten methods, three documents"
     done = json.loads(succeed("run", *WORDS, "run=night", "--json"))
     assert done["exit_code"] == 0
     succeed("run", "experiment=demo", f"warehouse={tmp_path}", "run=night")
