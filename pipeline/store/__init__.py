@@ -26,7 +26,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    file = "accounts" if name == "accounts" else "views"
+    views = import_module("pipeline.store.views")
+    module = import_module("pipeline.store.accounts") if name == "accounts" else views
     # Kept under its name, which is also that of a module: importing that has just taken it.
-    globals()[name] = found = getattr(import_module(f"{__name__}.{file}"), name)
+    globals()[name] = found = getattr(module, name)
     return found
