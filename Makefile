@@ -4,12 +4,16 @@ BIN := .venv/bin
 # Tests wait for processes more than they compute: three at a time suit two cores.
 PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses
 
-.PHONY: demo test test-vllm test-gpu lint
+.PHONY: demo test test-slow test-vllm test-gpu lint
 demo: .venv/base
 	$(BIN)/python -m jobs.demo
 
 test: .venv/dev
-	$(PYTEST) 3
+	$(PYTEST) 3 -m "not slow and not vllm and not dense and not gpu"
+
+# Clusters of several nodes, kills by the dozen, deadlines, and everything the README shows.
+test-slow: .venv/dev
+	$(PYTEST) 3 -m "slow and not vllm and not dense and not gpu"
 
 # What needs torch: the same engine as on GPUs, on vLLM's CPU build and a model of random weights
 # made on the spot, and retrieval by a real embedding model.

@@ -13,7 +13,7 @@ import typer
 
 from jobs.check_prompts import check_prompts
 from jobs.config import RunConfig, read_config
-from jobs.corpus import distributions, draw
+from jobs.corpus import distributions, draw, table
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
@@ -25,8 +25,8 @@ from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
 from pipeline.store import connect
-from pipeline.store import query as rows_of
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query as rows_of
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 prompts = typer.Typer(help="Check a family of prompts.")
@@ -162,7 +162,7 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) ->
     if as_json:
         print_json([dataclasses.asdict(one) for one in found])
     else:
-        print_table([one.row() for one in found])
+        print_table(table(found))
 
 
 @app.command()

@@ -27,10 +27,10 @@ from pipeline.plugins import load_plugins
 from pipeline.prompts import PROMPTS
 from pipeline.settings import CONF, Settings, sha
 from pipeline.stage import ROLES, Role
-from stages import builtin as _builtin
+from stages.builtin import load_builtin
 from stages.corpora import Corpus, corpus_of
 
-_builtin.load()
+load_builtin()
 GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 
@@ -225,7 +225,8 @@ def _refuse_useless(config: RunConfig) -> None:
               for name in spec.stage.model_fields}  # fmt: skip
     for key in memory.overrides():
         if key not in fields:
-            other = {"model": "uniform"}.get(memory.name, "model")
+            files = (CONF / "memory").glob("*.yaml")
+            other = " or ".join(sorted(f.stem for f in files if f.stem != memory.name))
             raise UsageError(f"memory.{key} does nothing here; add memory={other} or remove it")
 
 

@@ -4,40 +4,25 @@ What ReadAgent shows in its figures 2, 4, 5 and 7: how the words of documents an
 memories are distributed, and pages and compression with them.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs.step_graph import SHARED
 from pipeline.errors import UsageError
 from pipeline.place import AnyPath
 from pipeline.store import connect
-from pipeline.store import query as rows_of
+from pipeline.store.views import query as rows_of
 
-# Words are those of stages/words.py. A page without a gist is left out of its document's memory.
-_BY_DOCUMENT = """
-with pages_of as (
-  select document_id, count(*) as pages from pages where text is not null group by all),
-gists_of as (
-  select document_id, sum(num_words) as gist_words from gists where gist is not null group by all)
-select d.num_words as words, p.pages, g.gist_words,
-  100 * (1 - g.gist_words / d.num_words) as compression
-from documents d left join pages_of p using (document_id) left join gists_of g using (document_id)
-where d.problem is null and not d.skipped order by d.document_id"""
-_BY_PAGE = """
-select p.num_words as page_words, g.num_words as page_gist_words
-from pages p left join gists g using (document_id, page_index)
-where p.text is not null order by p.document_id, p.page_index"""
-_MEASURES = {
-    "words": "words per document",
-    "gist_words": "words per gist memory",
-    "pages": "pages per document",
-    "compression": "compression rate of the gists, %",
-    "page_words": "words per page",
-    "page_gist_words": "words per gist",
-}
+_MEASURES = f"""
+select memory, measure, rows_of from sizes group by memory, measure, rows_of
+order by min(place), memory <> '{SHARED}', memory"""
+_OF = "measure = {} and memory is not distinct from {}"
 _SUMMARY = """
-select count(x) as n, avg(x) as mean, min(x) as min, quantile_cont(x, 0.25) as q1,
-  median(x) as median, quantile_cont(x, 0.75) as q3, max(x) as max from ({}) t(x)"""
+select count(value) as n, avg(value) as mean, min(value) as min, quantile_cont(value, 0.25) as q1,
+  median(value) as median, quantile_cont(value, 0.75) as q3, max(value) as max
+from sizes where {}"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +30,7 @@ class Distribution:
     """One measure over documents or pages; numbers are null where there is nothing."""
 
     measure: str
+    memory: str | None  # null: of the documents themselves
     n: int
     mean: float | None
     min: float | None
@@ -53,27 +39,40 @@ class Distribution:
     q3: float | None
     max: float | None
 
-    def row(self) -> dict[str, str | None]:
-        """As it is printed."""
-        numbers = {key: value for key, value in vars(self).items() if key not in ("measure", "n")}
+    def row(self, with_memory: bool) -> dict[str, str | None]:
+        """As it is printed; the memory's name only where a run has several."""
+        names = ("mean", "min", "q1", "median", "q3", "max")
+        numbers = {name: getattr(self, name) for name in names}
         shown = {k: None if v is None else f"{v:,.1f}" for k, v in numbers.items()}
-        return {"": self.measure, "n": f"{self.n:,}", **shown}
+        memory = {"memory": self.memory} if with_memory else {}
+        return {"": self.measure, **memory, "n": f"{self.n:,}", **shown}
 
 
 def distributions(warehouse: AnyPath, run: str | None) -> list[Distribution]:
-    """Every measure of a run. Raises UsageError where there is no such run."""
+    """Every measure of a run and memory. Raises UsageError where there is no such run."""
     with connect(warehouse, run) as connection:
         return [
             Distribution(
-                measure=label,
-                **rows_of(connection, _SUMMARY.format(f"select {name} from ({_source(name)})"))[0],
+                measure=of["measure"],
+                memory=of["memory"],
+                **rows_of(connection, _SUMMARY.format(_where(of)))[0],
             )
-            for name, label in _MEASURES.items()
+            for of in rows_of(connection, _MEASURES)
         ]
 
 
-def _source(name: str) -> str:
-    return _BY_PAGE if name.startswith("page_") else _BY_DOCUMENT
+def table(found: Sequence[Distribution]) -> list[dict[str, str | None]]:
+    """The rows that are printed."""
+    several = len({one.memory for one in found} - {None}) > 1
+    return [one.row(several) for one in found]
+
+
+def _where(of: Mapping[str, Any]) -> str:
+    return _OF.format(_text(of["measure"]), _text(of["memory"]))
+
+
+def _text(value: str | None) -> str:
+    return "null" if value is None else "'" + value.replace("'", "''") + "'"
 
 
 def draw(warehouse: AnyPath, run: str | None, picture: Path) -> None:
@@ -90,17 +89,20 @@ def draw(warehouse: AnyPath, run: str | None, picture: Path) -> None:
     if picture.suffix.removeprefix(".") not in kinds:
         raise UsageError(f"--picture {picture}: no such kind of file; write a .png or .svg")
     with connect(warehouse, run) as connection:
-        for place, (name, label) in enumerate(_MEASURES.items(), 1):
-            axes = figure.add_subplot(2, 3, place)
-            rows = rows_of(connection, f"select {name} as x from ({_source(name)})")
-            _histogram(axes, [row["x"] for row in rows if row["x"] is not None], label)
+        measures = rows_of(connection, _MEASURES)
+        several = len({of["memory"] for of in measures} - {None}) > 1
+        for place, of in enumerate(measures, 1):
+            axes = figure.add_subplot(-(-len(measures) // 3), 3, place)
+            rows = rows_of(connection, f"select value from sizes where {_where(of)}")
+            name = f"{of['measure']} ({of['memory']})" if several and of["memory"] else ""
+            _histogram(axes, [row["value"] for row in rows], name or of["measure"], of["rows_of"])
     try:
         figure.savefig(picture, dpi=150)
     except OSError as error:
         raise UsageError(f"--picture {picture}: {error.strerror}; write it elsewhere") from None
 
 
-def _histogram(axes: Any, values: list[float], label: str) -> None:
+def _histogram(axes: Any, values: list[float], label: str, rows_of: str) -> None:
     axes.hist(values, bins=min(40, max(1, len(set(values)))), color="#4477aa")
     axes.set_xlabel(label)
-    axes.set_ylabel("pages" if label in ("words per page", "words per gist") else "documents")
+    axes.set_ylabel(rows_of)

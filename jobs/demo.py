@@ -21,7 +21,7 @@ def main() -> None:
     print_line("  .venv/bin/gistmill trace meeting-02 method=readagent")
     print_line("  .venv/bin/gistmill report by=question_type")
     print_line(
-        '  .venv/bin/gistmill sql "select method, problem, count(*) from answers group by all"'
+        '  .venv/bin/gistmill sql "select method, measure, avg(value) from measures group by all"'
     )
     installed = _INSTALLED.read_text().strip() if _INSTALLED.is_file() else "0"
     print_line(f"\ninstall {installed} s, run {seconds:.0f} s")

@@ -10,7 +10,8 @@ from jobs.options import ReadOptions
 from jobs.tables import print_json, print_line, print_table
 from pipeline.methods import available
 from pipeline.settings import CONF
-from pipeline.store import connect, query
+from pipeline.store import connect
+from pipeline.store.views import query
 
 
 def show_listing(options: ReadOptions | None, as_json: bool) -> None:

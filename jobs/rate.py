@@ -8,8 +8,9 @@ from jobs.step_graph import run_steps
 from pipeline.config import compose
 from pipeline.errors import UsageError
 from pipeline.place import place
-from pipeline.store import connect, run_name
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import run_name
 
 _TAKES = ("rater", "rater.", "run", "warehouse", "cluster", "cluster.")
 

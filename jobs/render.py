@@ -14,7 +14,9 @@ _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to go on."
 )
-_COST = "Calls and tokens are the methods' own, those that judge left out; memories took:"
+_COST = (
+    "Calls and tokens are those of each method's own stages, judging left out. What memories took:"
+)
 _NO_MODEL = (
     "The extractive engine answered: sentences picked from the text by word counts, no language "
     "model. The table shows that the pipeline works on real text, not what a model would score."

@@ -12,8 +12,9 @@ from jobs.step_graph import SHARED
 from pipeline.errors import UsageError
 from pipeline.settings import sha
 from pipeline.stage import Column
-from pipeline.store import connect, query, run_name
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query, run_name
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, place, reaching, unwritable, write
-from pipeline.store import accounts, connect, query
+from pipeline.store import connect
+from pipeline.store.accounts import accounts
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 

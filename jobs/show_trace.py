@@ -9,7 +9,7 @@ from jobs.options import ReadOptions
 from jobs.step_graph import SHARED
 from jobs.tables import print_json, print_line
 from jobs.trace import Section, trace
-from pipeline.rows import Line, RawText, columns_told, titled
+from pipeline.trace_lines import Line, RawText, columns_told, titled
 
 _TEXT_CHARS = 400  # of a page read again and the like; all of it with --full
 

@@ -6,15 +6,15 @@ from jobs.options import ReadOptions
 from jobs.progress import progress_line
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import UsageError
-from pipeline.store import connect, query, run_name
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query, run_name
 
 _STEPS = """
 select r.stage, r.method, r.repeat, r.step_id, r.inputs, r.ok, r.problem, r.skipped, r.not_done,
   r.calls, r.prompt_tokens, r.cached_tokens, r.reply_tokens, r.seconds
 from runs r left join steps s using (step_id)
-order by list_position(['documents', 'questions', 'paginate', 'gist', 'index', 'look_up', 'answer',
-  'rate', 'score'], r.stage), r.method nulls first, r.repeat"""
+order by list_position(getvariable('stages'), r.stage), r.method nulls first, r.repeat"""
 _PROBLEMS = """
 select s.stage, i.problem, count(*) as inputs from inputs i join steps s using (step_id)
 where i.problem is not null group by all order by all"""
@@ -23,9 +23,11 @@ where i.problem is not null group by all order by all"""
 def show_status(options: ReadOptions, as_json: bool) -> None:
     """Print a row per step and per kind of problem, and who is at work."""
     name = run_name(options.warehouse, options.run)
-    with connect(options.warehouse, name) as connection:
-        steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
     folder = RunFolder(options.warehouse, name)
+    stages = (folder.config() or {})["report"]["stages"]
+    with connect(options.warehouse, name) as connection:
+        connection.execute("set variable stages = ?", [stages])
+        steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
     progress, alive = folder.at_work()
     job = _job(options, name)
     not_done = sum(step["not_done"] for step in steps)

@@ -8,8 +8,9 @@ from jobs.options import ReadOptions
 from jobs.step_graph import SHARED
 from pipeline.errors import UsageError
 from pipeline.rows import RECORDS, Record
-from pipeline.store import connect, query, run_name
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query, run_name
 
 Rows = list[dict[str, Any]]
 

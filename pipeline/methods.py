@@ -234,18 +234,19 @@ def _read(file: Path) -> dict[str, Any]:
         _refuse_doubles(str(file), yaml.compose(text, yaml.SafeLoader))
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
-    keys = set(content) if isinstance(content, Mapping) else set()
-    if "look_up" in keys:
+    keys = [str(key) for key in content] if isinstance(content, Mapping) else []
+    others = [key for key in keys if key not in ("arguments", "stages")]
+    if others and "stages" not in keys:
+        written = ", ".join(f"{key}: {{kind: ...}}" for key in others)
         raise UsageError(
-            f"{file}: look_up and answer: this is the layout of an earlier version; write them as "
-            "`stages: {look_up: {kind: ...}, answer: {kind: ...}}`"
+            f"{file}: {' and '.join(others)}: this is the layout of an earlier version; write "
+            f"stages under `stages: {{{written}}}`"
         )
-    if missing := {"arguments", "stages"} - keys:
-        raise UsageError(f"{file}: {', '.join(sorted(missing))} missing; see the other methods")
-    if unknown := keys - {"arguments", "stages"}:
+    if missing := [key for key in ("arguments", "stages") if key not in keys]:
+        raise UsageError(f"{file}: {', '.join(missing)} missing; see the other methods")
+    if others:
         raise UsageError(
-            f"{file}: {', '.join(sorted(map(str, unknown)))}: no such key; a method has "
-            "`arguments` and `stages`"
+            f"{file}: {', '.join(others)}: no such key; a method has `arguments` and `stages`"
         )
     arguments = content["arguments"] or {}
     if not isinstance(arguments, Mapping):

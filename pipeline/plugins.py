@@ -11,7 +11,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 import pickle
-import pkgutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -64,8 +63,19 @@ def installed() -> tuple[Path, ...]:
 
 def import_all(package: ModuleType) -> None:
     """Import every module below a package, so that what they define is known by its name."""
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        importlib.import_module(module.name)
+    for folder in package.__path__:
+        for file in _modules(Path(folder)):
+            parts = file.relative_to(folder).with_suffix("").parts
+            importlib.import_module(".".join([package.__name__, *parts]).removesuffix(".__init__"))
+
+
+def _modules(folder: Path) -> list[Path]:
+    """The Python files of a package and of the folders in it, with an __init__.py or without; what
+    no import could name (a virtual environment in .venv) is left out."""
+    files = sorted(folder.rglob("*.py"))
+    return [
+        f for f in files if all(map(str.isidentifier, f.relative_to(folder).with_suffix("").parts))
+    ]
 
 
 def _imported(folder: Path, place: str) -> Path:
@@ -114,7 +124,7 @@ def _called(place: str, load: Callable[[], Any]) -> Any:
 def packed() -> tuple[Plugin, ...]:
     """The plugin folders loaded here, to be sent to workers."""
     return tuple(
-        Plugin(name, {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*.py")})
+        Plugin(name, {str(f.relative_to(folder)): f.read_bytes() for f in _modules(folder)})
         for name, folder in _PLACES.items()
     )
 

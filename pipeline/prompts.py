@@ -92,8 +92,8 @@ class Prompt(Generic[T]):
         """A reply as a model would usually give it; `plan` counts it."""
 
     def at_most(self) -> str:
-        """The legal reply after which most is still to be asked; `plan` counts its tokens as the
-        whole reply budget."""
+        """The readable reply after which most is still to be asked; `plan` counts its tokens as
+        the whole reply budget."""
         return self.expected()
 
     def fewest(self) -> str:

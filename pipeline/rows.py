@@ -9,7 +9,7 @@ row, are added when the shard is written.
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -18,6 +18,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from pipeline.errors import Problem, UsageError
+from pipeline.trace_lines import Line, columns_told, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and all that embedding models give
 RECORDS: "dict[str, type[Record]]" = {}
@@ -85,25 +86,14 @@ class Record:
         return None if self.problem in (None, "truncated") else f"{self.table}: {self.problem}"
 
     @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> "Sequence[Line]":
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
         """The lines that `gistmill trace` prints of a row, given as SQL gives it."""
         return [columns_told(row)]
 
     @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> "Sequence[Line]":
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
         """The lines of all rows that one question has, in the order of their key."""
         return [line for row in rows for line in cls.trace(row)]
-
-
-@dataclass(frozen=True, slots=True)
-class RawText:
-    """A line that ends in a text which may be long: `gistmill trace` cuts it unless `--full`."""
-
-    lead: str
-    text: str
-
-
-Line = str | RawText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +205,6 @@ _STAMPS: dict[str, Any] = {
     "repeat": pa.int64(), "memory": pa.string(), "input_sha": pa.string(),
 }  # fmt: skip
 _LAST = ("skipped", "problem", "detail")  # columns, in every table that has them
-_PLACE = (*_STAMPS, "document_id", "question_id")  # which the reader of a trace knows
 
 
 @dataclass(frozen=True)
@@ -242,23 +231,6 @@ class UnitRows:
         """All rows of one question, of whatever table."""
         found = [row for rows in self.tables.values() for row in rows]
         return [row for row in found if getattr(row, "question_id", None) == question.question_id]
-
-
-def columns_told(row: Mapping[str, Any]) -> str:
-    """A row of any table on one line: its columns and what they hold, but for its place."""
-    told = {name: value for name, value in row.items() if name not in _PLACE and value is not None}
-    return ", ".join(f"{name} {value}" for name, value in told.items())
-
-
-def titled(
-    title: str,
-    rows: Iterable[Mapping[str, Any]],
-    trace: Callable[[Mapping[str, Any]], Sequence[Line]],
-) -> list[Line]:
-    """A heading, and the lines of each row below it, set in."""
-    lines = [line for row in rows for line in trace(row)]
-    return [title, *(f"  {x}" if isinstance(x, str) else RawText(f"  {x.lead}", x.text)
-                     for x in lines)]  # fmt: skip
 
 
 def is_per_question(record: type[Record]) -> bool:

@@ -3,7 +3,7 @@
 from pipeline.plugins import import_all
 
 
-def load() -> None:
+def load_builtin() -> None:
     """Import every module of `stages`; what stands in one is found by its name from then on."""
     import stages
 

@@ -1,6 +1,7 @@
 """What `gistmill plan` says, and what a run then makes, stage by stage."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,26 +37,37 @@ def made(warehouse: str | Path, run: str = "r") -> Stages:
 def since(after: Stages, before: Stages) -> Stages:
     """What was made between the two."""
     nothing = dict.fromkeys(MEASURES, 0)
-    return {
+    found = {
         stage: {m: row[m] - before.get(stage, nothing)[m] for m in MEASURES}
         for stage, row in after.items()
     }
+    return {stage: row for stage, row in found.items() if row["calls"]}
 
 
-def outside(plan: dict[str, Any], outcome: Stages) -> list[str]:
-    """Every number that is not between low and high. Which of the stages that begin alike finds
-    nothing in the cache is chance, so uncached tokens are those of all stages."""
-    missed = []
-    ranges = stages(plan)
-    for stage in {**ranges, **outcome}:
+def exceeded(plan: dict[str, Any], outcome: Stages) -> list[str]:
+    """Every number above `at most`. Which of the stages that begin alike finds nothing in the cache
+    is chance, so uncached tokens are those of all stages."""
+    missed, ranges = [], stages(plan)
+    for stage, row in outcome.items():
         for measure in ("calls", "prompt_tokens", "reply_tokens"):
-            low, _, high = ranges[stage][measure] if stage in ranges else (0, 0, 0)
-            was = outcome[stage][measure] if stage in outcome else 0
-            if not low <= was <= high:
-                missed.append(f"{stage} {measure}: {was} not in {low}..{high}")
-    low, high = (sum(row["uncached_tokens"][i] for row in ranges.values()) for i in (0, 2))
+            most = ranges[stage]["at_most"][measure] if stage in ranges else 0
+            if row[measure] > most:
+                missed.append(f"{stage} {measure}: {row[measure]} over {most}")
     was = sum(row["uncached_tokens"] for row in outcome.values())
-    return missed if low <= was <= high else [*missed, f"uncached: {was} not in {low}..{high}"]
+    most = plan["all"]["at_most"]["uncached_tokens"]
+    return missed if was <= most else [*missed, f"uncached: {was} over {most}"]
+
+
+def off(plan: dict[str, Any], outcome: Stages, share: float, measures: Sequence[str]) -> list[str]:
+    """Every number that is off what was expected by more than that."""
+    missed, ranges = [], stages(plan)
+    for stage in {**ranges, **outcome}:
+        for measure in measures:
+            expected = ranges[stage]["expected"][measure] if stage in ranges else 0
+            was = outcome[stage][measure] if stage in outcome else 0
+            if abs(expected - was) > share * was:
+                missed.append(f"{stage} {measure}: {was}, expected {expected}")
+    return missed
 
 
 def files(folder: Path) -> set[str]:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from pipeline.errors import AccountingError
-from pipeline.store import accounts, connect, query
-from pipeline.store.accounts import StepCounts
+from pipeline.store import connect
+from pipeline.store.accounts import StepCounts, accounts
+from pipeline.store.views import query
 from stages.index.paginate import Page
 from stages.score.score import Score
 from tests.warehouse import (

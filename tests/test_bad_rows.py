@@ -48,7 +48,7 @@ MEETINGS: list[Any] = [
      "specific_query_list": []},
     {"meeting_transcripts": [], "specific_query_list": [],
      "general_query_list": [{"query": "Nobody spoke?", "answer": "No."}]},
-    # The format has no ids, so a meeting may stand in it twice.
+    # The format has no ids, so a meeting may be in it twice.
     {"meeting_transcripts": TURNS, "specific_query_list": [],
      "general_query_list": [{"query": "And again?", "answer": "Again."}]},
 ]  # fmt: skip

@@ -9,14 +9,16 @@ import pytest
 from jobs.bench.reading import read
 from jobs.config import read_config
 from pipeline.errors import UsageError
-from tests.command import own_process
+from tests.command import gistmill
 from tests.small_corpus import document, question, write
+
+pytestmark = pytest.mark.slow
 
 FAST = ("engine.min_workers=1", "engine.max_workers=1", "engine.decode_tokens_per_second=5000")
 
 
 def figures(*words: str) -> list[dict[str, Any]]:
-    done = own_process("bench", *words, *FAST, "--pairs", "1", "--json")
+    done = gistmill("bench", *words, *FAST, "--pairs", "1", "--json")
     found: list[dict[str, Any]] = json.loads(done.stdout)
     missed = any(figure["ok"] is False for figure in found)
     assert done.returncode == (3 if missed else 0), done.stderr

@@ -77,7 +77,7 @@ def test_exact_calls_of_every_rerun(runs: Runs) -> None:
     (gist_step,) = (runs.warehouse / "tables" / "gists").iterdir()
     shard = sorted(gist_step.iterdir())[0]
     shard.unlink()
-    assert runs.calls(methods=more) == {}, "rows are made from the calls that stand"
+    assert runs.calls(methods=more) == {}, "rows are made from the committed calls"
     assert shard.is_file()
     shard.unlink()
     (runs.warehouse / "tables" / "calls" / gist_step.name / shard.name).unlink()

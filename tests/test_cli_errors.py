@@ -1,4 +1,4 @@
-"""Mistakes on the command line: exit code 2, one line that names place and mend, nothing begun."""
+"""Mistakes on the command line: exit code 2, one line that says where and what to do."""
 
 import json
 from pathlib import Path

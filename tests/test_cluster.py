@@ -1,7 +1,8 @@
 """Ray Data around workers: summaries come back, trouble comes back as ours, nothing is endless."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,24 @@ def ray_of_our_own() -> Iterator[None]:
     ray.shutdown()  # the one that this process started, and no other
 
 
-def worker(trouble: Callable[[], None]) -> Any:
-    """Makes workers for which the document `bad` is trouble."""
+class Troubled:
+    """A worker for which the document `bad` is trouble, and `slow` takes ten minutes."""
 
-    class Worker:
-        def __init__(self, name: str) -> None:
-            self.usage = UsageCounters()
+    def __init__(self, trouble: Exception | None, name: str) -> None:
+        self.usage = UsageCounters()
+        self._trouble = trouble
 
-        async def work(self, document_id: str, units: Any) -> Summary:
-            if document_id == "bad":
-                trouble()
-            return Summary(document_id)
+    async def work(self, document_id: str, units: Any) -> Summary:
+        if document_id == "bad" and self._trouble is not None:
+            raise self._trouble
+        if document_id == "slow":
+            await asyncio.sleep(600)
+        return Summary(document_id)
 
-    return Worker
+
+def worker(trouble: Exception | None = None) -> Any:
+    """Makes such workers."""
+    return functools.partial(Troubled, trouble)
 
 
 def through(make: Any, *documents: str) -> tuple[list[str], Exception | None]:
@@ -52,14 +58,12 @@ def through(make: Any, *documents: str) -> tuple[list[str], Exception | None]:
 
 
 def test_every_document_comes_back_once() -> None:
-    done, error = through(worker(lambda: None), "a", "b", "c", "bad")
+    done, error = through(worker(), "a", "b", "c", "bad")
     assert (sorted(done), error) == (["a", "b", "bad", "c"], None)
 
 
 def test_trouble_with_one_document_costs_no_other() -> None:
-    def trouble() -> None:
-        raise AccountingError("pages do not tile the text")
-
+    trouble = AccountingError("pages do not tile the text")
     done, error = through(worker(trouble), "bad", "a", "b", "c")
     assert sorted(done) == ["a", "b", "c"]
     assert isinstance(error, AccountingError)
@@ -67,30 +71,19 @@ def test_trouble_with_one_document_costs_no_other() -> None:
 
 
 def test_an_engine_that_cannot_start_ends_it() -> None:
-    def trouble() -> None:
-        raise StartError("no such model")
-
-    _, error = through(worker(trouble), "bad")
+    _, error = through(worker(StartError("no such model")), "bad")
     assert isinstance(error, StartError)
     assert str(error) == "no such model"
 
 
 def test_who_watches_may_end_it() -> None:
-    """As the watch for stalls does; the document in hand would take ten minutes more."""
-
-    class Slow:
-        def __init__(self, name: str) -> None:
-            self.usage = UsageCounters()
-
-        async def work(self, document_id: str, units: Any) -> Summary:
-            await asyncio.sleep(600)
-            return Summary(document_id)
+    """As the watch for stalls does; the document in flight would take ten minutes more."""
 
     def watch() -> None:
         raise EngineError("nothing was finished")
 
     with pytest.raises(EngineError, match="nothing was finished"):
-        list(run_items(Slow, [("slow", [])], POOL, watch, {}))  # type: ignore[arg-type]  # a worker is all it has to be
+        list(run_items(worker(), [("slow", [])], POOL, watch, {}))
 
 
 @pytest.mark.parametrize(
@@ -122,9 +115,7 @@ def test_a_cluster_that_cannot_be_joined_is_refused(
 
 
 def test_a_worker_that_does_not_see_the_warehouse_ends_it() -> None:
-    def trouble() -> None:
-        raise UsageError("warehouse=w: not to be seen from n2")
-
+    trouble = UsageError("warehouse=w: not to be seen from n2")
     items: Any = [(name, []) for name in ("bad", "a")]
     with pytest.raises(UsageError, match="not to be seen from n2"):
         list(run_items(worker(trouble), items, POOL, lambda: None, {}))

@@ -27,7 +27,7 @@ def night(*words: str) -> RunConfig:
 
 
 def start(warehouse: Warehouse, config: RunConfig) -> RunFolder:
-    """The run as it stands once it has begun."""
+    """The run as it is once it has begun."""
     folder = RunFolder(warehouse.folder, config.run_name())
     folder.start(stored(config), {}, has_work=True)
     warehouse.plan(config.run_name(), (DOCUMENTS, [document_unit(DOCUMENTS, "d1")]))

@@ -1,4 +1,4 @@
-"""The configuration: words are taken as written, and a mistake is one line that names its mend."""
+"""The configuration: words are taken as written, and a mistake is one line that says what to do."""
 
 import json
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "key", "mend"),
+    ("words", "key", "advice"),
     [
         (["limt=3"], "limt", "did you mean limit?"),
         (["engine.contxt=3"], "engine.contxt", "did you mean engine.context_tokens?"),
@@ -151,10 +151,10 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["methods=readagent_p(max_pages=3..1)"], "3..1", "write 1..3"),
     ],
 )
-def test_a_mistake_is_one_line_with_its_mend(words: list[str], key: str, mend: str) -> None:
+def test_a_mistake_is_one_line_saying_what_to_do(words: list[str], key: str, advice: str) -> None:
     line = complaint(*words)
     assert key in line
-    assert mend in line
+    assert advice in line
 
 
 def test_a_config_takes_no_key_it_does_not_know() -> None:

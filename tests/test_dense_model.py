@@ -12,9 +12,20 @@ import pytest
 
 from tests.command import QMSUM, gistmill, sql, succeed
 from tests.embedding import minilm, model_folder
+from tests.own_methods import methods
 
 pytestmark = [pytest.mark.dense, pytest.mark.timeout(1800), pytest.mark.slow]
 DEMO = ("run", "corpus=demo", "memory=uniform", "rater=none", "run=demo")
+
+
+PARTS = """
+arguments: {}
+stages:
+  parts: {stage: paginate, kind: uniform, words: 150}
+  embed: {kind: pages}
+  look_up: {kind: dense, top_k: 1}
+  answer: {kind: pages}
+"""
 
 
 def encoded(texts: list[str]) -> Any:
@@ -128,9 +139,11 @@ def test_another_method_reads_the_embeddings_there_are(tmp_path: Path) -> None:
     model = f"embedder.model={minilm()}"
     succeed(*DEMO, "methods=dense(over=gists,top_k=1),gist_dense", model, warehouse)
     before = {f: f.stat().st_mtime_ns for f in (tmp_path / "tables" / "embeddings").rglob("*")}
-    succeed(*DEMO, "methods=dense(over=pages|gists,top_k=2)", model, warehouse)
+    plugins = methods(tmp_path, parts=PARTS)
+    succeed(*DEMO, "methods=dense(over=pages|gists,top_k=2),parts", model, warehouse, plugins)
     after = {f: f.stat().st_mtime_ns for f in (tmp_path / "tables" / "embeddings").rglob("*")}
-    assert after == before
+    assert {file: after[file] for file in before} == before
+    (made,) = {file.parent for file in after} - {file.parent for file in before}
     (question,) = sql(tmp_path, "select question_id from questions order by all limit 1")
     shown = succeed("trace", question["question_id"], warehouse)
     assert "gist_dense(top_k=1)" in shown
@@ -140,7 +153,11 @@ def test_another_method_reads_the_embeddings_there_are(tmp_path: Path) -> None:
         "dense(over=pages,top_k=2)": 2,
         "dense(over=gists,top_k=2)": 2,
         "gist_dense(top_k=1)": 1,
+        "parts": 1,
     }
+    own = sql(tmp_path, "select distinct memory, step_id from embeddings order by memory")
+    assert [row["memory"] for row in own] == ["paginate(kind=uniform,words=150)", *2 * ["shared"]]
+    assert own[0]["step_id"] == made.name
 
 
 @pytest.mark.parametrize("wrong", ["model", "device"])

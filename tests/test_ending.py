@@ -85,34 +85,36 @@ def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:
         ending.look()
 
 
-def stands(warehouse: Path) -> dict[str, int]:
+def committed(warehouse: Path) -> dict[str, int]:
     return {str(f): f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
 
 
 def goes_on(warehouse: Path) -> None:
     """The same command does the rest, and only that."""
-    before = stands(warehouse)
+    before = committed(warehouse)
     succeed("run", *WORDS, f"warehouse={warehouse}", "engine.sequences=16")  # the rest in seconds
-    after = stands(warehouse)
+    after = committed(warehouse)
     assert {file: after[file] for file in before} == before and len(after) > len(before)
     assert sql(warehouse, "select count(*) as n from answers") == [{"n": DOCUMENTS}]
     assert sql(warehouse, "select max(n) as n from (select count(*) as n from calls group by "
                "document_id, stage)") == [{"n": 1}]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_deadline_ends_a_run(tmp_path: Path) -> None:
     words = (f"cluster.deadline={seconds_from_now(40)}", "cluster.grace_minutes=0.1")
     began = time.time()
     told = succeed("run", *WORDS, *words, f"warehouse={tmp_path}", code=4)
     assert time.time() - began < 55 and "run night in warehouse" in told
     assert 0 < sql(tmp_path, "select count(*) as n from answers")[0]["n"] < DOCUMENTS
-    # Nothing was in hand any more when the workers went.
+    # Nothing was in flight any more when the workers ended.
     assert sql(tmp_path, "select count(*) as n from calls") == sql(
         tmp_path, "select (select count(*) from gists) + (select count(*) from answers) as n"
     )
     goes_on(tmp_path)
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jobs", "run", *WORDS, f"warehouse={tmp_path}"]
     driver = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)

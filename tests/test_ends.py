@@ -6,10 +6,13 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import yaml
 
-from tests.command import ROOT, own_process, succeed
+from tests.command import ROOT, gistmill, succeed
 from tests.small_corpus import UNIFORM, document, question, write
+
+pytestmark = pytest.mark.slow
 
 
 def words(folder: Path, *rules: dict[str, object]) -> list[str]:
@@ -25,7 +28,7 @@ def words(folder: Path, *rules: dict[str, object]) -> list[str]:
 
 def test_what_kills_every_engine_is_problem_rows_and_exit_3(tmp_path: Path) -> None:
     """tests/test_faults.py has the rows."""
-    done = own_process(*words(tmp_path, {"prompt": "answer", "die": True}, {"reply": "short"}))
+    done = gistmill(*words(tmp_path, {"prompt": "answer", "die": True}, {"reply": "short"}))
     assert done.returncode == 3
     last = done.stderr.splitlines()[-1]
     assert last.endswith("gist_only: 1 of 1 inputs have a problem (max_problem_rate=0.05)")
@@ -54,6 +57,6 @@ def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_no_machine_could_hold_is_refused(tmp_path: Path) -> None:
-    done = own_process(*words(tmp_path, {"reply": "short"}), "engine.cpus_per_worker=4096")
+    done = gistmill(*words(tmp_path, {"reply": "short"}), "engine.cpus_per_worker=4096")
     assert done.returncode == 2
     assert "engine.cpus_per_worker=4096: 1 workers of that size need" in done.stderr

@@ -42,7 +42,7 @@ def test_foretold_a_tenth_into_the_night(seed: int, is_cost: bool, off: float) -
     scale = 1.0 if is_cost else 0.01  # weights in another unit than what is spent
     eta = Eta([(str(n), length * scale) for n, length in enumerate(lengths)], is_cost)
     checked = 0
-    eta.spent(WORKERS * RATE, 1.0)  # a first sign of life
+    eta.spent(WORKERS * RATE, 1.0)  # a first heartbeat
     for now, spent, number in played:
         eta.finished(str(number), lengths[number] * factor[number])
         eta.spent(spent, now)

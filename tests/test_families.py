@@ -177,7 +177,7 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
         ({"answer_word": 40}, ".answer_word: no stage has such a setting; remove it"),
         ({"answer_words": 0}, ".answer_words: Input should be greater than 0"),
         ({"answer_words": "40"}, ".answer_words: Input should be a valid integer"),
-        ({"first_page": 2}, ".first_page: Input should be 0 or 1"),
+        ({"first_page": 2}, ".first_page: Input should be less than or equal to 1"),
         ({"words": 0}, ".words: Input should be greater than 0"),
         ({"min_words": 700}, ": min_words 700 is over max_words 600; lower it"),
         ({"metrics": ["squad"]}, ".metrics: squad is none of rouge1_stem"),

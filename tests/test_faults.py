@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.command import ROOT, own_process, sql, succeed
+from tests.command import ROOT, gistmill, sql, succeed
 from tests.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def words(folder: Path, *rules: dict[str, Any], **script: Any) -> list[str]:
 
 def ends(command: list[str], code: int) -> str:
     """The one line that a run ends with."""
-    done = own_process(*command)
+    done = gistmill(*command)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr.splitlines()[-1]

@@ -13,7 +13,7 @@ def die(attempts: InFlightMarkers, item: str, alone: bool, unit: str | None) -> 
     with pytest.raises(EngineError), attempts.attempt(item, alone) as attempt:
         if unit is None:
             raise EngineError("dead")
-        with attempt.only(unit):
+        with attempt.unit(unit):
             raise EngineError("dead")
 
 
@@ -52,9 +52,9 @@ def test_units_that_are_cut_off_by_a_death_are_not_blamed(tmp_path: Path) -> Non
     """The next unit has its turn while the news of the death still travels."""
     attempts = InFlightMarkers(tmp_path)
     with pytest.raises(EngineError), attempts.attempt("d1", alone=True) as attempt:
-        with pytest.raises(EngineError), attempt.only("gist/1"):
+        with pytest.raises(EngineError), attempt.unit("gist/1"):
             raise EngineError("dead")
-        with attempt.only("look_up/2"):
+        with attempt.unit("look_up/2"):
             pass
         raise EngineError("dead")
     assert attempts.crashes("d1").alone == {"gist/1": 1}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -37,7 +37,7 @@ BOOK = book(PAGES, GISTS, [question()])
 BUDGETS = {"look_up_p": 30, "answer": 40}  # reply tokens
 
 
-def parallel(max_pages: int, first_page: int = 0) -> ReadAgentP:
+def parallel(max_pages: int, first_page: Literal[0, 1] = 0) -> ReadAgentP:
     return ReadAgentP(max_pages=max_pages, first_page=first_page)
 
 

@@ -1,7 +1,7 @@
 """Sequential look-up by hand: a page a turn, what is asked once more, and when it stops."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -32,13 +32,13 @@ BOOK = book(PAGES, GISTS, [question()])
 BUDGETS = {"look_up_s": 30, "answer": 40}  # reply tokens
 
 
-def sequential(max_pages: int, first_page: int = 0) -> ReadAgentS:
+def sequential(max_pages: int, first_page: Literal[0, 1] = 0) -> ReadAgentS:
     return ReadAgentS(
         max_pages=max_pages, first_page=first_page, answer_each_look_up=False, answer_words=9
     )
 
 
-def turns(max_pages: int, *replies: str, first_page: int = 0) -> list[Lookup]:
+def turns(max_pages: int, *replies: str, first_page: Literal[0, 1] = 0) -> list[Lookup]:
     """The rows made of these replies; one request more than that fails."""
     made, _ = run(sequential(max_pages, first_page), BOOK, in_turn(*replies))
     return made

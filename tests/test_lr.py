@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline.errors import Problem
-from pipeline.store import connect, query
+from pipeline.store import connect
+from pipeline.store.views import query
 from stages.judge.rate import Rating
 from tests.warehouse import Warehouse, answer, chunk, step
 

@@ -18,6 +18,8 @@ from nbclient.exceptions import CellExecutionError
 from tests.command import ROOT, succeed
 from tests.notebooks import FILES, Outputs, code_cells, execute, notebook, shown_as, table
 
+pytestmark = pytest.mark.slow
+
 MAY_IMPORT = {"os", "pathlib", "matplotlib.pyplot", "pandas", "pipeline.store"}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -150,7 +152,7 @@ def test_wins_and_losses_are_counted_per_question(folder: Path, comparing: Outpu
 def test_tokens_are_those_of_the_calls(folder: Path, comparing: Outputs) -> None:
     tokens: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for call in stored(folder, "calls", is_shared=False):
-        own = tokens[call["method"] or "memory", call["stage"]]
+        own = tokens[call["method"] or call["memory"], call["stage"]]
         for at, value in enumerate((1, call["prompt_tokens"], call["reply_tokens"])):
             own[at] += value
     columns = ("calls", "prompt_tokens", "reply_tokens")

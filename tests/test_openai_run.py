@@ -1,12 +1,14 @@
 """Whole runs with engine=openai: no key anywhere, and a server that hangs or vanishes."""
 
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+import ray
 
-from tests.command import own_process, sql, succeeded
+from tests.command import gistmill, sql, succeeded
 from tests.loopback_server import Answer, LoopbackServer
 from tests.small_corpus import UNIFORM, document, question, write
 
@@ -15,9 +17,14 @@ KEY = "sk-loopback-0123456789abcdef"
 NUM_GISTS, NUM_ANSWERS = 9, 6
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+@pytest.fixture(scope="module", autouse=True)
+def _key() -> Iterator[None]:
+    """In the environment of the workers, which is that of the process that starts their Ray."""
+    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        yield
+    ray.shutdown()
 
 
 def words(folder: Path, server: LoopbackServer, *more: str) -> list[str]:
@@ -38,7 +45,7 @@ def calls(folder: Path) -> list[dict[str, Any]]:
     return sql(folder / "warehouse", "select * from calls order by stage, document_id, page_index")
 
 
-def last_words(done: subprocess.CompletedProcess[str]) -> str:
+def last_words(done: "CompletedProcess[str]") -> str:
     """The one line in which the command says why it ends."""
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("gistmill: ")]
     return line.removeprefix("gistmill: ")
@@ -52,7 +59,7 @@ def files_with(text: str, folder: Path) -> list[Path]:
 
 def test_a_run_through_a_server_that_wants_a_key(tmp_path: Path) -> None:
     with LoopbackServer(key=KEY, answer=lambda body: Answer(text="said in four words")) as server:
-        done = own_process(*words(tmp_path, server))
+        done = gistmill(*words(tmp_path, server))
     assert done.returncode == 0, done.stderr
     rows = calls(tmp_path)
     assert len(rows) == len(server.asked) == NUM_GISTS + NUM_ANSWERS
@@ -72,7 +79,7 @@ def test_a_run_through_a_server_that_wants_a_key(tmp_path: Path) -> None:
 
 def test_a_key_that_is_refused_ends_the_run_in_one_line(tmp_path: Path) -> None:
     with LoopbackServer(key="another") as server:
-        done = own_process(*words(tmp_path, server))
+        done = gistmill(*words(tmp_path, server))
     assert done.returncode == 1
     assert last_words(done) == (
         f"engine.base_url={server.url}: the server refuses the key in OPENAI_API_KEY; correct it"
@@ -92,7 +99,7 @@ def test_a_server_that_vanishes_ends_the_run_and_the_same_command_goes_on(tmp_pa
     limited = ("engine.retries=1", "engine.sequences=1")
     with LoopbackServer(answer=vanishing) as server:
         command = words(tmp_path, server, *limited)
-        done = own_process(*command)
+        done = gistmill(*command)
     assert done.returncode == 1, done.stderr
     told = last_words(done)
     assert told.startswith(f"engine.base_url={server.url}: no server answers (")
@@ -100,7 +107,7 @@ def test_a_server_that_vanishes_ends_the_run_and_the_same_command_goes_on(tmp_pa
     gists = sorted((tmp_path / "warehouse" / "tables" / "gists").rglob("*.parquet"))
     assert gists
     with LoopbackServer(port=server.port) as again:
-        succeeded(own_process(*command))
+        succeeded(gistmill(*command))
     assert len(calls(tmp_path)) == NUM_GISTS + NUM_ANSWERS
     assert len(again.asked) <= NUM_GISTS + NUM_ANSWERS - 3 * len(gists)
     assert {row["problem"] for row in calls(tmp_path)} == {None}
@@ -111,7 +118,7 @@ def test_what_the_server_keeps_to_itself_is_a_timeout_row(tmp_path: Path) -> Non
         return Answer(seconds=60 if "number 2" in body["messages"][0]["content"] else 0)
 
     with LoopbackServer(answer=slow_at_two) as server:
-        done = own_process(*words(tmp_path, server, "engine.deadline_seconds=1.0"))
+        done = gistmill(*words(tmp_path, server, "engine.deadline_seconds=1.0"))
     assert done.returncode == 3, done.stderr  # a third is more than 5 in 100
     problems = [row for row in calls(tmp_path) if row["problem"]]
     assert [(row["question_id"], row["problem"]) for row in problems] == [("q2", "timeout")] * 2

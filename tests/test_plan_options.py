@@ -1,24 +1,19 @@
-"""What `gistmill plan` takes, refuses, and rests its hours on; and what it leaves for others."""
+"""What `gistmill plan` takes, refuses, and rests its hours and money on."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from jobs.plan.numbers import short, span
-from jobs.plan.rates import params_of
-from jobs.plan.weights import weights
-from stages.planning import Prefixes
 
-from jobs.config import read_config
-from jobs.loading import chosen
+from jobs.plan.rates import params_of
+from jobs.plan.show import short
 from pipeline.config import compose
 from pipeline.store.runs import RunFolder
-from pipeline.units import DocumentKey
-from tests.command import QMSUM, refused, sql, succeed
+from tests.command import refused, sql, succeed
 from tests.plans import files, planned, stages
 from tests.small_corpus import UNIFORM, document, question, write
 
-MEETINGS = ("corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "methods=gist_only,full_text")
 Words = tuple[str, ...]
 MODEL = ("engine=vllm", "engine.model=some/model-8B")
 
@@ -34,11 +29,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Words:
 
 @pytest.fixture(scope="module")
 def done(corpus: Words, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse with a plan of all six documents and a run of four of them: `r`."""
+    """A warehouse with a run of four of them: `r`."""
     warehouse = tmp_path_factory.mktemp("done")
-    words = (*corpus, "limit=4", "run=r", f"warehouse={warehouse}")
-    succeed("plan", *words)
-    succeed("run", *words)
+    succeed("run", *corpus, "limit=4", "run=r", f"warehouse={warehouse}")
     return warehouse
 
 
@@ -49,12 +42,20 @@ def done(corpus: Words, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--rates", "fast"), "--rates fast: write PREFILL,DECODE in tokens a second"),
         (("--rates", "1000"), "--rates 1000: write PREFILL,DECODE in tokens a second"),
         (("--rates", "0,5"), "--rates 0,5: both must be above 0"),
+        (("--price", "cheap"), "--price cheap: write PROMPT,REPLY[,CACHED] in money a million"),
+        (("--price", "1,2,3,4"), "--price 1,2,3,4: write PROMPT,REPLY[,CACHED]"),
+        (("--price", "1,-2"), "--price 1,-2: write PROMPT,REPLY[,CACHED]"),
         (("--like", "nobody"), "no run there"),
         (("--gpus", "1", *MODEL, "engine.args.tensor_parallel_size=2"),
          "--gpus 1: an engine needs 2; raise it"),
         ((*MODEL, "--params", "405"), "--gpu h100: 405 billion parameters take 810 GB"),
         (("corpus.path=/nowhere/books",), "/nowhere/books: no such file or folder"),
         (("engine=none",), "engine=none: there is none"),
+        (("pilot=0",), "pilot=0: name how many documents to run, 1 or more"),
+        (("pilot=some",), "pilot=some: name how many documents to run, 1 or more"),
+        (("pilot=-1",), "pilot=-1: name how many documents to run, 1 or more"),
+        (("pilot=7",), "pilot=7: there are 6 documents; name fewer"),
+        (("pilot=3", "limit=2"), "pilot=3: there are 2 documents; name fewer"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(tmp_path: Path, corpus: Words, words: Words, complaint: str) -> None:
@@ -62,64 +63,66 @@ def test_a_mistake_is_one_line(tmp_path: Path, corpus: Words, words: Words, comp
     assert files(tmp_path) == set()
 
 
-def test_a_run_of_another_engine_is_no_example(done: Path, corpus: Words) -> None:
+def test_runs_that_are_no_example_and_cannot_be_planned_on(done: Path, corpus: Words) -> None:
     line = refused("plan", *corpus, f"warehouse={done}", "engine=simulated", "--like", "r")
     assert line.startswith("--like r: extractive read it, now simulated shall")
-
-
-def test_a_run_made_otherwise_cannot_be_planned_on(done: Path, corpus: Words) -> None:
     words = (*corpus, "memory.words=30", "run=r", f"warehouse={done}")
     assert "run=r was made otherwise: memory.words 40 -> 30" in refused("plan", *words)
 
 
-def hours(*words: str | Path) -> list[float]:
-    (phase,) = planned(*words)["phases"]
-    found: list[float] = phase["hours"]
-    return found
+def phase(*words: str | Path) -> dict[str, Any]:
+    (found,) = planned(*words)["phases"]
+    return dict(found)
 
 
-def test_rates_of_the_command_line_are_divided_by(tmp_path: Path, corpus: Words) -> None:
+def test_rates_are_divided_by_and_prices_multiplied(tmp_path: Path, corpus: Words) -> None:
     words = (*corpus, f"warehouse={tmp_path}")
-    plan = planned(*words, "--rates", "1000,50")
-    for place in range(3):
-        uncached, reply = (
-            sum(row[measure][place] for row in plan["stages"])
-            for measure in ("uncached_tokens", "reply_tokens")
-        )
-        expected = (uncached / 1000 + reply / 50) / 3600
-        assert plan["phases"][0]["hours"][place] == pytest.approx(expected, rel=0.01)
-    assert hours(*words) is None, "nobody knows how fast words are counted"
+    plan = planned(*words, "--rates", "1000,50", "--price", "3,15")
+    for which in ("expected", "at_most"):
+        own = plan["all"][which]
+        hours = (own["uncached_tokens"] / 1000 + own["reply_tokens"] / 50) / 3600
+        assert plan["phases"][0]["hours"][which] == pytest.approx(hours, rel=0.01)
+        money = (3 * own["prompt_tokens"] + 15 * own["reply_tokens"]) / 1e6
+        assert own["money"] == pytest.approx(money)
+        assert sum(row[which]["money"] for row in plan["stages"]) == pytest.approx(money)
+    cached = planned(*words, "--price", "3,15,0.3", "engine=simulated")["all"]["expected"]
+    found = cached["prompt_tokens"] - cached["uncached_tokens"]
+    assert found > 0
+    assert cached["money"] == pytest.approx(
+        (3 * cached["uncached_tokens"] + 0.3 * found + 15 * cached["reply_tokens"]) / 1e6
+    )
+    alone = planned(*words)
+    assert alone["all"]["expected"]["money"] is None
+    assert alone["phases"][0]["hours"] is None, "nobody knows how fast words are counted"
     assert "add --like RUN, --rates PREFILL,DECODE" in succeed("plan", *words)
 
 
 def test_more_gpus_are_fewer_hours_and_as_many_gpu_hours(tmp_path: Path, corpus: Words) -> None:
     words = (*corpus, *MODEL, f"warehouse={tmp_path}", "engine.args.tensor_parallel_size=2")
-    (two,) = planned(*words, "--gpus", "2")["phases"]
-    (eight,) = planned(*words, "--gpus", "9", "--gpu", "h100")["phases"]
+    two, eight = phase(*words, "--gpus", "2"), phase(*words, "--gpus", "9", "--gpu", "h100")
     assert (two["engines"], eight["engines"]) == (1, 4)
-    for place in range(3):
+    for which in ("expected", "at_most"):
         # What the cache holds is a little different each time: who comes first is chance.
-        assert two["hours"][place] == pytest.approx(4 * eight["hours"][place], rel=0.2)
-        assert two["gpu_hours"][place] == pytest.approx(2 * two["hours"][place])
-        assert eight["gpu_hours"][place] == pytest.approx(8 * eight["hours"][place])
+        assert two["hours"][which] == pytest.approx(4 * eight["hours"][which], rel=0.2)
+        assert two["gpu_hours"][which] == pytest.approx(2 * two["hours"][which])
+        assert eight["gpu_hours"][which] == pytest.approx(8 * eight["hours"][which])
     assert "data sheet of 2 x h100 for 8B, not measured" in two["rates"]
-    assert hours(*words, "--gpu", "h200", "--gpus", "2")[1] < two["hours"][1]
+    faster = phase(*words, "--gpu", "h200", "--gpus", "2")
+    assert faster["hours"]["expected"] < two["hours"]["expected"]
 
 
-def test_prompts_are_worked_out_at_half_of_what_the_data_sheet_says(
-    tmp_path: Path, corpus: Words
-) -> None:
+def test_prompts_take_half_of_what_the_data_sheet_says(tmp_path: Path, corpus: Words) -> None:
     """An H100 has 989 TFLOP/s; a token of 8 billion parameters takes 16 billion operations."""
-    (phase,) = planned(*corpus, *MODEL, f"warehouse={tmp_path}", "--gpu", "h100")["phases"]
-    assert phase["prefill_tokens_per_second"] == pytest.approx(0.5 * 989e12 / 16e9)
-    assert phase["decode_tokens_per_second"] < phase["prefill_tokens_per_second"]
+    found = phase(*corpus, *MODEL, f"warehouse={tmp_path}", "--gpu", "h100")
+    assert found["prefill_tokens_per_second"] == pytest.approx(0.5 * 989e12 / 16e9)
+    assert found["decode_tokens_per_second"] < found["prefill_tokens_per_second"]
 
 
 def test_a_model_that_does_not_say_its_size_has_no_hours(tmp_path: Path, corpus: Words) -> None:
     words = (*corpus, "engine=vllm", "engine.model=some/model", f"warehouse={tmp_path}")
-    assert hours(*words) is None
-    assert "--params BILLIONS" in succeed("plan", *words)
-    assert hours(*words, "--params", "8")
+    assert phase(*words)["hours"] is None
+    assert "--params" in succeed("plan", *words)
+    assert phase(*words, "--params", "8")["hours"]
 
 
 @pytest.mark.parametrize(
@@ -133,95 +136,63 @@ def test_a_models_size_is_in_its_name(model: str, billions: float | None) -> Non
     assert params_of(model) == billions
 
 
-def test_a_former_run_tells_habits_and_rates(done: Path, corpus: Words) -> None:
-    words = (*corpus, f"warehouse={done}", "run=s", "methods=bm25(top_k=1)", "--like", "r")
-    assert "its reading phases by the clock" in planned(*words)["phases"][0]["rates"]
-    (asked,) = sql(
-        done, "select sum(reply_tokens) as tokens from calls where stage = 'gist'", "run=r"
-    )
-    # Made anew for six documents instead of four; its gists are as long as their short pages.
-    anew = "memory.gist_reply_tokens=500"
-    usual, like = (stages(planned(*w, anew))["gist"] for w in (words[:-2], words))
-    assert like["reply_tokens"][1] == pytest.approx(1.5 * asked["tokens"], rel=0.1)
-    assert usual["reply_tokens"][1] < 0.3 * like["reply_tokens"][1]
-
-
-def test_phases_by_the_clock_go_before_calls(done: Path, corpus: Words) -> None:
+def test_a_former_run_tells_how_long_replies_are_and_how_fast(done: Path, corpus: Words) -> None:
     folder = RunFolder(done, "r")
     before = (folder.path / "provenance.json").read_text()
     (launch,) = folder.launches()
-    phases = [
-        {"phase": "reading: memory", "seconds": 100.0, "workers": 2},
-        {"phase": "reading: questions", "seconds": 50.0, "workers": 2},
-        {"phase": "scoring", "seconds": 900.0, "workers": 2},
-    ]
+    taken = {"workers": 2, "prompt_tokens": 1000, "cached_tokens": 400, "reply_tokens": 30}
+    clock = [("reading: memory", 100.0), ("reading: questions", 50.0), ("scoring", 900.0)]
+    phases = [{"phase": name, "seconds": seconds, **taken} for name, seconds in clock]
     timed = {"launches": [{**launch, "phases": phases}]}
     (folder.path / "provenance.json").write_text(json.dumps(timed))
+    # Made anew for six documents instead of four; its gists are as long as their short pages.
+    anew = (*corpus, f"warehouse={done}", "run=s", "reply_tokens.gist=500")
     try:
-        words = (*corpus, f"warehouse={done}", "run=s", "methods=full_text", "--like", "r")
-        (phase,) = planned(*words)["phases"]
+        like = planned(*anew, "--like", "r")
         report = json.loads(succeed("report", f"warehouse={done}", "run=r", "--json"))
     finally:
         (folder.path / "provenance.json").write_text(before)
-    (tokens,) = sql(done, "select sum(prompt_tokens) as prompt, sum(reply_tokens) as reply "
-                    "from calls where stage <> 'rate'", "run=r")  # fmt: skip
     # Two workers were at it for 150 s; a reply's token counts ten of a prompt's.
-    expected = (tokens["prompt"] + 10 * tokens["reply"]) / 300
-    assert phase["prefill_tokens_per_second"] == pytest.approx(expected)
-    assert "by the clock" in phase["rates"]
-    assert report["planned"]["took"] == pytest.approx(150 / 3600)
+    (found,) = like["phases"]
+    assert found["prefill_tokens_per_second"] == pytest.approx(2 * (600 + 10 * 30) / 300)
+    assert found["decode_tokens_per_second"] == pytest.approx(
+        found["prefill_tokens_per_second"] / 10
+    )
+    (asked,) = sql(
+        done, "select sum(reply_tokens) as tokens from calls where stage = 'gist'", "run=r"
+    )
+    expected = stages(like)["gist"]["expected"]["reply_tokens"]
+    assert expected == pytest.approx(1.5 * asked["tokens"], rel=0.1)
+    assert stages(planned(*anew))["gist"]["expected"]["reply_tokens"] < 0.3 * expected
+    assert report["planned"] is None, "no plan of it was made"
 
 
-def test_without_a_clock_calls_tell_the_rates(done: Path, corpus: Words) -> None:
-    """As of a run whose command was killed before a phase was over."""
-    folder = RunFolder(done, "r")
-    before = (folder.path / "provenance.json").read_text()
-    launches = [{k: v for k, v in made.items() if k != "phases"} for made in folder.launches()]
-    (folder.path / "provenance.json").write_text(json.dumps({"launches": launches}))
-    try:
-        words = (*corpus, f"warehouse={done}", "run=s", "methods=full_text", "--like", "r")
-        (phase,) = planned(*words)["phases"]
-    finally:
-        (folder.path / "provenance.json").write_text(before)
-    assert "the seconds of its calls by the engine's sequences" in phase["rates"]
+def test_every_shipped_engine_has_a_plan(tmp_path: Path, corpus: Words) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("replies: [{reply: 'no'}]\nstart_fails: a plan starts no engine\n")
+    for words in (
+        ("engine=scripted", f"engine.script={script}"),
+        ("engine=openai", "engine.base_url=http://127.0.0.1:9/v1", "engine.model=m"),
+        MODEL,
+        (*MODEL, "engine.thinking_tokens=500", "engine.args.reasoning_parser=qwen3"),
+    ):
+        plan = planned(*corpus, *words, f"warehouse={tmp_path}")
+        assert stages(plan).keys() == {"gist", "answer", "rate"}
+    # What may be thought before each of the 36 replies is in it, half of it expected.
+    assert plan["all"]["at_most"]["reply_tokens"] > 36 * 500
+    assert 36 * 250 < plan["all"]["expected"]["reply_tokens"] < 36 * 300
+    assert compose(["engine=vllm", "engine.model=m"])["engine"]["context_tokens"] is None
 
 
-def test_a_report_sets_the_plan_beside_what_happened(done: Path) -> None:
-    report = succeed("report", f"warehouse={done}", "run=r")
-    assert "for 4 documents; made since:" in report
-    (table,) = [part for part in report.split("\n\n") if "calls planned" in part]
-    rows = {line.split("|")[1].strip(): line.split("|") for line in table.splitlines()}
-    # By hand: 12 pages, 4 answers and each of them rated twice.
-    for stage, calls in (("gist", "12"), ("answer", "4"), ("rate", "8")):
-        assert rows[stage][2].strip() == rows[stage][4].strip() == calls
-
-
-def test_a_report_without_a_plan_says_nothing_of_one(tmp_path: Path, corpus: Words) -> None:
-    words = (*corpus, "limit=1", f"warehouse={tmp_path}")
-    assert "planned" not in succeed("run", *words)
-    report = json.loads(succeed("report", f"warehouse={tmp_path}", "--json"))
-    assert report["planned"] is None
-
-
-def test_weights_add_up_to_the_plan(tmp_path: Path) -> None:
-    """Of a corpus that is sampled whole: tokens of prompts, and ten for each of a reply."""
-    words = ("corpus=qmsum", f"corpus.path={QMSUM}", "limit=6", "methods=gist_only,full_text")
-    plan = planned(*words, f"warehouse={tmp_path}")
-    keys = [DocumentKey.of(one.document, one.questions) for one in chosen(read_config(words))]
-    found = weights(plan, keys)["reading"]
-    likely = [(row["uncached_tokens"][1], row["reply_tokens"][1]) for row in plan["stages"]]
-    expected = sum(uncached + 10 * reply for uncached, reply in likely)
-    assert sum(found.values()) == pytest.approx(expected, rel=0.05)
-    longest = max(keys, key=lambda key: key.num_words * len(key.questions))
-    assert found[longest.document_id] == max(found.values())
-
-
-def test_a_document_that_cannot_be_read_weighs_nothing(tmp_path: Path) -> None:
-    plan = planned(*MEETINGS, f"warehouse={tmp_path}")
-    (one, _) = (DocumentKey.of(o.document, o.questions) for o in chosen(read_config(MEETINGS)))
-    bad = DocumentKey("bad", "", "", 0, is_bad=True, questions=one.questions)
-    found = weights(plan, [one, bad])["reading"]
-    assert found["bad"] == 0 < found[one.document_id]
+def test_a_prompt_that_cannot_fit_is_not_expected(tmp_path: Path, corpus: Words) -> None:
+    """Documents of 120 words in a context of 600 tokens, of which an answer may have 512."""
+    words = (*corpus[:-1], "methods=full_text,closed_book", f"warehouse={tmp_path}", "rater=none")
+    fits, tight = (
+        {step["method"]: step["expected"]["calls"] for step in planned(*words, *more)["steps"]}
+        for more in ((), ("engine.context_tokens=600",))
+    )
+    assert fits["full_text"] == fits["closed_book"] == 6
+    assert (tight["full_text"], tight["closed_book"]) == (0, 6)
 
 
 def test_a_history_shares_its_sessions(tmp_path: Path) -> None:
@@ -242,11 +213,10 @@ def test_a_history_shares_its_sessions(tmp_path: Path) -> None:
     file.write_text(json.dumps(rows))
     words = ("corpus=longmemeval", f"corpus.path={file}", "methods=gist_only", "memory=uniform")
     alone, both = (
-        stages(planned(*words, limit, f"warehouse={tmp_path / 'w'}"))["gist"]["calls"]
+        stages(planned(*words, limit, f"warehouse={tmp_path / 'w'}"))["gist"]
         for limit in ("limit=1", "limit=2")
     )
-    assert both[:2] == alone[:2]
-    assert both[2] == 2 * alone[2]
+    assert both == alone
 
 
 @pytest.mark.parametrize(
@@ -256,26 +226,3 @@ def test_a_history_shares_its_sessions(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_numbers_have_three_digits(number: float, shown: str) -> None:
     assert short(number) == shown
-    assert span(number, number) == shown
-
-
-def test_a_prompt_finds_what_an_earlier_one_began_with() -> None:
-    prefixes = Prefixes()
-    begin = "".join(f"{n:04}" for n in range(160))  # 640 characters, none of it twice
-    assert prefixes.share(begin + "x" * 360) == 0
-    assert prefixes.share(begin + "y" * 360) == 0.64
-    assert prefixes.share(begin[::-1]) == 0
-
-
-def test_every_shipped_engine_has_a_plan(tmp_path: Path, corpus: Words) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text("replies: [{reply: 'no'}]\nstart_fails: a plan starts no engine\n")
-    for words in (
-        ("engine=scripted", f"engine.script={script}"),
-        ("engine=openai", "engine.base_url=http://127.0.0.1:9/v1", "engine.model=m"),
-        MODEL,
-        (*MODEL, "engine.thinking_tokens=500", "engine.args.reasoning_parser=qwen3"),
-    ):
-        plan = planned(*corpus, *words, f"warehouse={tmp_path}")
-        assert stages(plan).keys() == {"gist", "answer", "rate"}
-    assert compose(["engine=vllm", "engine.model=m"])["engine"]["context_tokens"] is None

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from stages.token_counts import token_counts
 
 from pipeline.config import compose
+from pipeline.token_counts import token_counts
 from pipeline.vllm_engine import VllmSettings
 from pipeline.vllm_engine.local_tokenizer import local_chat_tokenizer
 from tests.command import QMSUM
@@ -32,16 +32,17 @@ def test_a_local_tokenizer_counts(tmp_path: Path) -> None:
     assert "the model's tokenizer" in counts.how
     words = ("engine=vllm", f"engine.model={tmp_path}", f"warehouse={tmp_path / 'w'}")
     plan = planned(*MEETINGS, *words)
-    assert plan["tokens"].startswith("the model's tokenizer on the sample")
+    assert any("the model's tokenizer on the pilot" in line for line in plan["assumptions"])
 
 
 def test_without_one_tokens_are_estimated(tmp_path: Path) -> None:
     """A quarter of the bytes, and it says so; Chinese takes three bytes a sign."""
     (tmp_path / "config.json").write_text("{}")
     counts = token_counts(settings(tmp_path), [TEXT])
-    assert counts.how.startswith("estimated: no tokenizer at hand")
+    assert counts.how.startswith("estimated, no tokenizer on this machine")
     assert counts.of_text("a" * 400) == 100
     assert counts.of_text("\u78e8" * 400) == 300
     assert counts.may_be_off == 0.2
     words = ("engine=vllm", f"engine.model={tmp_path}", f"warehouse={tmp_path / 'w'}")
-    assert planned(*MEETINGS, *words)["tokens"].startswith("estimated")
+    told = planned(*MEETINGS, *words)["assumptions"]
+    assert any(line.startswith("tokens of reading: estimated") for line in told)

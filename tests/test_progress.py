@@ -1,4 +1,4 @@
-"""What is told of a run at work: signs of life and finished documents, counted once."""
+"""The progress of a run: heartbeats and finished documents, each unit counted once."""
 
 import io
 import json
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from jobs.progress import Progress, told
+from jobs.progress import Progress, progress_line
 from pipeline.executor import Summary
 from pipeline.metrics import COUNTERS
 from pipeline.usage import UsageCounters
@@ -21,8 +21,8 @@ class Clock:
         return self.now
 
 
-def sign(worker: str, **counts: int) -> dict[str, Any]:
-    """A sign of life, as Heartbeat writes it."""
+def heartbeat(worker: str, **counts: int) -> dict[str, Any]:
+    """A heartbeat, as Heartbeat writes it."""
     return {
         "worker": worker,
         "is_starting": False,
@@ -37,15 +37,16 @@ def begun(clock: Clock, states: list[Any]) -> Progress:
     return progress
 
 
-def test_what_workers_have_in_hand_counts() -> None:
+def test_documents_in_flight_count() -> None:
     clock, states = Clock(), list[Any]()
     progress = begun(clock, states)
     clock.now = 1.0
-    progress.alive([sign("w1", calls=1, prompt_tokens=10, units=1, rows=3)])
+    progress.alive([heartbeat("w1", calls=1, prompt_tokens=10, units=1, rows=3)])
     clock.now = 10.0
     progress.alive([
-        sign("w1", calls=2, prompt_tokens=40, cached_tokens=20, reply_tokens=1, units=2, rows=6),
-        sign("w2", calls=1, prompt_tokens=16, units=1, rows=4, problems=1),
+        heartbeat("w1", calls=2, prompt_tokens=40, cached_tokens=20, reply_tokens=1, units=2,
+                  rows=6),
+        heartbeat("w2", calls=1, prompt_tokens=16, units=1, rows=4, problems=1),
     ])  # fmt: skip
     state = states[-1]
     assert (state["units"], state["planned_units"], state["problems"]) == (3, 10, 1)
@@ -61,11 +62,11 @@ def test_a_document_that_is_through_counts_once() -> None:
     clock, states = Clock(), list[Any]()
     progress = begun(clock, states)
     clock.now = 10.0
-    progress.alive([sign("w1", calls=2, prompt_tokens=30, units=2, rows=6)])
+    progress.alive([heartbeat("w1", calls=2, prompt_tokens=30, units=2, rows=6)])
     progress.add(Summary("a", "w1", calls=2, prompt_tokens=30, units=2, rows=6, asked={"s": 2}))
     assert progress.state()["units"] == 2
     progress.add(Summary("b", "w1", calls=1, prompt_tokens=10, units=1, rows=1, asked={"s": 1}))
-    assert progress.state()["units"] == 3  # the sign of life is late
+    assert progress.state()["units"] == 3  # the heartbeat is late
     assert progress.calls == {"s": 3}
     assert progress.took() == {
         "phase": "reading", "seconds": 10.0, "workers": 1, **vars(UsageCounters(
@@ -77,10 +78,12 @@ def test_workers_of_the_phase_before_are_left_out() -> None:
     clock, states = Clock(), list[Any]()
     progress = begun(clock, states)
     clock.now = 10.0
-    progress.alive([sign("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
+    progress.alive([heartbeat("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
     progress.start("scoring", [("a", 1.0), ("b", 1.0)], False, reply_costs=None)
     clock.now = 20.0
-    progress.alive([sign("w1", calls=2, prompt_tokens=100, units=4), sign("w2", units=1, rows=5)])
+    progress.alive(
+        [heartbeat("w1", calls=2, prompt_tokens=100, units=4), heartbeat("w2", units=1, rows=5)]
+    )
     state = states[-1]
     assert (state["phase"], state["units"], state["problems"]) == ("scoring", 5, 1)
     assert (state["rows_per_second"], state["tokens_per_second"]) == (0.5, 0.0)
@@ -91,7 +94,7 @@ def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     progress = begun(clock, [])
     for second in range(0, 181, 5):
         clock.now = float(second)
-        progress.alive([sign("w1", calls=second, prompt_tokens=second, units=0)])
+        progress.alive([heartbeat("w1", calls=second, prompt_tokens=second, units=0)])
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "reading: 2 documents"
     assert len(lines) == 1 + 2 and all(line.startswith("reading ") for line in lines[1:])
@@ -108,18 +111,20 @@ def test_a_terminal_has_one_live_line() -> None:
         progress.start("reading", [("a", 60.0)], True, reply_costs=4.0)
         for second in (1, 10):
             clock.now = float(second)
-            progress.alive([sign("w1", calls=second, prompt_tokens=3 * second, rows=second)])
+            progress.alive([heartbeat("w1", calls=second, prompt_tokens=3 * second, rows=second)])
     shown = screen.getvalue()
     assert "reading" in shown and "50%" in shown and "1 rows/s" in shown and "ETA" in shown
 
 
-def test_hours_are_told_as_hours() -> None:
+def test_hours_are_printed_as_hours() -> None:
     state = begun(Clock(), []).state()
-    line = told({**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12"})
+    line = progress_line(
+        {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12"}
+    )
     assert line.endswith("0 problems, ETA 05:12 (in 3:40 h)")
 
 
-def test_rays_metrics_are_the_tally() -> None:
+def test_rays_metrics_are_the_usage_counters() -> None:
     assert {name.removeprefix("gistmill_") for name in COUNTERS} == set(vars(UsageCounters()))
 
 

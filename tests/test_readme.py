@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import QMSUM, ROOT
+from tests.command import QMSUM, ROOT, own_process, sql, succeeded
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
@@ -74,3 +74,31 @@ def test_the_sql_of_the_means_is_the_reports(outputs: list[str], folder: Path) -
         assert row["mean"] == pytest.approx(mean["mean"])
         assert row["answered_mean"] == pytest.approx(mean["answered_mean"])
         assert row["n"] == mean["n"]
+
+
+def test_the_methods_that_it_adds_run(tmp_path: Path) -> None:
+    """Its YAML of a method with its own memory, and its class with a YAML as it says."""
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    (code,) = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    methods = tmp_path / "my_plugin" / "conf" / "method"
+    methods.mkdir(parents=True)
+    (methods / "long_pages.yaml").write_text(text)
+    (methods.parents[1] / "first_pages.py").write_text(code)
+    stages = re.findall(r"`((?:look_up|answer): \{.*?\})`", README)
+    assert len(stages) == 2
+    (methods / "first_pages.yaml").write_text(
+        "arguments: {}\nstages:\n" + "".join(f"  {stage}\n" for stage in stages)
+    )
+    words = ("methods=long_pages,first_pages", f"plugins={methods.parents[1]}", "limit=1")
+    made = f"warehouse={tmp_path / 'warehouse'}"
+    report = json.loads(succeeded(own_process("run", "experiment=demo", *words, made, "--json")))[
+        "report"
+    ]
+    assert [row["memory"] for row in report["memories"]] == [
+        "shared",
+        "paginate(kind=uniform,words=800)",
+    ]
+    used = sql(
+        tmp_path / "warehouse", "select distinct used from lookups where method = 'first_pages'"
+    )
+    assert [row["used"] for row in used] == [[0, 1, 2]]

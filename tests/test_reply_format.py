@@ -1,61 +1,72 @@
 """`reply_format=constrained`: what stages ask for, what names steps, who can keep to it."""
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stages.retrieve.by_model import ReadAgentP, ReadAgentS
 
 from jobs.compatibility import stored
 from jobs.config import read_config
 from jobs.step_graph import run_steps
-from pipeline.engine import Constraint
-from pipeline.engines import identity
 from pipeline.errors import UsageError
-from pipeline.family import load_family
-from pipeline.rows import Answer
+from pipeline.prompts import Constraint
+from pipeline.rows import Question, UnitRows
 from pipeline.settings import CONF
-from pipeline.stage import DocumentRows, Stage
-from stages.index.paginate import PaginateByModel
+from pipeline.stage import Stage
+from stages.index.gist import Gist
+from stages.index.paginate import Page, PaginateByModel
 from stages.judge.rate import RateAnswers
-from stages.read.answer import AnswerClosedBook
+from stages.read.answer import Answer, AnswerClosedBook
+from stages.retrieve.look_up import Lookup
+from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from tests.hand_run import HandRun
-from tests.reading import Listener, always, book, document, in_turn, question, run
+from tests.reading import (
+    Listener,
+    adding,
+    always,
+    book,
+    document,
+    in_turn,
+    looked_up,
+    question,
+    run,
+)
 
-
-def forms(name: str) -> dict[str, str]:
-    return load_family(CONF / "prompts" / name).forms.model_dump()
-
-
-PAGINATE = PaginateByModel(page_breaks=False,
-    paragraphs="lines", min_words=20, max_words=40, tail_words=0, preceding_words=0,
-    max_reply_tokens=64,
+PAGINATE = PaginateByModel(
+    page_breaks=False, paragraphs="lines", min_words=20, max_words=40, tail_words=0,
+    preceding_words=0,
 )  # fmt: skip
-LINES = DocumentRows(document=document("one two three four five six seven eight nine ten\n" * 7))
+LINES = UnitRows(document=document("one two three four five six seven eight nine ten\n" * 7))
 BOOK = book([f"Page text {n}.\n" for n in range(12)], [f"gist {n}" for n in range(12)])
-LOOK_UP: dict[str, Any] = {"max_reply_tokens": 64, "answer_reply_tokens": 40}
-CLOSED = AnswerClosedBook(first_page=0, answer_words=30, max_reply_tokens=50)
-RATE = RateAnswers(max_reply_tokens=16)
+IN_TURN: dict[str, Any] = {"answer_each_look_up": False, "answer_words": 30}
+CLOSED = AnswerClosedBook(first_page=0, answer_words=30)
+RATE = RateAnswers()
 CHOICE = question(options=("a bat", "the wind", "a child"))
 
 
-def asking(*questions: Any, **more: Any) -> DocumentRows:
-    return replace(BOOK, questions=questions or (question(),), **more)
+def asking(*questions: Question) -> UnitRows:
+    asked = questions or (question(),)
+    turns = [looked_up(question_id=one.question_id) for one in asked]
+    return adding(replace(BOOK, questions=asked), {Lookup: turns})
 
 
-def rated() -> DocumentRows:
+def first_pages(num_pages: int) -> UnitRows:
+    rows = asking()
+    return adding(rows, {Page: rows[Page][:num_pages], Gist: rows[Gist][:num_pages]})
+
+
+def rated() -> UnitRows:
     answer = Answer(document_id="d", question_id="q", reader="r", answer="A gust.")
-    return asking(question(references=("the wind",)), answers=(answer,))
+    return adding(asking(question(references=("the wind",))), {Answer: [answer]})
 
 
 def asked(
-    stage: Stage, rows: DocumentRows, engine: Listener, given: Mapping[str, str] | None
+    stage: Stage, rows: UnitRows, engine: Listener, prompts: str | None = "generic"
 ) -> list[Constraint | None]:
-    """The constraint of each request, in the order they came."""
-    run(stage, rows, engine, forms=given)
+    """The constraint of each request, in the order they came; replies free where null."""
+    run(stage, rows, engine, prompts or "generic", is_constrained=prompts is not None)
     return [request.constraint for request in engine.requests]
 
 
@@ -67,7 +78,7 @@ def test_pagination_takes_the_labels_of_the_window() -> None:
     # Of 7 paragraphs of 10 words, 40 words a window and at least 20: labels after 2, 3, 4; then,
     # from paragraph 4 on, after 5, 6, 7.
     engine = in_turn("Label: <3>", "Label: <7>")
-    assert asked(PAGINATE, LINES, engine, forms("qmsum")) == [
+    assert asked(PAGINATE, LINES, engine, "qmsum") == [
         chosen("Label: <2>", "Label: <3>", "Label: <4>"),
         chosen("Label: <5>", "Label: <6>", "Label: <7>"),
     ]
@@ -82,17 +93,17 @@ def test_pagination_takes_the_labels_of_the_window() -> None:
     ],
 )
 def test_the_parallel_look_up_takes_a_list(first_page: int, max_pages: int, legal: str) -> None:
-    stage = ReadAgentP(max_pages=max_pages, first_page=first_page, **LOOK_UP)
+    stage = ReadAgentP(max_pages=max_pages, first_page=first_page)
     engine = always("I want to look up Page [3]")
     expected = Constraint(regex=rf"I want to look up Page \[{legal}\]")
-    assert asked(stage, asking(), engine, forms("generic")) == [expected]
+    assert asked(stage, asking(), engine) == [expected]
 
 
 def test_the_sequential_look_up_takes_the_pages_left_or_stop() -> None:
-    rows = replace(asking(), pages=BOOK.pages[:4], gists=BOOK.gists[:4])
-    stage = ReadAgentS(max_pages=4, first_page=1, **LOOK_UP)
+    rows = first_pages(4)
+    stage = ReadAgentS(max_pages=4, first_page=1, **IN_TURN)
     engine = in_turn("Page 2", "Page 9", "Page 1", "STOP")  # the second is not there
-    assert asked(stage, rows, engine, forms("generic")) == [
+    assert asked(stage, rows, engine) == [
         chosen("Page 1", "Page 2", "Page 3", "Page 4", "STOP"),
         chosen("Page 1", "Page 3", "Page 4", "STOP"),
         chosen("Page 1", "Page 3", "Page 4", "STOP"),
@@ -101,21 +112,21 @@ def test_the_sequential_look_up_takes_the_pages_left_or_stop() -> None:
 
 
 def test_where_no_page_is_left_stop_alone_is_legal() -> None:
-    rows = replace(asking(), pages=BOOK.pages[:1], gists=BOOK.gists[:1])
-    stage = ReadAgentS(max_pages=3, first_page=0, **LOOK_UP)
+    rows = first_pages(1)
+    stage = ReadAgentS(max_pages=3, first_page=0, **IN_TURN)
     engine = in_turn("Page 0", "STOP")
-    assert asked(stage, rows, engine, forms("generic"))[1] == chosen("STOP")
+    assert asked(stage, rows, engine)[1] == chosen("STOP")
 
 
 def test_an_answer_takes_a_letter_where_there_are_options() -> None:
     letters = chosen("Answer: (A)", "Answer: (B)", "Answer: (C)")
-    assert asked(CLOSED, asking(CHOICE), always("Answer: (B)"), forms("generic")) == [letters]
-    assert asked(CLOSED, asking(), always("The wind."), forms("generic")) == [None]
+    assert asked(CLOSED, asking(CHOICE), always("Answer: (B)")) == [letters]
+    assert asked(CLOSED, asking(), always("The wind.")) == [None]
 
 
 def test_raters_take_their_verdicts() -> None:
     engine = always("No")
-    run(RATE, rated(), engine, forms=forms("generic"))
+    run(RATE, rated(), engine, is_constrained=True)
     assert {request.prompt: request.constraint for request in engine.requests} == {
         "rate_strict": chosen("YES", "NO"),
         "rate_permissive": chosen("Yes", "Yes, partially", "No"),
@@ -126,14 +137,14 @@ def test_raters_take_their_verdicts() -> None:
     ("stage", "rows", "reply"),
     [
         (PAGINATE, LINES, "Break point: <7>"),
-        (ReadAgentP(max_pages=2, first_page=0, **LOOK_UP), asking(), "[]"),
-        (ReadAgentS(max_pages=2, first_page=0, **LOOK_UP), asking(), "STOP"),
+        (ReadAgentP(max_pages=2, first_page=0), asking(), "[]"),
+        (ReadAgentS(max_pages=2, first_page=0, **IN_TURN), asking(), "STOP"),
         (CLOSED, asking(CHOICE), "Answer: (B)"),
         (RATE, rated(), "No"),
     ],
 )
 def test_nothing_is_constrained_where_replies_are_free(
-    stage: Stage, rows: DocumentRows, reply: str
+    stage: Stage, rows: UnitRows, reply: str
 ) -> None:
     found = asked(stage, rows, always(reply), None)
     assert found
@@ -181,14 +192,6 @@ def test_a_constrained_rater_leaves_what_a_free_reader_made(family: Path) -> Non
     assert changed == {"rate"}
     config = read_config([*rater, CONSTRAINED])
     assert stored(config)["report"]["reply_format"] == "free", "the foot speaks of the reader's"
-
-
-def test_an_engine_is_named_with_its_forms_where_it_takes_them(family: Path) -> None:
-    takes, other = read_config(VLLM).engine, read_config([]).engine
-    assert identity(other, family, "constrained") == identity(other, family, "free")
-    named = identity(takes, family, "constrained")
-    assert named.pop("forms")["break_point"] == "Label: <{}>"
-    assert named == identity(takes, family, "free")
 
 
 def test_constrained_replies_need_an_engine_that_takes_constraints() -> None:

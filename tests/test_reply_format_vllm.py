@@ -1,12 +1,9 @@
 """A model of random weights, constrained: whatever it is asked, what it says can be read."""
 
-import re
-import shutil
 from pathlib import Path
 
 import pytest
 
-from pipeline.settings import CONF
 from tests.command import QMSUM, gistmill, sql
 from tests.tiny_model import make_tiny_model
 from tests.vllm_engines import CPU
@@ -31,12 +28,8 @@ UNREAD = """select 'pages' as row_of, chosen_by, problem from pages
       where problem is not null and problem <> 'upstream'"""
 
 
-def brief(folder: Path, name: str) -> Path:
-    """The family, with short gists and free-form answers: babble does not end by itself."""
-    family = Path(shutil.copytree(CONF / "prompts" / name, folder / name))
-    path = family / "family.yaml"
-    path.write_text(re.sub(r"\b(gist|answer): 512", r"\1: 24", path.read_text()))
-    return family
+# Short gists and free-form answers: babble does not end by itself.
+BRIEF = ("reply_tokens.gist=24", "reply_tokens.answer=24")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +44,7 @@ def test_no_constrained_reply_of_a_random_model_is_unread(
 ) -> None:
     make_tiny_model(tmp_path / "tiny")
     done = gistmill(
-        "run", *corpus, f"family={brief(tmp_path, family)}", "limit=1", "run=random", METHODS,
+        "run", *corpus, f"family={family}", *BRIEF, "limit=1", "run=random", METHODS,
         "reply_format=constrained", "engine=vllm", f"engine.model={tmp_path / 'tiny'}", *CPU,
         "engine.max_workers=1", f"warehouse={tmp_path}", "max_problem_rate=1.0",
     )  # fmt: skip

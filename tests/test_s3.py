@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 
 from pipeline.place import commit, each, place, write
 from pipeline.settings import CONF
-from tests.command import ROOT, one_line, own_process, sql, succeed, succeeded
+from tests.command import ROOT, refused, sql, succeed
 from tests.s3_server import BUCKET, client, names, s3_server
 
 pytestmark = pytest.mark.slow
@@ -26,6 +27,8 @@ WORDS = ("experiment=demo", f"corpus.path=s3://{BUCKET}/demo", f"warehouse=s3://
 
 @pytest.fixture(scope="module")
 def environment() -> Iterator[dict[str, str]]:
+    """Of the commands and of the workers, which is that of the process that starts their Ray."""
+    ray.shutdown()
     with s3_server() as found:
         for file in (CONF / "demo").iterdir():
             client(found).upload_file(str(file), BUCKET, f"demo/{file.name}")
@@ -33,6 +36,7 @@ def environment() -> Iterator[dict[str, str]]:
             for key, value in found.items():
                 patch.setenv(key, value)
             yield found
+    ray.shutdown()
 
 
 def rows(warehouse: str | Path, table: str) -> list[dict[str, Any]]:
@@ -41,7 +45,7 @@ def rows(warehouse: str | Path, table: str) -> list[dict[str, Any]]:
 
 
 def test_the_first_commit_wins(environment: dict[str, str]) -> None:
-    """Sixteen writers of one name: one of them is told that it is his, and his bytes stand."""
+    """Sixteen writers of one name: one of them is told that it is his, and his bytes are kept."""
     path = place(f"s3://{BUCKET}/race/one")
     contents = [f"writer {number}".encode() for number in range(16)]
     with ThreadPoolExecutor(16) as pool:
@@ -69,7 +73,7 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(
     driver.wait()
     standing = len(names(environment, "w/tables/scores/"))
     assert standing < 30, "ten methods, three documents"
-    done = json.loads(succeeded(own_process("run", *WORDS, "run=night", "--json")))
+    done = json.loads(succeed("run", *WORDS, "run=night", "--json"))
     assert done["exit_code"] == 0
     succeed("run", "experiment=demo", f"warehouse={tmp_path}", "run=night")
     for table in TABLES:
@@ -79,9 +83,9 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(
 
 
 def test_a_store_that_cannot_be_reached_is_one_line(environment: dict[str, str]) -> None:
-    told = one_line(own_process("run", "experiment=demo", "warehouse=s3://no-such-bucket/w"))
+    told = refused("run", "experiment=demo", "warehouse=s3://no-such-bucket/w")
     assert told.startswith("warehouse=s3://no-such-bucket/w: cannot be reached (")
     nowhere = f"corpus.path=s3://{BUCKET}/nowhere"
-    told = one_line(own_process("run", "experiment=demo", nowhere))
+    told = refused("run", "experiment=demo", nowhere)
     assert told == f"s3://{BUCKET}/nowhere: no such file or folder; set corpus.path=..."
     assert os.environ["AWS_ENDPOINT_URL"] == environment["AWS_ENDPOINT_URL"]

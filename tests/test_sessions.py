@@ -8,23 +8,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from upath import UPath
 
-from pipeline.rows import Page
+from pipeline.rows import UnitRows
 from pipeline.shared_replies import SharedReplies
-from pipeline.stage import DocumentRows
 from stages.corpora import Loaded
 from stages.index.gist import GistPages
-from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.index.paginate import Page, PaginateByModel, PaginateUniform
 from tests.command import sql, succeed
 from tests.loading import loaded
-from tests.reading import Listener, always, content, document, run
+from tests.reading import Listener, adding, always, content, document, run
 from tests.test_longmemeval import HISTORY, read, turn, written
 
 UNIFORM = PaginateUniform(page_breaks=True, paragraphs="blank_lines", words=30, max_words=60)
 BY_MODEL = PaginateByModel(
     page_breaks=True, paragraphs="blank_lines", min_words=20, max_words=60, tail_words=10,
-    preceding_words=15, max_reply_tokens=64,
+    preceding_words=15,
 )  # fmt: skip
-GIST = GistPages(page_breaks=True, max_reply_tokens=64)
+GIST = GistPages(page_breaks=True)
 
 WORDS = st.integers(1, 90).map(lambda n: "word " * n)
 CONTENTS = st.one_of(WORDS, st.text("ab. \n\f[]中", max_size=40))
@@ -50,7 +49,7 @@ def test_pages_tile_a_history_and_never_span_two_sessions(
     assume(any(sessions))
     with tempfile.TemporaryDirectory() as folder:
         history = read(Path(folder), **change).document
-    made, _ = run(stage, DocumentRows(document=history), always("<3>"))
+    made, _ = run(stage, UnitRows(document=history), always("<3>"))
     assert "".join(page.text for page in made) == history.text
     assert all("\f" not in page.text[1:] for page in made)
     starts = [page.text for page in made if page.text.startswith("\f")]
@@ -62,17 +61,17 @@ def test_pages_tile_a_history_and_never_span_two_sessions(
     assert sum(page.num_words for page in made) == history.num_words
 
 
-def paginated(item: Loaded) -> DocumentRows:
-    rows = DocumentRows(document=item.document)
+def paginated(item: Loaded) -> UnitRows:
+    rows = UnitRows(document=item.document)
     made, _ = run(UNIFORM, rows, always("<1>"))
-    return DocumentRows(document=item.document, pages=tuple(made))
+    return adding(rows, {Page: made})
 
 
 def test_a_window_shows_no_header_and_nothing_of_the_session_before(tmp_path: Path) -> None:
     turns = [turn(f"w{i} " * 12) for i in range(8)]
     item = read(tmp_path, haystack_sessions=[turns, [turn("before " * 9)]])
     engine = always("<4>")
-    run(BY_MODEL, DocumentRows(document=item.document), engine, "qmsum")
+    run(BY_MODEL, UnitRows(document=item.document), engine, "qmsum")
     assert engine.requests and not any("2023/" in prompt for prompt in engine.prompts())
     assert not any("before before" in prompt for prompt in engine.prompts())
 
@@ -114,9 +113,9 @@ def test_pages_without_sessions_have_no_header() -> None:
     text = "\f[x]\nuser: Hi."
     page = Page(document_id="d", page_index=0, start_char=0, end_char=len(text), text=text,
                 num_words=2, chosen_by="rule")  # fmt: skip
-    stage = GistPages(page_breaks=False, max_reply_tokens=64)
+    stage = GistPages(page_breaks=False)
     engine = always("so")
-    [gist], _ = run(stage, DocumentRows(document=document(text), pages=(page,)), engine)
+    [gist], _ = run(stage, adding(UnitRows(document=document(text)), {Page: [page]}), engine)
     assert gist.gist == "so" and "[x]" in engine.prompts()[0]
 
 

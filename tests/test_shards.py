@@ -86,7 +86,7 @@ def test_nothing_is_left_of_a_failed_write(
 def test_temporary_names_are_never_taken_for_shards(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a killed process leaves behind: all that stands just before the link."""
+    """What a killed process leaves behind: all that is there just before the link."""
     seen: list[str] = []
 
     def look(part: str, final: str) -> None:
@@ -153,7 +153,7 @@ def refuses(warehouse: Warehouse, path: UPath) -> None:
 
 
 def test_a_question_swapped_for_another_is_noticed(warehouse: Warehouse) -> None:
-    """As many rows as were written, but one question stands twice and one is gone."""
+    """As many rows as were written, but one question is there twice and one is gone."""
     path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
     rows = pq.read_table(path)
     pq.write_table(pa.concat_tables([rows.slice(0, 1), rows.slice(0, 1)]), path)

@@ -1,4 +1,4 @@
-"""Which units are still to do: planned from keys and from what stands, without any file."""
+"""Which units are still to do: planned from keys and from what is committed, without any file."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ OF_QUESTIONS = ("questions", *OF_STAGES)  # the questions' own rows rest on no t
 
 
 class Store:
-    """What stands, as the warehouse would say it: the lowest of several units counts."""
+    """What is committed, as the warehouse has it: the lowest of several units counts."""
 
     def __init__(self) -> None:
         self.units: dict[str, set[str]] = {step.id: set() for step in STEPS}

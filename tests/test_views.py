@@ -16,8 +16,10 @@ import pytest
 from pipeline.errors import UsageError
 from pipeline.rows import RECORDS, IndexRow, QuestionRow, Record, schema
 from pipeline.steps import Step
-from pipeline.store import accounts, connect, query, run_name
+from pipeline.store import connect
+from pipeline.store.accounts import accounts
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query, run_name
 from tests.warehouse import (
     Warehouse,
     answer,

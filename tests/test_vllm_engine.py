@@ -261,27 +261,26 @@ def test_a_prompt_that_ends_the_thinking_gets_an_answer_only(thinker: Talk, toke
     assert (answer.thinking, answer.text) == (None, "one two")
 
 
-def test_a_dead_engine_raises(model: Path) -> None:
-    talk = Talk(f"engine.model={model}", f"engine.context_tokens={CONTEXT_TOKENS}")
+def test_a_dead_engine_raises(thinker: Talk) -> None:
+    """The last test of this engine, which is the one that started last."""
 
     async def killed() -> Reply:
-        asked = asyncio.create_task(talk.engine.generate(request(WORDS, 1900)))
+        asked = asyncio.create_task(thinker.engine.generate(request(WORDS, 1900)))
         await asyncio.sleep(0.2)
-        os.kill(engine_process(talk), signal.SIGKILL)
+        os.kill(newest_engine_process(), signal.SIGKILL)
         reply: Reply = await asked
         return reply
 
     with pytest.raises(EngineError, match=r"vllm:tiny: .*dead"):
-        talk.run(killed())
+        thinker.run(killed())
     with pytest.raises(EngineError, match="dead"):
-        talk.run(talk.engine.generate(request(WORDS, 1)))
-    talk.close()
+        thinker.run(thinker.engine.generate(request(WORDS, 1)))
 
 
-def engine_process(talk: Talk) -> int:
-    """The newest child process of an engine; the highest id would not do, since ids start anew."""
+def newest_engine_process() -> int:
+    """The highest id would not do, since ids start anew."""
     found = [p.pid for p in multiprocessing.active_children() if "EngineCore" in p.name and p.pid]
-    assert found and talk
+    assert found
     return max(found, key=lambda pid: psutil.Process(pid).create_time())
 
 

@@ -1,4 +1,4 @@
-"""`gistmill run engine=vllm` as a user types it, and an engine that is killed in the middle."""
+"""`gistmill run engine=vllm` as a user types it, its engine killed in the middle."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import small_corpus
-from tests.command import ROOT, sql, succeed
+from tests.command import ROOT, sql
 from tests.small_corpus import UNIFORM
 from tests.tiny_model import make_tiny_model
 from tests.vllm_engines import CPU
@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
 NUM_DOCUMENTS = 8
 METHODS = "methods=gist_only,bm25(top_k=1)"
+REPLY_TOKENS = 80  # each reply has all of them
 # Random weights babble: every problem is allowed here.
 LENIENT = ("max_problem_rate=1.0", "max_fallback_rate=1.0")
 
@@ -53,46 +54,52 @@ def words(made: Path, warehouse: Path, *more: str) -> list[str]:
         "rater=none",
         *UNIFORM,
         METHODS,
+        f"reply_tokens.gist={REPLY_TOKENS}",
+        f"reply_tokens.answer={REPLY_TOKENS}",
         *LENIENT,
         *more,
     ]
 
 
-def test_a_run_keeps_what_each_call_cost(made: Path, tmp_path: Path) -> None:
-    succeed("run", *words(made, tmp_path, "limit=2", "run=two"))
-    calls = sql(tmp_path, "select * from calls", "run=two")
-    assert {call["engine"] for call in calls} == {"vllm:tiny"}
-    assert {call["stage"] for call in calls} == {"gist", "answer"}
-    # a gist a page and an answer a question; gists cut off leave gist_only nothing to answer from
-    assert len(calls) == 2 * 3 + 2 * 1
-    assert {call["finish_reason"] for call in calls} == {"length"}, "random weights never stop"
-    assert {call["problem"] for call in calls} == {"truncated"}
-    for call in calls:
-        assert call["prompt_tokens"] > 40
-        assert call["reply_tokens"] > 0
-        assert call["seconds"] > 0
-        assert 0 <= call["cached_tokens"] < call["prompt_tokens"]
-
-
-def test_a_killed_engine_is_started_again_and_nothing_is_lost(made: Path, tmp_path: Path) -> None:
-    """Its process dies after the first gists; the worker ends, Ray starts another one."""
+@pytest.fixture(scope="module")
+def killed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The warehouse of a run whose engine's process was killed after the first gists: its worker
+    ends, and Ray starts another one with another engine."""
+    warehouse = tmp_path_factory.mktemp("killed")
     command = [sys.executable, "-m", "jobs", "run"]
-    command += words(made, tmp_path, "engine.sequences=1", "run=killed")
+    command += words(made, warehouse, "engine.sequences=1", "run=killed")
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
-        wait_for(lambda: any((tmp_path / "tables").glob("gists/*/*.parquet")), run)
+        wait_for(lambda: any((warehouse / "tables").glob("gists/*/*.parquet")), run)
         (first,) = engines_of(run.pid)
         os.kill(first, signal.SIGKILL)
-        wait_for(lambda: len(workers(tmp_path)) > 1, run)
-        assert not (tmp_path / "tables" / "scores").exists(), "a second worker that reads"
+        wait_for(lambda: len(workers(warehouse)) > 1, run)
+        assert not (warehouse / "tables" / "scores").exists(), "a second worker that reads"
         out, err = run.communicate(timeout=500)
     assert run.returncode == 0, f"{out}\n{err}"
+    return warehouse
+
+
+def test_nothing_is_lost_with_a_killed_engine(killed: Path) -> None:
     for table, count in (("gists", 3 * NUM_DOCUMENTS), ("answers", 2 * NUM_DOCUMENTS)):
-        (row,) = sql(tmp_path, f"select count(*) as n from {table}", "run=killed")
+        (row,) = sql(killed, f"select count(*) as n from {table}", "run=killed")
         assert row["n"] == count
-    calls = sql(tmp_path, "select * from calls", "run=killed")
+
+
+def test_a_run_keeps_what_each_call_cost(killed: Path) -> None:
+    calls = sql(killed, "select * from calls", "run=killed")
+    assert {call["engine"] for call in calls} == {"vllm:tiny"}
+    assert {call["stage"] for call in calls} == {"gist", "answer"}
+    # a gist a page and an answer a question; gists cut off leave gist_only nothing to answer from
+    assert len(calls) == NUM_DOCUMENTS * (3 + 1), "none twice"
+    assert {call["finish_reason"] for call in calls} == {"length"}, "random weights never stop"
     assert {call["problem"] for call in calls} == {"truncated"}, "none is laid to the death"
+    for call in calls:
+        assert call["prompt_tokens"] > 40
+        assert call["reply_tokens"] == REPLY_TOKENS
+        assert call["seconds"] > 0
+        assert 0 <= call["cached_tokens"] < call["prompt_tokens"]
 
 
 def wait_for(happens: Callable[[], bool], run: subprocess.Popen[str]) -> None:

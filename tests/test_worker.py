@@ -127,7 +127,7 @@ def work_against(small: SmallRun, then: Callable[[], None]) -> Summary:
 def test_who_loses_a_race_goes_on_with_what_stands(
     small: SmallRun, dies_before_its_gists: bool
 ) -> None:
-    """The rival's calls stand in any case; its gists may be for us to make, from its calls."""
+    """The rival's calls are committed in any case; its gists may be ours to make, from them."""
     then = (lambda: small.shard("gists").unlink()) if dies_before_its_gists else (lambda: None)
     work_against(small, then)
     assert [gist.gist for gist in small.rows("gists")] == ["as it was"] * 3
@@ -139,7 +139,7 @@ def test_who_loses_a_race_goes_on_with_what_stands(
 
 
 def test_rows_that_lost_are_forgotten(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our gists fail once the rival's stand: they are nowhere, and nothing is made from them."""
+    """Our gists fail once the rival's are committed: they are nowhere, nothing rests on them."""
     summary = work_against(small, lambda: break_gists(monkeypatch))
     assert [gist.problem for gist in small.rows("gists")] == [None] * 3
     assert summary.problems == 0
@@ -205,7 +205,7 @@ def test_a_dead_engine_ends_the_work(tmp_path: Path) -> None:
     small = SmallRun(tmp_path, [{"prompt": "answer", "match": "number 1 ", "die": True}, *RULES])
     with pytest.raises(EngineError, match="die at answer"):
         small.work("d1")
-    assert len(small.rows("gists")) == 3, "what stood before stays"
+    assert len(small.rows("gists")) == 3, "what was committed before stays"
     assert not small.shard("answers").exists()
     assert not small.shard("calls", of="answers").exists()
 

@@ -11,13 +11,13 @@ from pipeline.steps import Step
 from pipeline.store import Shards
 from pipeline.store.runs import RunFolder
 from pipeline.units import Unit, unit_name
-from stages import builtin
+from stages.builtin import load_builtin
 from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.read.answer import Answer
 from stages.score.score import Score
 
-builtin.load()
+load_builtin()
 STAGES = {  # table -> the stage that writes it
     "documents": "documents",
     "questions": "questions",

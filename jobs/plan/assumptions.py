@@ -41,6 +41,6 @@ def _pilot(pilot: Pilot) -> str:
     asked = sum(len(key.questions) for key in pilot.keys)
     return (
         f"counted: {len(pilot.chosen)} of {len(pilot.works):,} documents (the shortest, the "
-        f"longest, and by length those between at even steps) with {asked} questions; the rest follows by "
+        f"longest, and by length those at even steps between) with {asked} questions; the rest by "
         f"words and questions, and `at most` is {100 * PILOT_MARGIN:.0f}% more for that"
     )

@@ -130,6 +130,8 @@ def costs(pilot: Pilot, copies: Copies, with_shared: bool) -> dict[str, list[Poi
     for work in pilot.chosen:
         for step_id in work.kind & steps.keys():
             name = (step_id, work.key.document_id)
+            if not counted[name]:  # none of the questions chosen has it to do
+                continue
             values = _whole(calls.get(name, []), counted[name], work.times[step_id])
             found[step_id].append(Point(work.size(steps[step_id]), values))
     return found
@@ -149,7 +151,7 @@ def _whole(calls: Sequence[Call], counted: int, times: int) -> Numbers:
     finds there.
     """
     values = cost_of(calls)
-    if counted in (0, times):
+    if counted == times:
         return values
     cached: Counter[str | None] = Counter()
     for call in calls:

@@ -48,8 +48,9 @@ class Estimate:
     @property
     def prompts(self) -> list[type[Prompt[Any]]]:
         """All that may be asked, each once."""
-        asking = [self.steps[i].stage for i in {i for work in self.pilot.works for i in work.kind}]
-        return list({p.name: p for stage in asking if stage for p in stage.asked()}.values())
+        pending = {step_id for work in self.pilot.works for step_id in work.kind}
+        asking = [step.stage for step in self.prepared.steps if step.stage and step.id in pending]
+        return list({prompt.name: prompt for stage in asking for prompt in stage.asked()}.values())
 
     def count(self) -> None:
         """The pilot in each scenario."""

@@ -1,5 +1,5 @@
 """What a former run did with its engines: how long replies were, prompt by prompt, how fast it was;
-and what its documents came to, which is scaled after a real pilot."""
+and the calls of its documents, which are scaled after a real pilot."""
 
 import json
 from collections import defaultdict
@@ -17,8 +17,9 @@ from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.place import AnyPath
 from pipeline.settings import sha
-from pipeline.store import connect, query, run_name
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query, run_name
 
 _LEAST_CALLS = 10  # of a prompt, before they tell what is usual
 _REPLIES = f"""
@@ -85,8 +86,8 @@ def _speeds(folder: RunFolder, before: RunConfig) -> dict[str, Speed]:
     return found
 
 
-def came_to(prepared: Prepared, documents: Collection[str]) -> dict[str, list[Point]]:
-    """By step what each of these documents came to, where it is done."""
+def points_of(prepared: Prepared, documents: Collection[str]) -> dict[str, list[Point]]:
+    """By step the calls and tokens of each of these documents, where it is done."""
     steps = {step.id: step for step in prepared.steps if step.prompts}
     found: dict[str, list[Point]] = defaultdict(list)
     for key in prepared.keys:

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.tables import markdown
-from pipeline.store import connect, query
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query
 from pipeline.units import Unit
 
 _MEASURES = ("calls", "prompt_tokens", "reply_tokens")

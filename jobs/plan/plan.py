@@ -12,7 +12,7 @@ from jobs.phases import Phase
 from jobs.plan.assumptions import assumptions
 from jobs.plan.counting import Copies, NoEmbedder
 from jobs.plan.estimate import Estimate, Warn
-from jobs.plan.former import came_to, former
+from jobs.plan.former import former, points_of
 from jobs.plan.outcome import made_before
 from jobs.plan.pilot import choose
 from jobs.plan.rates import Options, num_engines, rates_of
@@ -40,7 +40,8 @@ def make_plan(
     prepared = _prepared(config, folder, warn)
     measured = {}
     if pilot_run:
-        measured = came_to(prepared, RunFolder(folder.warehouse, pilot_run).planned("document_id"))
+        documents = RunFolder(folder.warehouse, pilot_run).planned("document_id")
+        measured = points_of(prepared, documents)
     estimate = Estimate(prepared, choose(prepared), like, measured)
     if estimate.pilot.works:
         estimate.count()
@@ -59,8 +60,8 @@ def _document(
 ) -> dict[str, Any]:
     prepared, works = estimate.prepared, estimate.pilot.works
     readable = [key for key in prepared.keys if not key.is_bad]
-    steps = [_step(estimate, step_id, options) for step_id in estimate.steps
-             if step_id in estimate.expected]  # fmt: skip
+    asking = [i for i in estimate.steps if i in estimate.at_most and estimate.at_most[i].any()]
+    steps = [_step(estimate, step_id, options) for step_id in asking]
     phases = [_phase(estimate, p, options) for p in prepared.phases if p.engine and steps]
     done = [u for u in prepared.planned() if u.is_done and estimate.steps[u.step_id].prompts]
     return {

@@ -152,7 +152,8 @@ def _another_step(file: UPath, why: str) -> AccountingError:
 
 def _json(file: UPath) -> dict[str, Any] | None:
     """Null where there is no such file."""
-    if not file.is_file():
+    try:
+        content: dict[str, Any] = json.loads(file.read_text())
+    except FileNotFoundError:
         return None
-    content: dict[str, Any] = json.loads(file.read_text())
     return content

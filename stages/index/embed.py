@@ -15,8 +15,9 @@ from pydantic import Field
 from pipeline.ask import Ask
 from pipeline.embedder import EmbedderSettings
 from pipeline.errors import AccountingError, Problem
-from pipeline.rows import Float32, IndexRow, Line, Record, Span, UnitRows
+from pipeline.rows import Float32, IndexRow, Record, Span, UnitRows
 from pipeline.stage import Stage
+from pipeline.trace_lines import Line
 from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.text.words import word_spans

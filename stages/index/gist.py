@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import IndexRow, Line, Record, UnitRows, titled
+from pipeline.rows import IndexRow, Record, UnitRows
 from pipeline.stage import Stage
+from pipeline.trace_lines import Line, titled
 from stages.index.paginate import Page
 from stages.prompts.gist import ShortenPage
 from stages.text.words import header_of, num_words, without_header

@@ -17,8 +17,9 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import IndexRow, Line, RawText, Record, UnitRows
+from pipeline.rows import IndexRow, Record, UnitRows
 from pipeline.stage import Stage
+from pipeline.trace_lines import Line, RawText
 from stages.prompts.break_point import BreakPoint, Labelled
 from stages.text.paragraphs import Paragraphs, paragraph_spans, sentence_spans
 from stages.text.words import PAGE_BREAK, num_words, without_header, word_spans

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 from pipeline.ask import Ask, Subject
 from pipeline.errors import Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import Line, Question, QuestionRow, Record, UnitRows
+from pipeline.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.stage import Column, Role, Stage, refuse_gaps
+from pipeline.trace_lines import Line
 from stages.prompts.rate_permissive import PermissiveRating
 from stages.prompts.rate_strict import StrictRating
 from stages.read.answer import Answer

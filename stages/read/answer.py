@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
-from pipeline.rows import Line, Question, QuestionRow, RawText, Record, Span, UnitRows
+from pipeline.rows import Question, QuestionRow, Record, Span, UnitRows
 from pipeline.stage import Column, Stage
+from pipeline.trace_lines import Line, RawText
 from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.prompts.answer import AnswerQuestion
@@ -86,7 +87,7 @@ class AnswerFromContext(Stage):
     name: ClassVar[str] = "answer"
     writes: ClassVar[type[Record]] = Answer
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
-    first_page: Literal[0, 1]
+    first_page: int = Field(ge=0, le=1)
     answer_words: PositiveInt
 
     @abstractmethod

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from pipeline.ask import Ask
 from pipeline.errors import Problem
-from pipeline.rows import Line, Question, QuestionRow, Record, UnitRows
+from pipeline.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.stage import Stage, refuse_gaps
+from pipeline.trace_lines import Line
 
 
 @dataclass(frozen=True, slots=True)

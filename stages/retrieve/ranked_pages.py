@@ -20,7 +20,7 @@ from stages.score.metrics import covered_chars
 from stages.text.ranking import rank
 
 
-class _Retrieve(LookUp):
+class RankedPages(LookUp):
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
     top_k: PositiveInt
 
@@ -34,7 +34,7 @@ class _Retrieve(LookUp):
         """Page indexes, best first."""
 
 
-class BM25(_Retrieve):
+class BM25(RankedPages):
     """BM25Plus over the document's own pages (ReadAgent section 4.2; rank-bm25's variant, since
     Okapi scores a word that half of few pages hold 0). Ties go to the lower page."""
 
@@ -81,7 +81,7 @@ def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[int]]:
     return [list(map(int, order)) for order in np.argsort(-best.T, axis=1, kind="stable")]
 
 
-class RandomPages(_Retrieve):
+class RandomPages(RankedPages):
     """A floor: pages drawn by (seed, question_id, repeat)."""
 
     kind: ClassVar[str] = "random"
@@ -94,7 +94,7 @@ class RandomPages(_Retrieve):
         return draw.sample(range(len(pages)), len(pages))
 
 
-class OraclePages(_Retrieve):
+class OraclePages(RankedPages):
     """A ceiling: the pages with most of the gold evidence. Skips questions without any."""
 
     kind: ClassVar[str] = "oracle"

@@ -6,9 +6,9 @@ with the family's `first_page`; rows hold page indexes.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
 from pipeline.ask import Ask, Subject
 from pipeline.prompts import Prompt
@@ -27,7 +27,7 @@ class _FromGists(LookUp):
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist)
     leaves_room_for: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
     max_pages: PositiveInt
-    first_page: Literal[0, 1]
+    first_page: int = Field(ge=0, le=1)
 
     def room_tokens(self, ask: Ask) -> int:
         """What must stay free once a page is taken: the answer, or the next look-up's reply."""

@@ -12,8 +12,9 @@ from pydantic import field_validator
 
 from pipeline.ask import Ask
 from pipeline.errors import AccountingError, Problem
-from pipeline.rows import Line, Question, QuestionRow, Record, UnitRows
+from pipeline.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.stage import GOLD, Column, Stage
+from pipeline.trace_lines import Line
 from stages.read.answer import Answer
 from stages.score.metrics import METRICS, covered_chars
 
