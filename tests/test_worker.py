@@ -203,7 +203,7 @@ def test_a_bad_document_leads_to_upstream_rows(small: SmallRun) -> None:
 
 def test_a_dead_engine_ends_the_work(tmp_path: Path) -> None:
     small = SmallRun(tmp_path, [{"prompt": "answer", "match": "number 1 ", "die": True}, *RULES])
-    with pytest.raises(EngineError, match="die at answer"):
+    with pytest.raises(EngineError, match="died, as its script asks, at prompt answer"):
         small.work("d1")
     assert len(small.rows("gists")) == 3, "what was committed before stays"
     assert not small.shard("answers").exists()
@@ -300,10 +300,10 @@ class _Watched:
 
 
 @pytest.mark.parametrize(("size", "at_once"), [(1, 1), (10_000_000, 2)])
-def test_documents_in_hand_have_so_much_text_at_most(
+def test_documents_in_flight_have_so_much_text_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, at_once: int
 ) -> None:
-    monkeypatch.setattr("pipeline.worker._TEXT_IN_HAND", size)
+    monkeypatch.setattr("pipeline.worker._TEXT_IN_FLIGHT", size)
     small = SmallRun(tmp_path, [{"prompt": "gist", "reply": "a gist", "seconds": 0.5}, *RULES])
     engine = _Watched(small.reader.engine)
     small.reader = replace(small.reader, engine=engine)
