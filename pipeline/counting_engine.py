@@ -24,7 +24,7 @@ class CountingEngine:
     """In place of the engine of `settings`, whose tokens `counts` counts.
 
     Prompts that begin as earlier ones did are cached as far, as if there were room for all. Outside
-    of `expected` the context has no end, so that nothing is left out for want of room; a prompt
+    of `expected` the context has no end, so that nothing is left out for lack of room; a prompt
     that would not fit counts as one that fills it. Null `context_tokens`: no limit.
     """
 

@@ -67,7 +67,7 @@ async def ideal_tokens(engine: Engine, workers: Sequence[Sequence[Sequence[Messa
 
 
 def ideal(prompts: Sequence[Sequence[Hashable]], block_tokens: int) -> int:
-    """Tokens of `prompts`, in this order, that stood at the beginning of an earlier one."""
+    """Tokens of `prompts`, in this order, that were at the beginning of an earlier one."""
     known: set[tuple[int, Hashable]] = set()
     total = 0
     for prompt in prompts:
