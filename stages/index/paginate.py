@@ -1,8 +1,8 @@
 """Cut a document into pages where it is natural to pause. Knows nothing of questions.
 
 ReadAgent section 3.1 and appendix G; the tail rule and the label rule follow the authors' notebook.
-Words are those of stages/text/words.py. With `page_breaks` no page goes past a form feed (the end of
-a session), and what is before it has no say in what follows.
+Words are those of stages/text/words.py. With `page_breaks` no page goes past a form feed (the end
+of a session), and what is before it has no say in what follows.
 """
 
 from bisect import bisect_left, bisect_right
