@@ -61,7 +61,7 @@ def make_report(options: ReadOptions) -> Report:
     """The report of a run. Raises UsageError where run, `by`, `where`, `rater` are of no use."""
     name = run_name(options.warehouse, options.run)
     folder = RunFolder(options.warehouse, name)
-    facts = (folder.config() or {})["report"]
+    facts = folder.report_facts()
     with connect(options.warehouse, name) as connection:
         _choose(connection, options)
         rater = _rater(connection, options.rater)

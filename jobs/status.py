@@ -24,7 +24,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
     """Print a row per step and per kind of problem, and who is at work."""
     name = run_name(options.warehouse, options.run)
     folder = RunFolder(options.warehouse, name)
-    stages = (folder.config() or {})["report"]["stages"]
+    stages = folder.report_facts()["stages"]
     with connect(options.warehouse, name) as connection:
         connection.execute("set variable stages = ?", [stages])
         steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)

@@ -65,7 +65,7 @@ def trace(options: ReadOptions, question_id: str) -> Trace:
     """The trace of a question, by the methods whose name begins as the option says. Raises
     UsageError where the run has no such question or method."""
     name = run_name(options.warehouse, options.run)
-    stages = (RunFolder(options.warehouse, name).config() or {})["report"]["stages"]
+    stages = RunFolder(options.warehouse, name).report_facts()["stages"]
     with connect(options.warehouse, name) as connection:
         return _Reader(connection, question_id, stages).trace(options.method)
 

@@ -51,7 +51,7 @@ CORPUS = [
     ("corpus.path={}/torn", "documents.jsonl:1: not JSON (Unterminated string starting at, col"),
     ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here; set corpus"),
     ("corpus.clean=tags", "corpus.clean: no such key; there are "),
-    ("corpus.format=xml", "corpus.format=xml: there is none; it is one of text, tables, records, "),
+    ("corpus.format=xml", "corpus.format=xml: no such format; there are huggingface, infinitebe"),
     ("corpus.family=nosuch", "corpus.family=nosuch: no such family or folder; there are generic"),
 ]
 METHODS = [
@@ -157,7 +157,9 @@ def test_other_verbs(words: list[str], says: str) -> None:
 
 
 def test_a_warehouse_with_another_run(place: Place) -> None:
-    RunFolder(place.warehouse, "here").plan([], [])
+    here = RunFolder(place.warehouse, "here")
+    here.start({}, {}, True)
+    here.plan([], [])
     warehouse = f"warehouse={place.warehouse}"
     for verb in (["report"], ["status"], ["trace", "q1"], ["sql", "select 1"]):
         line = refused(*verb, warehouse, "run=gone")
@@ -166,6 +168,10 @@ def test_a_warehouse_with_another_run(place: Place) -> None:
     assert refused("sql", "selec 1", warehouse).startswith("sql: Parser Error: syntax error")
     assert '"nosuch"' in refused("sql", "select nosuch from answers", warehouse)
     assert refused("sql", ";", warehouse).startswith("sql: ")
+    for verb in (["report"], ["status"], ["trace", "q1"]):
+        line = refused(*verb, warehouse)
+        assert line == "run=here: started by an earlier version of gistmill; start it again"
+    here.start({"report": {"stages": []}}, {}, True)
     assert refused("trace", "q1", warehouse).startswith("q1: no such question in the run")
 
 

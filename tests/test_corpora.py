@@ -234,7 +234,7 @@ def test_article_text_neither_glues_nor_splits_words(html: str, text: str) -> No
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"pth": "x"}, {"format": "excel"}, {"clean": "all"}, {"paragraphs": "none"}, {"stories": "x"}],
+    [{"pth": "x"}, {"clean": "all"}, {"paragraphs": "none"}, {"stories": "x"}],
 )
 def test_the_section_refuses_unknown_keys(wrong: dict[str, str]) -> None:
     with pytest.raises(ValidationError):

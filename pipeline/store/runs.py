@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import yaml
 from upath import UPath
 
-from pipeline.errors import AccountingError
+from pipeline.errors import AccountingError, UsageError
 from pipeline.place import AnyPath, each, place, write
 from pipeline.steps import Step
 from pipeline.store.shards import parquet, write_json
@@ -36,6 +36,16 @@ class RunFolder:
         """The config the run was last started with, if there is one."""
         file = self.path / "config.yaml"
         return yaml.safe_load(file.read_text()) if file.is_file() else None
+
+    def report_facts(self) -> dict[str, Any]:
+        """What reading commands need of the config. Raises UsageError for a run of an earlier
+        version, which kept less of it."""
+        facts: dict[str, Any] = (self.config() or {}).get("report", {})
+        if "stages" not in facts:
+            raise UsageError(
+                f"run={self.path.name}: started by an earlier version of gistmill; start it again"
+            )
+        return facts
 
     def start(
         self, config: Mapping[str, Any], provenance: Mapping[str, Any], has_work: bool
