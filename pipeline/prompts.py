@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar
 
 from pipeline.errors import Problem, UsageError
+from pipeline.names import register
 
 T = TypeVar("T")
 _NEEDED = ("max_reply_tokens", "read", "extractive", "expected", "samples")  # of each class
@@ -63,16 +64,7 @@ class Prompt(Generic[T]):
                 raise UsageError(
                     f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
                 )
-        other = PROMPTS.get(name)
-        if other is not None and (other.__module__, other.__name__) != (
-            cls.__module__,
-            cls.__name__,
-        ):
-            raise UsageError(
-                f"{cls.__module__}: {cls.__name__} is the prompt {name!r}, which is that of "
-                f"{other.__module__}.{other.__name__}; give it another name"
-            )
-        PROMPTS[name] = cls
+        register(PROMPTS, name, cls, f"is the prompt {name!r}")
 
     @abstractmethod
     def read(self, reply: str, is_cut: bool) -> T | None:

@@ -17,7 +17,8 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import pyarrow as pa
 from pydantic import TypeAdapter
 
-from pipeline.errors import Problem, UsageError
+from pipeline.errors import Problem
+from pipeline.names import register
 from pipeline.trace_lines import Line, columns_told, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and all that embedding models give
@@ -67,16 +68,7 @@ class Record:
         table = cls.__dict__.get("table")
         if table is None:
             return
-        other = RECORDS.get(table)
-        if other is not None and (other.__module__, other.__name__) != (
-            cls.__module__,
-            cls.__name__,
-        ):
-            raise UsageError(
-                f"{cls.__module__}: {cls.__name__} writes the table {table!r}, which is that of "
-                f"{other.__module__}.{other.__name__}; give it another name"
-            )
-        RECORDS[table] = cls
+        register(RECORDS, table, cls, f"writes the table {table!r}")
 
     def lack(self) -> str | None:
         """Why a stage that reads this row cannot use it; null where it can.

@@ -10,7 +10,8 @@ from itertools import groupby
 from typing import Any, ClassVar, Literal
 
 from pipeline.ask import Ask
-from pipeline.errors import AccountingError, Problem, UsageError
+from pipeline.errors import AccountingError, Problem
+from pipeline.names import register
 from pipeline.prompts import Prompt
 from pipeline.rows import IndexRow, Record, UnitRows, is_per_question
 from pipeline.settings import Settings
@@ -63,16 +64,7 @@ class Stage(Settings):
         if "version" not in cls.__dict__ and "kind" not in cls.__dict__:
             return  # a base of others
         kinds = STAGES.setdefault(cls.name, {})
-        other = kinds.get(cls.kind)
-        if other is not None and (other.__module__, other.__name__) != (
-            cls.__module__,
-            cls.__name__,
-        ):
-            raise UsageError(
-                f"{cls.__module__}: {cls.__name__} is the stage {cls.label()}, which is that of "
-                f"{other.__module__}.{other.__name__}; give it another name or kind"
-            )
-        kinds[cls.kind] = cls
+        register(kinds, cls.kind, cls, f"is the stage {cls.label()}")
 
     @classmethod
     def label(cls) -> str:

@@ -69,9 +69,8 @@ class Worker:
         """Commit every unit that is not done; none that is not begun where the run is ending.
 
         A document that was in flight when a worker crashed is executed alone, one unit at a time; a
-        unit that crashed two workers so becomes `unit_failed` rows. Raises UsageError
-        where the warehouse cannot be seen from here, StartError where the engine cannot start,
-        EngineError where it is dead.
+        unit that crashed two workers so becomes `unit_failed` rows. Raises UsageError where the
+        warehouse cannot be seen from here, StartError or EngineError where the engine is dead.
         """
         began = time.perf_counter()
         self._refuse_unshared()

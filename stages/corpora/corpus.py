@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from upath import UPath
 
 from pipeline.errors import UsageError
+from pipeline.names import register
 from pipeline.place import AnyPath, place, reaching
 from pipeline.rows import Document
 from pipeline.settings import Settings
@@ -57,12 +58,7 @@ class Corpus(Settings):
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         for name in get_args(cls.model_fields["format"].annotation):
-            other = FORMATS.setdefault(name, cls)
-            if (other.__module__, other.__name__) != (cls.__module__, cls.__name__):
-                raise UsageError(
-                    f"{cls.__module__}: {cls.__name__} reads the format {name!r}, as "
-                    f"{other.__module__}.{other.__name__} does; give it another name"
-                )
+            register(FORMATS, name, cls, f"reads the format {name!r}")
 
     def hashed(self) -> Mapping[str, Any]:
         """The settings that change what the rows hold; they name the steps."""
