@@ -71,6 +71,10 @@ def kill_when(committed: Callable[[], bool], *command: str) -> None:
 
 def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
     own = words(tmp_path)
+    plan = json.loads(succeeded(own_process("plan", *own, "--json")))
+    # Three pages of four documents, a quote and two answers a question, two verdicts an answer.
+    calls = {"gist": 12, "quote": 4, "answer": 8, "rate": 16}
+    assert {stage["stage"]: stage["expected"]["calls"] for stage in plan["stages"]} == calls
     quotes = tmp_path / "warehouse" / "tables" / "quotes"
     kill_when(lambda: any(quotes.glob("*/*.parquet")), "run", *own)
     assert 0 < len(list(quotes.glob("*/*.parquet"))) < 4
@@ -89,9 +93,9 @@ def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
         ("bm25(top_k=1)", "Nothing is known.", 4),
         ("quotes(top_k=1,max_words=30)", "It ends.", 4),
     ]
-    # Nothing was asked twice: a call per question and stage, three gists a document.
-    calls = sql(tmp_path, "select stage, count(*) as n from calls group by all order by all")
-    assert {c["stage"]: c["n"] for c in calls} == {"gist": 12, "quote": 4, "answer": 8, "rate": 16}
+    # Nothing was asked twice.
+    made = sql(tmp_path, "select stage, count(*) as n from calls group by all order by all")
+    assert {row["stage"]: row["n"] for row in made} == calls
 
     printed = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
     assert "| quotes(top_k=1,max_words=30) |" in printed and "| quote " in printed
