@@ -198,8 +198,11 @@ def sql(query: str, words: Words = None, json: Json = False) -> None:
 
 @app.command()
 def ls(words: Words = None, json: Json = False) -> None:
-    """Corpora, methods, engines, experiments; with warehouse=DIR its runs and steps."""
-    show_listing(read_options(words or [], ("warehouse",)) if words else None, json)
+    """Corpora, methods, engines, experiments, with plugins=DIR those of plugins too; with
+    warehouse=DIR its runs and steps."""
+    options = read_options(words or [], ("warehouse", "plugins"))
+    of_warehouse = any(word.startswith("warehouse=") for word in words or [])
+    show_listing(options, of_warehouse, json)
 
 
 @app.command()

@@ -1,22 +1,28 @@
 """`gistmill ls`: what there is to run, and what has been run."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
-from jobs.config import GROUPS
+from jobs.config import GROUPS, plugin_folders
 from jobs.options import ReadOptions
 from jobs.tables import print_json, print_line, print_table
 from pipeline.methods import available
+from pipeline.plugins import load_plugins
 from pipeline.settings import CONF
 from pipeline.store import connect
 from pipeline.store.views import query
 
 
-def show_listing(options: ReadOptions | None, as_json: bool) -> None:
-    """Print the choices of every group and the methods; of a warehouse its runs and steps."""
-    found = _choices() if options is None else _warehouse(options.warehouse)
+def show_listing(options: ReadOptions, of_warehouse: bool, as_json: bool) -> None:
+    """Print the runs and steps of a warehouse; else the choices of every group and the methods,
+    those of plugins among them."""
+    if of_warehouse:
+        found = _warehouse(options.warehouse)
+    else:
+        found = _choices([CONF, *load_plugins(plugin_folders(options.plugins))])
     if as_json:
         print_json(found)
         return
@@ -26,19 +32,20 @@ def show_listing(options: ReadOptions | None, as_json: bool) -> None:
         print_line()
 
 
-def _choices() -> dict[str, list[dict[str, Any]]]:
-    """Each choice with the comment its file begins with."""
-    groups = {group: [_row(file) for file in _files(group)] for group in GROUPS}
+def _choices(folders: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
+    """Each choice in these `conf` folders with the comment its file begins with."""
+    groups = {group: [_row(file) for file in _files(folders, group)] for group in GROUPS}
     methods = [
         {**_row(file), "arguments": _arguments(arguments)}
-        for name, (file, arguments) in available([CONF / "method"]).items()
+        for name, (file, arguments) in available([folder / "method" for folder in folders]).items()
     ]
-    families = [{"name": path.name} for path in sorted((CONF / "prompts").iterdir())]
+    families = [{"name": file.parent.name} for folder in folders
+                for file in sorted(folder.glob("prompts/*/family.yaml"))]  # fmt: skip
     return {**groups, "methods": methods, "prompts": families}
 
 
-def _files(group: str) -> list[Path]:
-    return sorted((CONF / group).glob("*.yaml"))
+def _files(folders: Sequence[Path], group: str) -> list[Path]:
+    return [file for folder in folders for file in sorted((folder / group).glob("*.yaml"))]
 
 
 def _row(file: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ class ReadOptions:
     where: str | None = None
     method: str | None = None
     rater: str | None = None
+    plugins: str | None = None
     address: str | None = None  # of a cluster's dashboard, written cluster.address
 
 
