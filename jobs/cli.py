@@ -86,30 +86,26 @@ def rate(words: Words = None, json: Json = False) -> None:
 
 
 @app.command()
-def plan(  # noqa: PLR0913  # each is an option of the command line
+def plan(
     words: Words = None,
     like: Annotated[
-        str | None, typer.Option(help="A former run: how long its replies were.")
+        str | None, typer.Option(help="A run whose reply lengths and speed to take.")
     ] = None,
     rates: Annotated[
         str | None, typer.Option(help="PREFILL,DECODE: tokens a second of one engine.")
     ] = None,
-    gpu: Annotated[str | None, typer.Option(help="A kind in conf/gpus.yaml; vllm: h100.")] = None,
     gpus: Annotated[int, typer.Option(min=1, help="How many there are.")] = 1,
-    params: Annotated[
-        float | None, typer.Option(help="Of the model, in billions, where its name has none.")
-    ] = None,
     price: Annotated[
         str | None, typer.Option(help="PROMPT,REPLY[,CACHED]: money a million tokens.")
     ] = None,
     json: Json = False,
 ) -> None:
     """What a run will take: calls, tokens, disk, hours, money. Takes the words of run and asks no
-    model; pilot=N runs N documents first and scales what they took."""
+    model; pilot=N runs N documents first, and the rest is planned by what they took."""
     from jobs.plan.rates import Options
     from jobs.plan.show import show_plan  # here: numpy and the engines take a moment
 
-    show_plan(words or [], Options(like, rates, gpu, gpus, params, price), json, _warn)
+    show_plan(words or [], Options(like, rates, gpus, price), json, _warn)
 
 
 def _run(config: RunConfig, as_json: bool) -> None:

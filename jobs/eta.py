@@ -1,4 +1,4 @@
-"""When a phase will be through: planned work weighed by tokens, corrected by what it took so far.
+"""When a phase will be through: remaining work weighed by words, at the cost of what is finished.
 
 Documents differ a hundredfold in length and the longest come first, so counting them says little.
 """
@@ -10,7 +10,6 @@ from typing import Any
 from pipeline.units import DocumentKey, Item, Unit
 
 REPLY_COSTS = 10.0  # a token of a reply, in tokens of a prompt
-_TRUST = 0.02  # of the whole: how much finished work outweighs the plan
 _SECONDS_OF_RATE = 20.0  # or the later half of what was seen, so that a slow start is forgotten
 
 
@@ -24,42 +23,31 @@ def cost(usage: Mapping[str, Any], reply_costs: float) -> float:
     )
 
 
-def weights(
-    items: Sequence[Item], keys: Sequence[DocumentKey], planned: Mapping[str, float]
-) -> list[tuple[str, float]]:
-    """Each item's document and its weight: the tokens that `planned` says of the document.
-
-    Where nobody planned it is guessed from words, and only ratios mean anything: a memory stage
-    reads the document once, a question some tenths of it.
-    """
-    if planned:
-        times = Counter(document_id for document_id, _ in items)
-        return [
-            (document_id, planned[document_id] / times[document_id]) for document_id, _ in items
-        ]
+def weights(items: Sequence[Item], keys: Sequence[DocumentKey]) -> list[tuple[str, float]]:
+    """Each item's document and its weight, of which only ratios mean anything: a memory stage reads
+    the document once, a question some tenths of it."""
     words = {key.document_id: key.num_words for key in keys}
     return [
-        (document_id, sum(_guess(unit, words[document_id]) for unit in units if not unit.is_done))
+        (document_id, sum(_weight(unit, words[document_id]) for unit in units if not unit.is_done))
         for document_id, units in items
     ]
 
 
-def _guess(unit: Unit, num_words: int) -> float:
+def _weight(unit: Unit, num_words: int) -> float:
     return 0.2 * len(unit.inputs) * num_words + 300 if unit.inputs else num_words + 1
 
 
 class Eta:
-    """Of one phase. `planned` has every item's document and weight, in the unit of `cost` if
-    `is_cost`; else only what documents took says how much there is."""
+    """Of one phase. `planned` has every item's document and weight; what the first documents cost
+    tells what a weight comes to."""
 
-    def __init__(self, planned: Sequence[tuple[str, float]], is_cost: bool) -> None:
+    def __init__(self, planned: Sequence[tuple[str, float]]) -> None:
         self._all = sum(weight for _, weight in planned)
         # A document may be several items, each a chunk of its questions; they come back unnamed.
         items = Counter(document_id for document_id, _ in planned)
         self._planned: dict[str, float] = defaultdict(float)
         for document_id, weight in planned:
             self._planned[document_id] += weight / items[document_id]
-        self._prior = _TRUST * self._all if is_cost else 0.0
         self._weight = self._took = 0.0  # of the documents that are through
         self._seen: deque[tuple[float, float]] = deque()
 
@@ -80,11 +68,10 @@ class Eta:
 
     @property
     def total(self) -> float | None:
-        """What the phase will have cost; null before anything says so."""
-        known = self._weight + self._prior
-        if not known:
+        """What the phase will have cost; null before the first document is through."""
+        if not self._weight:
             return None
-        ratio = (self._took + self._prior) / known
+        ratio = self._took / self._weight
         return self._took + ratio * max(self._all - self._weight, 0.0)
 
     @property

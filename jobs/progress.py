@@ -42,7 +42,7 @@ class Progress:
         self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, as last seen
         self._gone: set[str] = set()  # workers of the phases that are over
         self._through = UsageCounters()  # of this phase's finished documents
-        self._eta = Eta([], is_cost=True)
+        self._eta = Eta([])
         self._reply_costs: float | None = None
         self._started = self._printed = clock()
         self._console = Console(file=sys.stderr)
@@ -72,17 +72,13 @@ class Progress:
             self._print()
 
     def start(
-        self,
-        phase: str,
-        planned: Sequence[tuple[str, float]],
-        is_cost: bool,
-        reply_costs: float | None,
+        self, phase: str, planned: Sequence[tuple[str, float]], reply_costs: float | None
     ) -> None:
-        """A phase begins on these documents, each with its weight (of the kind of `cost`, or of
-        any); `reply_costs`, see there, is null where it has no engine."""
+        """A phase begins on these documents, each with its weight; `reply_costs`, see `cost`, is
+        null where it has no engine."""
         self._end_phase()
         self._phase, self._reply_costs = phase, reply_costs
-        self._eta = Eta(planned, is_cost and reply_costs is not None)
+        self._eta = Eta(planned)
         self._started = self._clock()
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"

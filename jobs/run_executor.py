@@ -54,8 +54,8 @@ class RunExecutor:
             heard = functools.partial(_take_heartbeats, ending, self.progress)
             stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, heard)
             watch = functools.partial(_look, ending, stall)
-            planned = weights(items, self._keys, {})
-            self.progress.start(name, planned, False, REPLY_COSTS if phase.engine else None)
+            planned = weights(items, self._keys)
+            self.progress.start(name, planned, REPLY_COSTS if phase.engine else None)
             self._publish(self.progress.state())
             tags = {"run": self._folder.path.name, "phase": name}
             try:

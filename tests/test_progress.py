@@ -33,7 +33,7 @@ def heartbeat(worker: str, **counts: int) -> dict[str, Any]:
 
 def begun(clock: Clock, states: list[Any]) -> Progress:
     progress = Progress(10, states.append, clock)
-    progress.start("reading", [("a", 60.0), ("b", 40.0)], True, reply_costs=4.0)
+    progress.start("reading", [("a", 60.0), ("b", 40.0)], reply_costs=4.0)
     return progress
 
 
@@ -53,8 +53,12 @@ def test_documents_in_flight_count() -> None:
     assert (state["rows_per_second"], state["calls_per_second"]) == (1.0, 0.3)
     assert state["tokens_per_second"] == 5.7
     assert state["cached_share"] == round(20 / 56, 4)
-    # 20 uncached and 4 for a decoded one, and 16: 40 of 100; 30 of them in the last 9 seconds.
-    assert (state["share"], state["seconds_left"]) == (0.4, 18)
+    assert (state["share"], state["seconds_left"]) == (0.0, None), "no document is through"
+    progress.add(Summary("a", "w1", calls=1, prompt_tokens=26, reply_tokens=1, units=2, rows=6))
+    # It had 60 of 100 words and cost 26 and 4 for a decoded token, so all will cost 50. By now 20
+    # uncached, 4 and 16 are spent, 30 of these 40 in the last 9 seconds.
+    state = progress.state()
+    assert (state["share"], state["seconds_left"]) == (0.8, 3)
     json.dumps(state)
 
 
@@ -79,7 +83,7 @@ def test_workers_of_the_phase_before_are_left_out() -> None:
     progress = begun(clock, states)
     clock.now = 10.0
     progress.alive([heartbeat("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
-    progress.start("scoring", [("a", 1.0), ("b", 1.0)], False, reply_costs=None)
+    progress.start("scoring", [("a", 1.0), ("b", 1.0)], reply_costs=None)
     clock.now = 20.0
     progress.alive(
         [heartbeat("w1", calls=2, prompt_tokens=100, units=4), heartbeat("w2", units=1, rows=5)]
@@ -94,6 +98,8 @@ def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     progress = begun(clock, [])
     for second in range(0, 181, 5):
         clock.now = float(second)
+        if second == 90:
+            progress.add(Summary("a", "w1", calls=1, prompt_tokens=90, units=0))
         progress.alive([heartbeat("w1", calls=second, prompt_tokens=second, units=0)])
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "reading: 2 documents"
@@ -108,10 +114,12 @@ def test_a_terminal_has_one_live_line() -> None:
     console = Console(file=screen, force_terminal=True, width=160)
     progress._console = progress._bar.live.console = console
     with progress:
-        progress.start("reading", [("a", 60.0)], True, reply_costs=4.0)
+        progress.start("reading", [("a", 60.0), ("b", 60.0)], reply_costs=4.0)
         for second in (1, 10):
             clock.now = float(second)
             progress.alive([heartbeat("w1", calls=second, prompt_tokens=3 * second, rows=second)])
+            if second == 1:
+                progress.add(Summary("a", "w1", calls=1, prompt_tokens=30, rows=1))
     shown = screen.getvalue()
     assert "reading" in shown and "50%" in shown and "1 rows/s" in shown and "ETA" in shown
 

@@ -1,15 +1,15 @@
 """What a run will cost, before anything runs: `gistmill plan`.
 
-The run itself on some documents, or where that is quick on all, with an engine that only counts:
-the real stages, prompts and executor, on copies in memory. Nothing here knows a stage or a prompt;
-what is expected of a prompt's replies, and at most, stands in the prompt's module.
+The real stages, prompts and executor process documents with an engine that only counts tokens, on
+copies of the rows in memory. No stage or prompt is named here: what a prompt's reply is expected to
+be, and at most, stands in the prompt's module.
 
-pilot.py     the documents with something to ask, and those of them that are counted
-counting.py  the pilot through all stages, once for each scenario
-scaling.py   from the pilot to the corpus, by words and questions
-former.py    what a former run of the same engine did
-rates.py     from tokens to seconds and money
-plan.py      all of it, in order; what plan.json holds
-show.py      the plan as it is printed
-outcome.py   the plan beside what happened, for the report
+pilot.py        which documents are counted, and what each of them stands for
+counting.py     those documents through all stages, once for each scenario
+reference.py    reply lengths and speed of an earlier run
+rates.py        from tokens to seconds and money
+assumptions.py  what the numbers rest on
+plan.py         the plan as JSON
+show.py         the command: makes the plan, keeps it, prints it
+outcome.py      the plan beside what happened, for the report
 """

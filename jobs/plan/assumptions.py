@@ -3,44 +3,43 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobs.plan.estimate import PILOT_MARGIN, Estimate
+from jobs.plan.estimate import MARGIN, Estimate, asked_prompts
 from jobs.plan.pilot import Pilot
+from jobs.plan.reference import Reference
+from jobs.preparation import Prepared
+
+_UNKNOWN = "not known; add --like RUN, --rates PREFILL,DECODE or pilot=N"
 
 
 def assumptions(
-    estimate: Estimate, phases: Sequence[Mapping[str, Any]], pilot_run: str | None
+    prepared: Prepared,
+    estimated: Estimate,
+    like: Reference | None,
+    phases: Sequence[Mapping[str, Any]],
 ) -> list[str]:
     """Of the pilot, the tokens, the replies, the cache and the rates; `phases` as in plan.json."""
-    told = [f"{p.name} {p.assumed}" for p in estimate.prompts if p.assumed]
+    lengths = f"replies are as long as in run {like.run}; " if like else ""
+    prompts = [p for p in asked_prompts(prepared) if p.assumed]
     lines = [
-        _pilot(estimate.pilot),
-        *(f"tokens of {name}: {counts.how}" for name, counts in estimate.counts.items()),
-        _expected(estimate, pilot_run, told),
-        "at most: every reply takes its whole budget and leads to all that may be asked",
+        _counted(estimated.pilot),
+        *(f"tokens of {name}: {counts.how}" for name, counts in estimated.counts.items()),
+        f"expected: {lengths}{'; '.join(f'{p.name} {p.assumed}' for p in prompts)}",
+        "at most: every reply takes its whole budget and leads to all that may be asked; its "
+        f"tokens are {100 * MARGIN:.0f}% more for pages of other lengths",
         "cached: what a prefix cache with room for all prompts holds",
         *(f"rates of {phase['phase']}: {phase['rates'] or _UNKNOWN}" for phase in phases),
     ]
-    if any(p.engine and p.engine.context_tokens is None for p in estimate.prepared.phases):
+    if any(p.engine and p.engine.context_tokens is None for p in prepared.phases):
         lines.append("engine.context_tokens is not set: no prompt is taken to be too long")
     return lines
 
 
-_UNKNOWN = "not known; add --like RUN, --rates PREFILL,DECODE, pilot=N, or --gpu KIND --params N"
-
-
-def _expected(estimate: Estimate, pilot_run: str | None, told: Sequence[str]) -> str:
-    if pilot_run:
-        return f"expected: what the documents of run {pilot_run} came to, by words and questions"
-    like = f"replies are as long as in run {estimate.like.run}; " if estimate.like else ""
-    return f"expected: {like}{'; '.join(told)}"
-
-
-def _pilot(pilot: Pilot) -> str:
+def _counted(pilot: Pilot) -> str:
     if pilot.is_whole:
-        return f"counted: all {len(pilot.works):,} documents that are left; nothing is scaled"
-    asked = sum(len(key.questions) for key in pilot.keys)
+        return f"counted: all {pilot.num_documents:,} documents that are left; nothing is scaled"
+    questions = sum(len(one.key.questions) for one in pilot.counted)
     return (
-        f"counted: {len(pilot.chosen)} of {len(pilot.works):,} documents (the shortest, the "
-        f"longest, and by length those at even steps between) with {asked} questions; the rest by "
-        f"words and questions, and `at most` is {100 * PILOT_MARGIN:.0f}% more for that"
+        f"counted: {len(pilot.counted)} of {pilot.num_documents:,} documents, each in the middle "
+        f"of as many groups by length, with {questions:,} questions; scaled to the groups' words "
+        f"and questions, and calls at most are {100 * MARGIN:.0f}% more for that"
     )

@@ -1,11 +1,11 @@
-"""The pilot through all stages with an engine that only counts, once for each scenario.
+"""The pilot's documents through all stages with an engine that only counts tokens.
 
 In this process, without Ray, on copies in memory: the warehouse is read, never written.
 """
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -15,7 +15,6 @@ from upath import UPath
 from jobs.loading import load_corpus
 from jobs.phases import Phase
 from jobs.plan.pilot import Pilot
-from jobs.plan.scaling import MEASURES, Numbers, Point
 from jobs.preparation import Prepared
 from pipeline.ask import Reader
 from pipeline.counting_engine import CountingEngine
@@ -34,18 +33,21 @@ from pipeline.usage import UsageCounters
 
 R = TypeVar("R", bound=Record)
 MakeEngine = Callable[[Phase], CountingEngine]
+MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens")
+Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 _DIMENSIONS = 384
 
 
 class NoEmbedder(EmbedderSettings):
-    """Vectors that say nothing: a plan runs no model. Which texts are nearest is then chance."""
+    """Constant vectors, as a plan runs no model: which texts are nearest is then arbitrary."""
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         return np.ones((len(texts), _DIMENSIONS), dtype=np.float32)
 
 
 class Copies(Shards):
-    """A warehouse that is only read: what is committed of `documents` stays in memory."""
+    """A warehouse that is only read: what is committed of `documents` stays in memory, of others
+    nowhere."""
 
     def __init__(self, warehouse: AnyPath, documents: Collection[str] = ()) -> None:
         super().__init__(warehouse)
@@ -66,7 +68,7 @@ class Copies(Shards):
         return super().recorded(step_id, unit) if kept is None else kept[-1]
 
     def another(self) -> "Copies":
-        """With what this one holds; what is committed there is not here."""
+        """One that begins with the rows of this one; what is committed to it is not seen here."""
         found = Copies(self.warehouse, self._documents)
         found.kept = dict(self.kept)
         return found
@@ -74,9 +76,10 @@ class Copies(Shards):
 
 def loaded(prepared: Prepared, pilot: Pilot) -> Copies:
     """The rows of the pilot's documents and questions, where the warehouse has none yet."""
-    copies = Copies(prepared.shards.warehouse, {key.document_id for key in pilot.keys})
+    documents = {one.key.document_id for one in pilot.counted}
+    copies = Copies(prepared.shards.warehouse, documents)
     first = {step.id for step in prepared.steps if step.stage is None}
-    if any(u.step_id in first and not u.is_done for own in pilot.units.values() for u in own):
+    if any(u.step_id in first and not u.is_done for one in pilot.counted for u in one.units):
         load_corpus(prepared.config, copies, prepared.steps, lambda line: None)
     return copies
 
@@ -95,7 +98,9 @@ def execute(prepared: Prepared, pilot: Pilot, copies: Copies, make_engine: MakeE
 async def _phase(phase: Phase, pilot: Pilot, copies: Copies, reader: Reader | None) -> None:
     shared = cache(lambda step_id: SharedCopies(copies.warehouse, step_id))
     steps = phase.with_upstream()
-    for _, items in phase.executions(pilot.keys, pilot.units, lambda: 1):
+    keys = [one.key for one in pilot.counted]
+    planned = {one.key.document_id: one.units for one in pilot.counted}
+    for _, items in phase.executions(keys, planned, lambda: 1):
         for document_id, units in items:
             await DocumentExecutor(
                 shards=copies,
@@ -116,24 +121,14 @@ async def _never() -> bool:
     return False
 
 
-def costs(pilot: Pilot, copies: Copies, with_shared: bool) -> dict[str, list[Point]]:
-    """By step what each document of the pilot comes to, with all its questions; `with_shared`
-    counts replies too that another document of the pilot has asked for."""
-    calls: dict[tuple[str, str], list[Call]] = defaultdict(list)
-    for record, step, unit, rows in copies.kept.values():
+def totals(pilot: Pilot, copies: Copies, count_shared: bool) -> dict[str, Numbers]:
+    """By step id what all documents come to. `count_shared`: replies that another document of the
+    pilot asked for count too, as no other document of its group may ask for them."""
+    found: dict[str, Numbers] = defaultdict(lambda: np.zeros(len(MEASURES)))
+    for scale, record, step, _, rows in _written(pilot, copies):
         if record is Call:
-            own = [call for call in rows if with_shared or not call.is_shared]
-            calls[step.id, unit.document_id] += own
-    counted = _times(pilot)
-    steps = {step.id: step for record, step, *_ in copies.kept.values() if record is Call}
-    found: dict[str, list[Point]] = defaultdict(list)
-    for work in pilot.chosen:
-        for step_id in work.kind & steps.keys():
-            name = (step_id, work.key.document_id)
-            if not counted[name]:  # none of the questions chosen has it to do
-                continue
-            values = _whole(calls.get(name, []), counted[name], work.times[step_id])
-            found[step_id].append(Point(work.size(steps[step_id]), values))
+            own = [call for call in rows if count_shared or not call.is_shared]
+            found[step.id] += scale * cost_of(own)
     return found
 
 
@@ -144,43 +139,16 @@ def cost_of(calls: Iterable[Call]) -> Numbers:
     return total
 
 
-def _whole(calls: Sequence[Call], counted: int, times: int) -> Numbers:
-    """What all `times` questions come to, of which so many were counted.
-
-    The one that found least in the prefix cache came first; the others show what each more of them
-    finds there.
-    """
-    values = cost_of(calls)
-    if counted == times:
-        return values
-    cached: Counter[str | None] = Counter()
-    for call in calls:
-        cached[call.question_id] += call.cached_tokens
-    first = min(cached.values(), default=0) if len(cached) == counted else 0
-    later = (sum(cached.values()) - first) / max(1, counted - 1)
-    whole = np.array(values * times / counted)
-    whole[2] = whole[1] - first - later * (times - 1)
-    return whole
+def disk(pilot: Pilot, copies: Copies) -> dict[str, int]:
+    """Bytes of the files that are written, by table."""
+    sizes: Counter[str] = Counter()
+    for scale, record, step, unit, rows in _written(pilot, copies):
+        sizes[record.table] += round(scale * len(content(record, step, unit, rows)))
+    return dict(sizes)
 
 
-def _times(pilot: Pilot) -> Mapping[tuple[str, str], int]:
-    found: Counter[tuple[str, str]] = Counter()
-    for document_id, units in pilot.units.items():
-        for unit in units:
-            if not unit.is_done:
-                found[unit.step_id, document_id] += len(unit.inputs) or 1
-    return found
-
-
-def file_sizes(pilot: Pilot, copies: Copies) -> dict[tuple[str, str], list[Point]]:
-    """By step and table the bytes that each document of the pilot writes."""
-    sizes: Counter[tuple[str, str, str]] = Counter()
-    steps = {step.id: step for _, step, *_ in copies.kept.values()}
+def _written(pilot: Pilot, copies: Copies) -> Iterator[tuple[float, type[Record], Step, Unit, Any]]:
+    """The rows of each unit that is counted, and by how much they are multiplied."""
+    scales = {one.key.document_id: one.scale for one in pilot.counted}
     for record, step, unit, rows in copies.kept.values():
-        sizes[step.id, record.table, unit.document_id] += len(content(record, step, unit, rows))
-    counted, works = _times(pilot), {work.key.document_id: work for work in pilot.chosen}
-    found: dict[tuple[str, str], list[Point]] = defaultdict(list)
-    for (step_id, table, name), num_bytes in sizes.items():
-        whole = num_bytes * works[name].times.get(step_id, 0) / max(1, counted[step_id, name])
-        found[step_id, table].append(Point(works[name].size(steps[step_id]), np.array([whole])))
-    return found
+        yield scales[unit.document_id].get(step.id, 0.0), record, step, unit, rows

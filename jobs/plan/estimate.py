@@ -1,106 +1,99 @@
-"""The pilot's counts scaled to the corpus: what is expected of every step, and what at most."""
+"""What every step is expected to take, and what at most: the pilot counted in each scenario."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jobs.phases import Phase
-from jobs.plan.counting import Copies, costs, execute, file_sizes, loaded
-from jobs.plan.former import Former
-from jobs.plan.pilot import Pilot
-from jobs.plan.scaling import MEASURES, Numbers, Point, scaled
+from jobs.plan.counting import MEASURES, Copies, Numbers, disk, execute, loaded, totals
+from jobs.plan.pilot import Pilot, choose
+from jobs.plan.reference import Reference
 from jobs.preparation import Prepared
 from pipeline.counting_engine import CountingEngine, Scenario
 from pipeline.prompts import PROMPTS, Prompt
 from pipeline.rows import Document
 from pipeline.simulated_engine import SimulatedSettings
-from pipeline.steps import Step
 from pipeline.token_counts import TokenCounts, token_counts
 
-PILOT_MARGIN = 0.1  # by which `at most` is raised where it is scaled
+MARGIN = 0.1  # by which tokens of `at most` are raised; calls too, where they are scaled
 _TRIED_TEXTS = 12  # by a tokenizer
-Points = Mapping[str, Sequence[Point]]
-Warn = Callable[[str], None]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Estimate:
-    """What the pilot was counted to, and by step what all documents come to, once it `count`s.
+    """By step id `expected` and `at_most` in `MEASURES`; bytes of `disk` by table; by phase how
+    tokens were counted."""
 
-    `measured`: by step what documents of a real pilot came to; the expected follows from it.
-    """
-
-    prepared: Prepared
     pilot: Pilot
-    like: Former | None
-    measured: Points
-    expected: dict[str, Numbers] = field(default_factory=dict)
-    at_most: dict[str, Numbers] = field(default_factory=dict)
-    disk: dict[str, int] = field(default_factory=dict)  # bytes by table
-    counts: dict[str, TokenCounts] = field(default_factory=dict)  # by phase
+    expected: dict[str, Numbers]
+    at_most: dict[str, Numbers]
+    disk: dict[str, int]
+    counts: dict[str, TokenCounts]
 
-    @property
-    def steps(self) -> dict[str, Step]:
-        return {step.id: step for step in self.prepared.steps}
 
-    @property
-    def prompts(self) -> list[type[Prompt[Any]]]:
-        """All that may be asked, each once."""
-        pending = {step_id for work in self.pilot.works for step_id in work.kind}
-        asking = [step.stage for step in self.prepared.steps if step.stage and step.id in pending]
-        return list({prompt.name: prompt for stage in asking for prompt in stage.asked()}.values())
+def estimate(prepared: Prepared, like: Reference | None) -> Estimate:
+    """Of what is left to do; where `like` is given, replies are as long as there."""
+    pilot = choose(prepared)
+    rows = loaded(prepared, pilot)
+    texts = _texts(prepared, pilot, rows)
+    counts = {phase.name: token_counts(phase.engine, texts)
+              for phase in prepared.phases if phase.engine}  # fmt: skip
 
-    def count(self) -> None:
-        """The pilot in each scenario."""
-        copies = loaded(self.prepared, self.pilot)
-        texts = self._texts(copies)
-        for phase in self.prepared.phases:
-            if phase.engine is not None:
-                self.counts[phase.name] = token_counts(phase.engine, texts)
-        self._count("expected", copies)
-        self._count("at_most", copies)
-        if any(prompt.fewest is not Prompt.fewest for prompt in self.prompts):
-            self._count("fewest", copies)
+    def counted(scenario: Scenario) -> Copies:
+        copies = rows.another()
+        execute(prepared, pilot, copies, lambda p: _engine(p, scenario, counts[p.name], like))
+        return copies
 
-    def _texts(self, copies: Copies) -> list[str]:
-        first = self.prepared.steps[0].id
-        units = [u for own in self.pilot.units.values() for u in own if u.step_id == first]
-        rows = [copies.load(Document, first, unit.unit) for unit in units[:_TRIED_TEXTS]]
-        return [document.text for (document,) in rows]
+    usual = counted("expected")
+    expected = totals(pilot, usual, count_shared=False)
+    at_most = dict(expected)
+    for copies in [counted(scenario) for scenario in _extremes(prepared)]:
+        most = totals(pilot, copies, count_shared=not pilot.is_whole)
+        for step_id, numbers in most.items():
+            raised = numbers * _margin(prepared, step_id, pilot, counts)
+            at_most[step_id] = np.maximum(at_most.get(step_id, 0.0), raised)
+            expected.setdefault(step_id, np.zeros(len(MEASURES)))
+    return Estimate(pilot, expected, at_most, disk(pilot, usual), counts)
 
-    def _count(self, scenario: Scenario, loaded_rows: Copies) -> None:
-        copies = loaded_rows.another()
-        execute(self.prepared, self.pilot, copies, lambda phase: self._engine(phase, scenario))
-        with_shared = scenario != "expected" and not self.pilot.is_whole
-        for step_id, points in costs(self.pilot, copies, with_shared).items():
-            if scenario == "expected":
-                own = self.measured.get(step_id) or points
-                self.expected[step_id] = self._all(step_id, own)
-            else:
-                most = self._all(step_id, points) * self._margin(step_id)
-                before = self.at_most.get(step_id, self.expected[step_id])
-                self.at_most[step_id] = np.maximum(before, most)
-        if scenario == "expected":
-            for (step_id, table), sizes in file_sizes(self.pilot, copies).items():
-                num_bytes = round(float(self._all(step_id, sizes).sum()))
-                self.disk[table] = self.disk.get(table, 0) + num_bytes
 
-    def _all(self, step_id: str, points: Sequence[Point]) -> Numbers:
-        step = self.steps[step_id]
-        return scaled(points, [w.size(step) for w in self.pilot.works if w.times.get(step_id)])
+def asked_prompts(prepared: Prepared) -> list[type[Prompt[Any]]]:
+    """All prompts that remaining steps may ask, each once."""
+    left = {unit.step_id for unit in prepared.planned() if not unit.is_done}
+    stages = [step.stage for step in prepared.steps if step.stage and step.id in left]
+    return list({prompt.name: prompt for stage in stages for prompt in stage.asked()}.values())
 
-    def _margin(self, step_id: str) -> Numbers:
-        """What `at most` is multiplied by, measure by measure."""
-        (off,) = (self.counts[phase.name].may_be_off for phase in self.prepared.phases
-                  if step_id in {step.id for step in phase.steps})  # fmt: skip
-        scaled_by = 1.0 if self.pilot.is_whole else 1 + PILOT_MARGIN
-        return np.array([1.0, *[1 + off] * (len(MEASURES) - 1)]) * scaled_by
 
-    def _engine(self, phase: Phase, scenario: Scenario) -> CountingEngine:
-        assert phase.engine is not None
-        usual = self.like.usual_of(phase.engine) if self.like else {}
-        if isinstance(phase.engine, SimulatedSettings):
-            usual = dict.fromkeys(PROMPTS, float(phase.engine.reply_tokens))
-        return CountingEngine(scenario, phase.engine, self.counts[phase.name], usual)
+def _extremes(prepared: Prepared) -> Sequence[Scenario]:
+    """The scenarios of which each step takes the larger; the last only where it differs."""
+    differs = any(prompt.fewest is not Prompt.fewest for prompt in asked_prompts(prepared))
+    return ("at_most", "fewest") if differs else ("at_most",)
+
+
+def _texts(prepared: Prepared, pilot: Pilot, rows: Copies) -> list[str]:
+    first = prepared.steps[0].id
+    units = [unit for one in pilot.counted for unit in one.units if unit.step_id == first]
+    found = [rows.load(Document, first, unit.unit) for unit in units[:_TRIED_TEXTS]]
+    return [document.text for (document,) in found]
+
+
+def _engine(
+    phase: Phase, scenario: Scenario, counts: TokenCounts, like: Reference | None
+) -> CountingEngine:
+    assert phase.engine is not None
+    usual = like.reply_tokens_of(phase.engine) if like else {}
+    if isinstance(phase.engine, SimulatedSettings):
+        usual = dict.fromkeys(PROMPTS, float(phase.engine.reply_tokens))
+    return CountingEngine(scenario, phase.engine, counts, usual)
+
+
+def _margin(
+    prepared: Prepared, step_id: str, pilot: Pilot, counts: dict[str, TokenCounts]
+) -> Numbers:
+    """What `at most` is multiplied by, measure by measure. Pages of other lengths may be drawn or
+    retrieved, and tokens are not counted exactly; calls are."""
+    (off,) = (counts[phase.name].may_be_off for phase in prepared.phases
+              if step_id in {step.id for step in phase.steps})  # fmt: skip
+    calls = 1.0 if pilot.is_whole else 1 + MARGIN
+    return np.array([calls, *[(1 + off) * (1 + MARGIN)] * (len(MEASURES) - 1)])

@@ -1,30 +1,34 @@
 """`gistmill plan`: make the plan, keep it with the run, print it on one screen."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jobs.config import read_config
-from jobs.plan.estimate import Warn
-from jobs.plan.pilot_run import pilot_words, run_pilot
+from jobs.config import RunConfig, read_config
+from jobs.loading import chosen
 from jobs.plan.plan import make_plan
 from jobs.plan.rates import Options
 from jobs.tables import markdown, print_json, print_line
+from pipeline.errors import UsageError
 from pipeline.place import place, reaching, unwritable
 from pipeline.store.runs import RunFolder
 
+_PILOT = "pilot="
 _COLUMNS = {"calls": "calls", "prompt_tokens": "prompt tokens", "reply_tokens": "reply tokens"}
+Warn = Callable[[str], None]
 
 
 def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn) -> None:
     """Print the plan; keep it as runs/<name>/plan.json where there is something to do.
 
-    `words` are those of a run; `pilot=N` among them runs so many documents first.
+    `words` are those of a run; `pilot=N` among them runs so many documents first, and the rest is
+    planned by their reply lengths and speed.
     """
-    words, pilot = pilot_words(words)
-    config = read_config(words)
+    config = read_config([word for word in words if not word.startswith(_PILOT)])
     options.check(config.engine)
-    run = run_pilot(config, pilot, warn) if pilot is not None else None
-    plan = make_plan(config, options, warn, run)
+    for number in [word.removeprefix(_PILOT) for word in words if word.startswith(_PILOT)][-1:]:
+        options = dataclasses.replace(options, like=_run_pilot(config, number, warn))
+    plan = make_plan(config, options, warn)
     where = "not kept"
     if plan["stages"] and not unwritable(place(plan["warehouse"])):
         with reaching(place(plan["warehouse"]), "warehouse"):
@@ -34,6 +38,28 @@ def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn)
         print_json(plan)
     else:
         print_line(f"{rendered(plan)}\n\nrun {plan['run']}: {where}")
+
+
+def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
+    """Run the first documents into the same warehouse, as a run of its own, whose name this is.
+
+    Raises UsageError where there are not so many, or the pilot does not end.
+    """
+    from jobs.run import INCOMPLETE, run  # here: ray takes a second to import
+
+    if not number.isdecimal() or int(number) < 1:
+        raise UsageError(f"pilot={number}: name how many documents to run, 1 or more")
+    there = sum(not one.document.skipped for one in chosen(config))
+    if int(number) > there:
+        raise UsageError(f"pilot={number}: there are {there} documents; name fewer")
+    first = {"sample" if config.sample else "limit": int(number)}
+    name = f"{config.run_name()}-pilot{number}"
+    outcome = run(config.model_copy(update={**first, "run": name}), warn)
+    for complaint in outcome.complaints:
+        warn(complaint)
+    if outcome.exit_code == INCOMPLETE:
+        raise UsageError(f"pilot={number}: not complete; the same command goes on from here")
+    return name
 
 
 def rendered(plan: Mapping[str, Any]) -> str:

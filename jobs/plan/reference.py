@@ -1,0 +1,72 @@
+"""An earlier run of the same engine: how long its replies were, prompt by prompt, and how fast it
+was."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jobs.compatibility import stored_config
+from jobs.config import RunConfig
+from jobs.eta import REPLY_COSTS, cost
+from jobs.phases import phases
+from jobs.step_graph import run_steps
+from pipeline.engine import EngineSettings
+from pipeline.errors import UsageError
+from pipeline.place import AnyPath
+from pipeline.settings import sha
+from pipeline.store import connect
+from pipeline.store.runs import RunFolder
+from pipeline.store.views import query, run_name
+
+_REPLIES = """
+select prompt, s.engine, avg(reply_tokens) as tokens from calls join steps s using (step_id)
+where not is_shared and problem is null group by all"""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A run that has ended. An engine goes by the hash of its identity: `reply_tokens` are means by
+    engine and prompt, `speeds` by engine the tokens of prompts and replies that one engine got
+    through in a second, a reply's token counted as `REPLY_COSTS` of a prompt's."""
+
+    run: str
+    reply_tokens: Mapping[str, Mapping[str, float]]
+    speeds: Mapping[str, float]
+
+    def reply_tokens_of(self, settings: EngineSettings) -> Mapping[str, float]:
+        return self.reply_tokens.get(sha(settings.identity()), {})
+
+    def speed_of(self, settings: EngineSettings) -> float | None:
+        return self.speeds.get(sha(settings.identity()))
+
+
+def reference(warehouse: AnyPath, run: str, config: RunConfig) -> Reference:
+    """Raises UsageError where there is no such run, or another engine read it."""
+    name = run_name(warehouse, run)
+    folder = RunFolder(warehouse, name)
+    before = stored_config(folder)
+    if before.engine.identity() != config.engine.identity():
+        raise UsageError(
+            f"--like {run}: {before.engine.title} read it, now {config.engine.title} shall; name a "
+            "run with the same engine and settings"
+        )
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    with connect(warehouse, name) as connection:
+        for row in query(connection, _REPLIES):
+            found[sha(json.loads(row["engine"]))][row["prompt"]] = row["tokens"]
+    return Reference(name, found, _speeds(folder, before))
+
+
+def _speeds(folder: RunFolder, before: RunConfig) -> dict[str, float]:
+    """By the clock of its phases, the seconds of all workers added."""
+    engines = {phase.name: sha(phase.engine.identity())
+               for phase in phases(run_steps(before)) if phase.engine}  # fmt: skip
+    costs: dict[str, float] = defaultdict(float)
+    seconds: dict[str, float] = defaultdict(float)
+    for took in (phase for launch in folder.launches() for phase in launch.get("phases", ())):
+        engine = engines.get(took["phase"].split(":")[0])
+        if engine is not None:
+            costs[engine] += cost(took, REPLY_COSTS)
+            seconds[engine] += took["seconds"] * took["workers"]
+    return {engine: costs[engine] / seconds[engine] for engine in costs if seconds[engine]}
