@@ -9,7 +9,7 @@ from jobs.config import RunConfig
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.methods import Method, StageSpec, stage_specs
-from pipeline.rows import Document, Question, Record
+from pipeline.rows import Document, IndexRow, Question, Record
 from pipeline.stage import STAGES, Stage
 from pipeline.steps import Step
 
@@ -59,17 +59,20 @@ class _Graph:
         return step
 
     def _shared_memory(self) -> dict[str, Step]:
+        """The steps of the run's own memory: `shared`; where another is made of it, as its settings
+        name it, methods read that."""
         place, earlier = f"memory={self.config.memory.name}", dict[str, Step]()
-        for spec in stage_specs(place, self.config.memory.stages):
+        specs = stage_specs(place, self.config.memory.stages)
+        values = {**self._values(0), **self.config.memory.overrides()}
+        for spec in specs:
             if not spec.stage.is_index():
                 raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
-            if spec.stage.starts_memory and earlier:
-                raise UsageError(f"{place}: {spec.key}: starts another memory; name it in a method")
-            stage = spec.made(place, {**self._values(0), **self.config.memory.overrides()})
+            stage = spec.made(place, values)
             upstream = self._upstream(place, spec, earlier, {})
+            memory = spec.memory(values) if earlier else SHARED
             for engine in self._engines(place, spec, stage):
                 where = f"{place}: {spec.key}"
-                earlier[spec.key] = self._step(where, stage, upstream, engine, memory=SHARED)
+                earlier[spec.key] = self._step(where, stage, upstream, engine, memory=memory)
         return earlier
 
     def _method(self, method: Method, repeat: int) -> None:
@@ -174,7 +177,22 @@ class _Graph:
             shared = replace(own, memory=SHARED)
             name = memory if own.memory in (None, SHARED) else f"{memory} of {own.memory}"
             own = shared if shared.id in self.found else replace(own, memory=name)
+        self._refuse_second(where, own)
         return self.found.setdefault(own.id, (own, engine))[0]
+
+    def _refuse_second(self, where: str, own: Step) -> None:
+        """Raise UsageError where another step makes the same rows for the same memory."""
+        if not issubclass(own.writes, IndexRow) or not own.writes.once_per_memory:
+            return
+        for other, _ in self.found.values():
+            if (other.writes, other.memory) == (own.writes, own.memory) and other.id != own.id:
+                starts = [s.label() for kinds in STAGES.values() for s in kinds.values()
+                          if s.starts_memory]  # fmt: skip
+                raise UsageError(
+                    f"{where}: {own.table} of the memory {own.memory} are made already, with other "
+                    f"settings; put a stage before it that starts another memory: "
+                    f"{', '.join(starts)}"
+                )
 
     def _made(
         self,
@@ -195,7 +213,7 @@ class _Graph:
             engine=engine.identity() if engine else None,
             method=None if is_index else of[0],
             repeat=0 if is_index else of[1],
-            memory=_memory(where, upstream),
+            memory=_memory(where, stage, upstream),
             upstream=(self.documents, *upstream),
             stage=stage,
         )
@@ -214,10 +232,12 @@ class _Graph:
         return found
 
 
-def _memory(where: str, upstream: Sequence[Step]) -> str | None:
+def _memory(where: str, stage: Stage, upstream: Sequence[Step]) -> str | None:
     """The memory that a stage's page indexes belong to: that of the rows it reads. Raises
-    UsageError where rows that point at pages are of two, whose page indexes mean different text."""
-    found = {step.memory for step in upstream if step.writes.has_pages} - {None}
+    UsageError where rows that point at pages are of two, whose page indexes mean different text;
+    but for those that the stage says are of another one."""
+    own = [step for step in upstream if step.writes not in stage.reads_other_memory]
+    found = {step.memory for step in own if step.writes.has_pages} - {None}
     if len(found) > 1:
         read = [f"{step.table} of {step.memory}" for step in upstream if step.memory]
         raise UsageError(

@@ -94,8 +94,17 @@ class Ask:
     def is_model(self) -> bool:
         return self._reader.is_model
 
+    @property
+    def context_tokens(self) -> int:
+        """The engine's context: prompt and reply together have at most so many tokens."""
+        return self._reader.engine.context_tokens
+
+    async def num_tokens(self, prompt: Prompt[Any]) -> int:
+        """The tokens of the rendered prompt, as the engine counts."""
+        return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
+
     async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
-        """Whether the rendered prompt and such a reply fit the engine's context, in tokens."""
+        """Whether the rendered prompt and such a reply fit the engine's context."""
         return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
 
     def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:

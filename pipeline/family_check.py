@@ -101,8 +101,8 @@ def _values(value: Any) -> Iterator[str]:
 
 
 def _check_lengths(family: Family) -> Iterator[str]:
-    """What fits the context is decided by the prompt that leaves room for another one, with the
-    same fields, so it must be the longer one."""
+    """What fits the context is decided by a prompt that leaves room for another one; where they
+    have fields in common it must be the longer one."""
     for kinds in STAGES.values():
         for stage in kinds.values():
             for prompt in stage.prompts:
@@ -117,7 +117,7 @@ def _check_length(
     for one in prompt.samples():
         for two in other.samples():
             alike = all(getattr(one, name) == getattr(two, name) for name in shared)
-            if alike and len(_text(family, one)) < len(_text(family, two)):
+            if shared and alike and len(_text(family, one)) < len(_text(family, two)):
                 yield f"{family.folder}: {prompt.name}: shorter than {other.name}; lengthen it"
 
 

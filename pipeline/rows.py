@@ -92,11 +92,13 @@ class Record:
 class IndexRow(Record):
     """A row of a document's memory (pages, gists, embeddings ...), read by all its questions.
 
-    The stamp `memory` names the pagination it rests on.
+    The stamp `memory` names the pagination it rests on. `once_per_memory`: a run has one step that
+    makes them for a memory, so that joins on memory and page_index find one row.
     """
 
     stamps: ClassVar[tuple[str, ...]] = ("memory",)
     has_pages: ClassVar[bool] = True
+    once_per_memory: ClassVar[bool] = True
     detail: str | None = None
 
     @classmethod

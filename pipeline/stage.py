@@ -56,6 +56,8 @@ class Stage(Settings):
     # unit is named by, and no other change of a row redoes it.
     document_fields: ClassVar[tuple[str, ...]] = ("text", "num_words")
     question_fields: ClassVar[tuple[str, ...]] = ASKED
+    # Those of them that belong to another memory than what it writes.
+    reads_other_memory: ClassVar[tuple[type[Record], ...]] = ()
     starts_memory: ClassVar[bool] = False  # other index rows rest on what it writes: a pagination
     asks_in_turn: ClassVar[bool] = False  # each call for a document or question waits for the last
 

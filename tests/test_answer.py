@@ -10,7 +10,6 @@ import pytest
 from pipeline.errors import AccountingError
 from pipeline.rows import Question, Span, UnitRows
 from stages.prompts.answer import AnswerQuestion
-from stages.prompts.passages import Passage
 from stages.read.answer import (
     Answer,
     AnswerClosedBook,
@@ -33,6 +32,7 @@ from tests.reading import (
     looked_up,
     never,
     num_tokens,
+    passages,
     question,
     run,
     scripted,
@@ -49,6 +49,7 @@ GISTS = ("bell rings", "denial", "wind blamed", "silence")
 TEXT = "".join(PAGES)
 COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30}
 FROM_MEMORY = AnswerFromMemory(**COMMON)
+FROM_PAGES = AnswerFromPages(**COMMON)
 
 
 def rows(*lookups: Lookup, questions: Sequence[Question] = (question(),)) -> UnitRows:
@@ -216,10 +217,9 @@ def test_cut_and_missing_replies(
 
 
 def test_a_prompt_too_long_for_the_context_is_a_row_of_nulls() -> None:
-    shown = tuple(Passage("page", n, page.strip()) for n, page in enumerate(PAGES))
+    shown = passages(rows())
     tokens = num_tokens(AnswerQuestion(shown, "Who rang the bell?", (), answer_words=30)) + 50
-    given = rows(looked_up(0, 1, 2, 3))
-    budget = {"answer": 50}
+    given, budget = rows(looked_up()), {"answer": 50}
     (fits,), _ = run(FROM_MEMORY, given, always("Noon.", tokens), reply_tokens=budget)
     assert fits.problem is None
     made, calls = run(FROM_MEMORY, given, always("Noon.", tokens - 1), reply_tokens=budget)
@@ -234,6 +234,22 @@ def test_a_prompt_too_long_for_the_context_is_a_row_of_nulls() -> None:
         )
     ]
     assert calls == ()
+
+
+@pytest.mark.parametrize("stage", [FROM_MEMORY, FROM_PAGES])
+def test_pages_without_room_are_left_out_the_least_important_first(
+    stage: AnswerFromMemory | AnswerFromPages,
+) -> None:
+    """Room to the word for what pages 2 and 0 take, raw."""
+    given, budget = rows(looked_up(2, 0, 3, 1)), {"answer": 50}
+    engine = always("Noon.")
+    run(stage, rows(looked_up(2, 0)), engine)
+    (prompt,) = engine.prompts()
+    for less, read in ((0, (0, 2)), (1, (2,))):
+        engine = always("Noon.", len(prompt.split()) + 50 - less)
+        (answer,), calls = run(stage, given, engine, reply_tokens=budget)
+        assert (answer.page_indexes, answer.num_lookups) == (read, len(read))
+        assert len(calls) == 1
 
 
 def test_a_failed_look_up_is_upstream() -> None:

@@ -136,7 +136,7 @@ def test_a_family_of_the_earlier_layout_is_told_what_to_change(tmp_path: Path) -
     assert refused(half).startswith("the layout of an earlier version: what is in metrics belongs")
 
 
-THERE = "no such prompt; there are answer, break_point, gist, look_up_p, look_up_s, rate_permissive"
+THERE = "no such prompt; there are answer, break_point, gist, gist_for_task, look_up_p, look_up_s"
 
 
 @pytest.mark.parametrize(

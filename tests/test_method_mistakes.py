@@ -36,7 +36,7 @@ UNKNOWN = [
      ": look_up: kind is missing; the stage look_up has bm25, dense, "),
     ("  look_up: {kind: null, top_k: 3}\n" + ANSWER,
      ": look_up: kind is missing; the stage look_up has bm25, dense, "),
-    ("  gist: {kind: long}\n", ": gist: no kind 'long'; the stage gist has none"),
+    ("  gist: {kind: long}\n", ": gist: no kind 'long'; the stage gist has conditional, fitted"),
     ("  look_up:\n" + ANSWER, ": look_up: kind is missing; "),
     ("  look_up: bm25\n" + ANSWER, ": look_up: write its settings as {key: value}"),
     ("  [look_up, answer]\n", ": stages: write a list of stages, `name: {settings}` each"),

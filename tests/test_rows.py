@@ -56,7 +56,7 @@ COLUMNS = {
     f"question_type string; evidence {SPANS}; asked_at string; only_judged bool; "
     f"metadata string; {END}",
     "pages": "document_id string; page_index int64; start_char int64; end_char int64; "
-    f"text string; num_words int64; chosen_by string; {END}",
+    f"text string; num_words int64; chosen_by string; merged_from list<item: int64>; {END}",
     "gists": f"document_id string; page_index int64; gist string; num_words int64; {END}",
     "embeddings": "document_id string; page_index int64; chunk_index int64; start_char int64; "
     f"end_char int64; embedding list<item: float>; {END}",
@@ -93,7 +93,7 @@ FULL: dict[str, Record] = {
     ),
     "pages": Page(
         document_id="d", page_index=1, start_char=3, end_char=9, text="two", num_words=1,
-        chosen_by="model", problem="unit_failed", detail="x",
+        chosen_by="model", merged_from=(2, 3), problem="unit_failed", detail="x",
     ),
     "gists": Gist(
         document_id="d", page_index=1, gist="2", num_words=1, problem="truncated", detail="x"

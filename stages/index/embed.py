@@ -32,6 +32,7 @@ class Embedding(IndexRow):
 
     table: ClassVar[str] = "embeddings"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "chunk_index")
+    once_per_memory: ClassVar[bool] = False  # of pages and of gists
     traced: ClassVar[str | None] = "select * exclude embedding from embeddings"
     page_index: int
     chunk_index: int

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from pipeline.ask import Ask, Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
@@ -13,6 +15,7 @@ from pipeline.stage import Stage
 from pipeline.trace_lines import Line, titled
 from stages.index.paginate import Page
 from stages.prompts.gist import ShortenPage
+from stages.prompts.gist_for_task import ShortenPageForTask
 from stages.text.words import header_of, num_words, without_header
 
 
@@ -86,6 +89,10 @@ class GistPages(Stage):
         gists = zip(rows[Page], headers, strict=True)
         return list(await asyncio.gather(*(self._gist(page, head, ask) for page, head in gists)))
 
+    def prompt(self, text: str) -> ShortenPage:
+        """What is asked about a page's text."""
+        return ShortenPage(page=text)
+
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:
         """Of each page its session's header, which the first page of a session begins with."""
         found: list[str | None] = []
@@ -102,7 +109,7 @@ class GistPages(Stage):
         if not text:
             return _row(page, None, "empty_input")
         subject = Subject(page_index=page.page_index)
-        asked = await ask(ShortenPage(page=text), subject, is_shared=header is not None)
+        asked = await ask(self.prompt(text), subject, is_shared=header is not None)
         gist = asked.raw.strip() if asked.has_reply else None
         return _row(page, gist, asked.problem, header=header)
 
@@ -114,6 +121,18 @@ class GistPages(Stage):
         indexes = [gist.page_index for gist in made if isinstance(gist, Gist)]
         if indexes != [page.page_index for page in rows[Page]]:
             raise AccountingError(f"{rows.document.document_id}: gists do not match pages")
+
+
+class ConditionalGists(GistPages):
+    """Gists for a `task` that is known before reading (appendix E.1)."""
+
+    kind: ClassVar[str] = "conditional"
+    version: ClassVar[int] = 1
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPageForTask,)
+    task: str = Field(min_length=1)
+
+    def prompt(self, text: str) -> ShortenPage:
+        return ShortenPageForTask(page=text, task=self.task)
 
 
 def _row(

@@ -34,7 +34,7 @@ class Page(IndexRow):
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}fallbacks as
         select 'paginate' as stage, step_id, memory,
-          'of the pages asked for fell back to the last label' as what,
+          'of the page ends asked for were chosen by no reply' as what,
           count(*) filter (chosen_by in ('model', 'fallback')) as asked,
           count(*) filter (chosen_by = 'fallback') as fell_back
         from {prefix}pages group by all""",
@@ -58,6 +58,7 @@ class Page(IndexRow):
     text: str | None
     num_words: int
     chosen_by: str | None  # model, rule, end, fallback
+    merged_from: tuple[int, ...] = ()  # page indexes of the memory that this one was made from
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
@@ -69,18 +70,12 @@ class Page(IndexRow):
         return f"paginate: {self.problem}" if self.text is None else None
 
 
-class _Paginate(Stage):
+class Paginate(Stage):
+    """The base of everything that makes pages."""
+
     name: ClassVar[str] = "paginate"
     writes: ClassVar[type[Record]] = Page
     starts_memory: ClassVar[bool] = True
-    paragraphs: Paragraphs
-    page_breaks: bool
-
-    def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
-        """The pieces of each section that pages stay within."""
-        for start, end in sections(text) if self.page_breaks else [(0, len(text))]:
-            if found := pieces(text, start, end, self.paragraphs, max_words):
-                yield found
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Page]:
         page = Page(
@@ -103,7 +98,18 @@ class _Paginate(Stage):
             raise AccountingError(f"{rows.document.document_id}: pages do not tile the text")
 
 
-class PaginateUniform(_Paginate):
+class _FromText(Paginate):
+    paragraphs: Paragraphs
+    page_breaks: bool
+
+    def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
+        """The pieces of each section that pages stay within."""
+        for start, end in sections(text) if self.page_breaks else [(0, len(text))]:
+            if found := pieces(text, start, end, self.paragraphs, max_words):
+                yield found
+
+
+class PaginateUniform(_FromText):
     """Pages of about `words` words: each ends at the paragraph nearest to that, ties earlier.
 
     ReadAgent appendix A, the uniform-length baseline. All pages are chosen by rule. Only a
@@ -151,7 +157,7 @@ class Window:
     labels: Sequence[int]
 
 
-class PaginateByModel(_Paginate):
+class PaginateByModel(_FromText):
     """The model chooses among labels where to end each page.
 
     A window takes whole paragraphs while it stays within `max_words`; labels stand after the

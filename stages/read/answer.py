@@ -91,8 +91,8 @@ class AnswerFromContext(Stage):
     answer_words: PositiveInt
 
     @abstractmethod
-    def context(self, rows: UnitRows, question: Question) -> Context:
-        """What the reader is shown for a question."""
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        """What the reader is shown for a question of which the pages `used` were looked up."""
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
         """Questions + their rows -> one Answer each, in question order.
@@ -109,7 +109,20 @@ class AnswerFromContext(Stage):
             return replace(empty, skipped=True)
         if lacks := [lack for row in own if (lack := row.lack())]:
             return replace(empty, problem="upstream", detail=", ".join(lacks))
-        return await self.answer(empty, question, self.context(rows, question), ask)
+        return await self._with_room(empty, rows, question, ask)
+
+    async def _with_room(
+        self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
+    ) -> Answer:
+        """Pages that the engine's context has no room for are left out, the least important first;
+        what does not fit without any is a context_overflow."""
+        used = used_pages(rows, question) if Lookup in self.reads else []
+        while True:
+            context = self.context(rows, question, used)
+            made = await self.answer(empty, question, context, ask)
+            if made.problem != "context_overflow" or not used:
+                return made
+            used.pop()
 
     async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
         """`empty` with the reply filled in, and the context it was made from."""
@@ -184,8 +197,8 @@ class AnswerFromMemory(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist, Lookup)
 
-    def context(self, rows: UnitRows, question: Question) -> Context:
-        return memory(rows, used_pages(rows, question), self.first_page)
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        return memory(rows, used, self.first_page)
 
 
 class AnswerFromPages(AnswerFromContext):
@@ -195,8 +208,8 @@ class AnswerFromPages(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
 
-    def context(self, rows: UnitRows, question: Question) -> Context:
-        return raw_pages(rows, used_pages(rows, question), self.first_page)
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        return raw_pages(rows, used, self.first_page)
 
 
 class AnswerFromText(AnswerFromContext):
@@ -208,7 +221,7 @@ class AnswerFromText(AnswerFromContext):
     keep: Literal["first", "last"] | None  # null: all of it
     num_words: PositiveInt | None
 
-    def context(self, rows: UnitRows, question: Question) -> Context:
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return raw_text(rows, self.keep, self.num_words)
 
 
@@ -219,7 +232,7 @@ class AnswerClosedBook(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
 
-    def context(self, rows: UnitRows, question: Question) -> Context:
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return Context()
 
 
@@ -232,7 +245,7 @@ class AnswerConstant(AnswerFromContext):
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()
     constant_answer: str
 
-    def context(self, rows: UnitRows, question: Question) -> Context:
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return Context()
 
     async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:

@@ -1,6 +1,6 @@
 """What the reader sees: gists, raw pages or raw text, how many words, and from where."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,22 +22,29 @@ class Context:
 
 
 def memory(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
-    """The gist memory, the pages `used` standing raw in their gists' place (section 3.2)."""
-    read = [page for page in rows[Page] if page.page_index in used]
-    gists = [gist for gist in rows[Gist] if gist.page_index not in used]
+    """The gist memory of a document, the pages `used` raw in their gists' place."""
+    return gist_memory(rows[Page], rows[Gist], used, first_page)
+
+
+def gist_memory(
+    pages: Sequence[Page], gists: Sequence[Gist], used: Collection[int], first_page: int
+) -> Context:
+    """Gists in page order, the pages `used` standing raw in their gists' place (section 3.2)."""
+    read = [page for page in pages if page.page_index in used]
+    left = [gist for gist in gists if gist.page_index not in used]
     passages = {
         page.page_index: Passage("page", page.page_index + first_page, (page.text or "").strip())
         for page in read
     }
     passages |= {
         gist.page_index: Passage("gist", gist.page_index + first_page, gist.gist or "")
-        for gist in gists
+        for gist in left
     }
     return Context(
         passages=tuple(passages[index] for index in sorted(passages)),
         spans=tuple(Span(page.start_char, page.end_char) for page in read),
         page_indexes=tuple(page.page_index for page in read),
-        num_words=sum(page.num_words for page in read) + sum(gist.num_words for gist in gists),
+        num_words=sum(page.num_words for page in read) + sum(gist.num_words for gist in left),
     )
 
 

@@ -1,6 +1,7 @@
 """The stage `quote`: of each page that was looked up, the words that help to answer."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -108,7 +109,7 @@ class AnswerFromQuotes(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Lookup, Quote)
 
-    def context(self, rows: UnitRows, question: Question) -> Context:
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         quotes = [row for row in rows.of(Quote, question) if row.quote]
         quotes.sort(key=lambda row: row.page_index or 0)
         texts = tuple(Passage("text", None, row.quote or "") for row in quotes)

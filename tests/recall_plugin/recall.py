@@ -130,7 +130,7 @@ class AnswerFromFacts(AnswerFromContext):
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Facts,)
 
-    def context(self, rows: UnitRows, question: Question) -> Context:
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         texts = [row.text or "" for row in rows.of(Facts, question)]
         passages = tuple(Passage("text", None, text) for text in texts)
         return Context(passages=passages, num_words=sum(map(num_words, texts)))
