@@ -2,7 +2,8 @@
 
 They follow from what the steps read and which engine each asks: a model loads once per GPU and
 phase, and a run of one engine is one phase. What asks no engine is done in the phase of what reads
-it; where nothing that asks one does, in the last phase, when the GPUs are released.
+it; where nothing that asks one does, in the last phase, when the GPUs are released. Where none are
+held, jobs/scoring.py spares that one.
 """
 
 import functools
@@ -101,6 +102,15 @@ class Phase:
             chunks = f"{self.name}: questions" if memory else self.name
             found = {f"{self.name}: memory": memory, chunks: chunked}
         yield from ((name, items) for name, items in found.items() if items)
+
+    def documents(self, units: Plan) -> set[str]:
+        """The ids of those with something to do."""
+        own = {step.id for step in self.steps}
+        return {
+            document_id
+            for document_id, planned in units.items()
+            if any(unit.step_id in own and not unit.is_done for unit in planned)
+        }
 
     def _items(self, keys: Sequence[DocumentKey], units: Plan) -> Iterator[Item]:
         """The documents with something to do. What earlier phases did is done by now."""

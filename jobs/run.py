@@ -1,6 +1,7 @@
 """Run or resume: load the corpus, plan every unit, do what is not done, check the accounts.
 
-Reading, rating by other models than the reader, scoring: jobs/phases.py says in which executions.
+Reading, rating by other models than the reader, scoring: jobs/phases.py and jobs/scoring.py say in
+which executions.
 """
 
 from collections.abc import Callable, Mapping

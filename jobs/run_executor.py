@@ -10,6 +10,7 @@ from jobs.eta import REPLY_COSTS, weights
 from jobs.phases import Phase
 from jobs.preparation import Prepared
 from jobs.progress import Progress
+from jobs.scoring import with_scoring
 from jobs.stall import StallWatch
 from pipeline.cluster import join, run_items
 from pipeline.engines import start_reader
@@ -24,10 +25,10 @@ class RunExecutor:
 
     def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
         self._config = prepared.config
-        self._phases = prepared.phases
         self._folder = folder
         self._keys = sorted(prepared.keys, key=lambda key: -key.num_words)
         self._units = prepared.units
+        self._phases = with_scoring(prepared.phases, prepared.units)
         self._launch = uuid.uuid4().hex
         pending = sum(not unit.is_done for unit in prepared.planned())
         self._publish = functools.partial(folder.write_progress, self._launch)

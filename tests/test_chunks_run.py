@@ -38,7 +38,7 @@ def outcome(words: list[str]) -> dict[str, dict[str, int]]:
 def test_the_memory_is_made_once_and_the_chunks_are_shared(
     outcome: dict[str, dict[str, int]],
 ) -> None:
-    assert list(outcome) == ["reading: memory", "reading: questions", "scoring"]
+    assert list(outcome) == ["reading: memory", "reading: questions"]
     assert sum(outcome["reading: memory"].values()) == 2 * 2, "pages and gists of two documents"
     assert len(outcome["reading: questions"]) == 2, "both workers"
 
@@ -69,6 +69,6 @@ def test_cut_otherwise_it_is_the_same_run_with_nothing_to_do(words: list[str]) -
 def test_one_worker_needs_no_second_execution(words: list[str], tmp_path: Path) -> None:
     elsewhere = [*words[:-1], f"warehouse={tmp_path}", "engine.max_workers=1"]
     done = json.loads(succeed(*elsewhere, "--json"))
-    assert list(done["workers"]) == ["reading", "scoring"]
+    assert list(done["workers"]) == ["reading"]
     rows = sql(tmp_path, "select count(*) as n, count(problem) as problems from answers")
     assert rows == [{"n": 2 * (QUESTIONS + 1), "problems": 0}]

@@ -1,6 +1,7 @@
 """In which executions a run is worked through: engines once, chunks of questions shared."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from jobs.config import read_config
 from jobs.phases import Phase, phases
+from jobs.scoring import with_scoring
 from jobs.step_graph import run_steps
 from pipeline.rows import Document, Question
 from pipeline.units import Committed, DocumentKey, Unit, plan_document
@@ -55,6 +57,48 @@ def test_another_rater_is_a_phase_of_its_own(tmp_path: Path) -> None:
     assert [phase.name for phase in found] == ["reading", "rating", "scoring"]
     assert [phase.section for phase in found[:2]] == ["engine", "rater"]
     assert {step.name for step in found[1].steps} == {"rate"}
+
+
+GPU = ("engine=simulated", "engine.gpus_per_worker=1")
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ((), ["reading"]),
+        (GPU, ["reading", "scoring"]),
+        ((*GPU, "rater=extractive"), ["reading", "rating"]),
+        (("rater=simulated", "rater.gpus_per_worker=1"), ["reading", "rating", "scoring"]),
+    ],
+)
+def test_the_last_engines_workers_score_unless_they_hold_gpus(
+    words: Sequence[str], names: list[str]
+) -> None:
+    found, units = _planned(_key("long", 3), *words)
+    joined = with_scoring(found, units)
+    assert [phase.name for phase in joined] == names
+    assert [s.id for phase in joined for s in phase.steps] == [
+        step.id for phase in found for step in phase.steps
+    ], "every step in its order, once"
+
+
+def test_no_engine_starts_for_a_document_that_asks_it_nothing() -> None:
+    """Read before, and only its scores are missing: beside a new one or alone."""
+    found, units = _planned(_key("old", 3))
+    asking = {step.id for step in found[0].steps}
+    old = [replace(unit, is_done=unit.step_id in asking) for unit in units["old"]]
+    new = [replace(unit, document_id="new") for unit in units["old"]]
+    for planned in ({"old": old}, {"old": old, "new": new}):
+        assert with_scoring(found, planned) == found
+    done = [replace(unit, is_done=True) for unit in old]
+    assert len(with_scoring(found, {"old": done, "new": new})) == 1
+
+
+def _planned(key: DocumentKey, *words: str) -> tuple[list[Phase], dict[str, Sequence[Unit]]]:
+    """The phases of a run, and the units of its one document."""
+    placed = run_steps(read_config(["methods=gist_only", "memory=uniform", *words]))
+    steps = [step for step, _ in placed]
+    return phases(placed), {key.document_id: plan_document(steps, key, NOTHING, 50)}
 
 
 @pytest.mark.parametrize(

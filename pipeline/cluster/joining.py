@@ -1,5 +1,6 @@
 """A Ray of our own on this machine, or the one this machine is part of."""
 
+import atexit
 import logging
 import os
 import socket
@@ -25,6 +26,8 @@ def join(address: str | None) -> None:
     if not ray.is_initialized():
         with quiet_stderr():
             _init(address)
+        # Before Ray's own at exit, which first waits half a second for logs that nobody is shown.
+        atexit.register(ray.shutdown)
     _set_up_ray_data()
 
 
