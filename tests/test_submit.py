@@ -228,7 +228,7 @@ def test_nothing_to_stop_is_refused(head: RayHead) -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "says"), [(None, "asks for a token"), ("wrong" * 8, "the token is a wrong one")]
+    ("token", "says"), [(None, "a token is required"), ("wrong" * 8, "the token is wrong")]
 )
 def test_who_has_no_token_is_refused(
     head: RayHead, tmp_path: Path, token: str | None, says: str

@@ -53,9 +53,7 @@ def sent_to(address: str, folder: Path) -> str:
 def test_a_port_that_nobody_has(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     line = sent_to(f"http://127.0.0.1:{port}", tmp_path)
-    assert (
-        line == f"cluster.address=http://127.0.0.1:{port}: nothing answers there; is the head up?"
-    )
+    assert line == f"cluster.address=http://127.0.0.1:{port}: cannot connect; is the head up?"
 
 
 def test_a_port_that_is_silent(tmp_path: Path) -> None:
@@ -79,7 +77,7 @@ def test_an_address_that_takes_no_connection(
         line = sent_to(f"http://127.0.0.1:{full.getsockname()[1]}", tmp_path)
         for one in waiting:
             one.close()
-    assert "nothing answers there" in line
+    assert "cannot connect" in line
 
 
 @pytest.mark.parametrize(
@@ -88,7 +86,7 @@ def test_an_address_that_takes_no_connection(
 )
 def test_an_address_that_is_no_ray(tmp_path: Path, status: int, content: bytes) -> None:
     with served(status, content) as address:
-        assert ": not what a Ray answers (" in sent_to(address, tmp_path)
+        assert ": not the answer of a Ray dashboard (" in sent_to(address, tmp_path)
 
 
 def test_a_password_in_an_address_is_not_told(tmp_path: Path) -> None:
@@ -100,7 +98,7 @@ def test_a_password_in_an_address_is_not_told(tmp_path: Path) -> None:
 def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
     line = sent_to(address, tmp_path)
     assert line == (
-        f"cluster.address={address}: a run is sent to the dashboard's address, http://HEAD:8265"
+        f"cluster.address={address}: a run is submitted to the dashboard's address, http://HEAD:8265"
     )
 
 
