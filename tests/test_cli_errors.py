@@ -74,13 +74,13 @@ METHODS = [
 KEYS = [
     ("nosuch=3", "nosuch: no such key; there are cluster, "),
     ("memory.min_word=3", "memory.min_word: no such key; did you mean memory.min_words?"),
-    ("memory=vector", "memory=vector: there is none; memory is one of model, uniform"),
-    ("engine=gpt", "engine=gpt: there is none; engine is one of extractive, "),
-    ("rater=gpt", "rater=gpt: there is none; rater is one of extractive, none, openai"),
-    ("corpus=nosuch", "corpus=nosuch: there is none; corpus is one of csv, demo, hugg"),
-    ("experiment=nosuch", "experiment=nosuch: there is none; experiment is one of demo, "),
-    ("limit", "'limit' is no override; write key=value"),
-    ("limit=[1", "limit=[1: cannot be read; put quotes around the value"),
+    ("memory=vector", "memory=vector: no such choice; memory is one of model, uniform"),
+    ("engine=gpt", "engine=gpt: no such choice; engine is one of extractive, "),
+    ("rater=gpt", "rater=gpt: no such choice; rater is one of extractive, none, openai"),
+    ("corpus=nosuch", "corpus=nosuch: no such choice; corpus is one of csv, demo, hugg"),
+    ("experiment=nosuch", "experiment=nosuch: no such choice; experiment is one of demo, "),
+    ("limit", "'limit' is not an override; write key=value"),
+    ("limit=[1", "limit=[1: cannot be parsed; put quotes around the value"),
     ("--limit", "No such option: --limit; see gistmill run --help"),
 ]
 VALUES = [

@@ -50,7 +50,7 @@ def done(corpus: Words, tmp_path_factory: pytest.TempPathFactory) -> Path:
          "--gpus 1: an engine needs 2; raise it"),
         ((*MODEL, "--params", "405"), "--gpu h100: 405 billion parameters take 810 GB"),
         (("corpus.path=/nowhere/books",), "/nowhere/books: no such file or folder"),
-        (("engine=none",), "engine=none: there is none"),
+        (("engine=none",), "engine=none: no such choice"),
         (("pilot=0",), "pilot=0: name how many documents to run, 1 or more"),
         (("pilot=some",), "pilot=some: name how many documents to run, 1 or more"),
         (("pilot=-1",), "pilot=-1: name how many documents to run, 1 or more"),
