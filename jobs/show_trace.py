@@ -9,7 +9,7 @@ from jobs.options import ReadOptions
 from jobs.step_graph import SHARED
 from jobs.tables import print_json, print_line
 from jobs.trace import Section, trace
-from pipeline.trace_lines import Line, RawText, columns_told, titled
+from pipeline.trace_lines import Line, RawText, columns_line, titled
 
 _TEXT_CHARS = 400  # of a page read again and the like; all of it with --full
 
@@ -63,13 +63,13 @@ def _lines_of_memory(section: Section, rows: list[dict[str, Any]]) -> Sequence[L
     if section.record is not None:
         return section.record.trace_all(rows)
     title = f"{section.table.upper()} ({len(rows)} rows)"
-    return titled(title, rows, lambda row: [columns_told(row)])
+    return titled(title, rows, lambda row: [columns_line(row)])
 
 
 def _lines(section: Section) -> Sequence[Line]:
     if section.record is not None:
         return section.record.trace_all(section.rows)
-    return [f"{section.stage}: {columns_told(row)}" for row in section.rows]
+    return [f"{section.stage}: {columns_line(row)}" for row in section.rows]
 
 
 def _print(lines: Iterable[Line], full: bool, margin: str = "") -> None:

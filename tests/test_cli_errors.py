@@ -56,7 +56,7 @@ CORPUS = [
 ]
 METHODS = [
     ("methods=bm26", "methods: no method 'bm26'; there are bm25, closed_book, constant"),
-    ("methods=,", "methods=,: names no method; gistmill ls shows those there are"),
+    ("methods=,", "methods=,: names no method; gistmill ls lists them"),
     ("methods=", "methods= is empty; give it a value or leave it out"),
     ("methods=bm25(topk=3)", "methods: bm25: no argument 'topk=3'; it takes top_k"),
     ("methods=gist_only(a=1)", "methods: gist_only: no argument 'a=1'; it takes none"),
@@ -66,8 +66,8 @@ METHODS = [
     ),
     ("methods=bm25(top_k=0)", "(bm25(top_k=0)): look_up.top_k: Input should be greater than 0"),
     ("methods=bm25(top_k=3..1)", "methods: bm25: top_k=3..1 counts down; write 1..3"),
-    ("methods=bm25(top_k=", "methods: 'bm25(top_k=' is no method; write it like bm25(top_k=3)"),
-    ("methods=bm25(top_k=[1)", "methods: bm25: top_k=[1 is no value; write a number or a word"),
+    ("methods=bm25(top_k=", "methods: 'bm25(top_k=' is not a method; write it like bm25(top_k=3)"),
+    ("methods=bm25(top_k=[1)", "methods: bm25: top_k=[1 is not a value; write a number or a word"),
     ("methods=truncated", "truncated: keep is missing; write truncated(keep=...)"),
     ("methods=truncated(keep=all,keep=all)", "truncated: keep is given twice; write keep=a|b"),
 ]
