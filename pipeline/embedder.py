@@ -1,7 +1,7 @@
 """Embed texts as unit vectors by a sentence-transformers model.
 
 The only file that imports sentence_transformers. The model is loaded once per process, when first
-used. Encoding runs in one thread of its own, one request at a time, so that the event loop goes on
+used. Encoding runs in one thread of its own, one request at a time, so that the event loop keeps
 sending requests to the engine.
 """
 

@@ -67,7 +67,7 @@ def test_runs_that_are_no_example_and_cannot_be_planned_on(done: Path, corpus: W
     line = refused("plan", *corpus, f"warehouse={done}", "engine=simulated", "--like", "r")
     assert line.startswith("--like r: extractive read it, now simulated shall")
     words = (*corpus, "memory.words=30", "run=r", f"warehouse={done}")
-    assert "run=r was made otherwise: memory.words 40 -> 30" in refused("plan", *words)
+    assert "run=r was started with other settings: memory.words 40 -> 30" in refused("plan", *words)
 
 
 def phase(*words: str | Path) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def test_a_plugin_takes_no_template_of_ours(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("plugins=nowhere",), "plugins=nowhere: no such folder; name one that holds Python"),
-        (("a", "b"), "prompts check: it takes one FOLDER, and plugins=FOLDER,FOLDER once"),
+        (("a", "b"), "prompts check: takes one FOLDER, and plugins=FOLDER,FOLDER once"),
         (("nowhere",), "nowhere: no family.yaml there; name a folder of prompts"),
     ],
 )

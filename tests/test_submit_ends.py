@@ -73,8 +73,8 @@ def _job(warehouse: Path, **own: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("job", "code", "says"),
     [
-        ({"status": "SUCCEEDED", "driver_exit_code": 0}, 0, "at work there already"),
-        ({"status": "STOPPED"}, 4, "job gistmill-r-1 was stopped; the same command goes on"),
+        ({"status": "SUCCEEDED", "driver_exit_code": 0}, 0, "running there already"),
+        ({"status": "STOPPED"}, 4, "job gistmill-r-1 was stopped; run the same command"),
         ({"status": "FAILED", "driver_exit_code": 1}, 1, "failed: exit code 1"),
         ({"status": "FAILED", "driver_exit_code": 2}, 2, "failed: exit code 2"),
         ({"status": "FAILED", "driver_exit_code": 3}, 3, "failed: exit code 3"),
