@@ -1,1 +1,1 @@
-"""All that one launches: the command line, runs, reports."""
+"""The command line and what it launches: runs, plans, reports, benchmarks, submissions."""

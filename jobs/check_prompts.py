@@ -1,4 +1,4 @@
-"""`gistmill prompts check`: one family, or all of ours and of plugins."""
+"""`gistmill prompts check`: checks one prompt family, or all of gistmill and of plugins."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,14 +14,14 @@ _PLUGINS = "plugins="
 
 def check_prompts(words: Sequence[str]) -> list[str]:
     """One line per failure. `words`: a family's folder, and `plugins=A,B`, whose prompts are
-    checked too; without a folder the families of all `conf` folders are.
+    checked, too. Without a folder, checks the families of all `conf` folders.
 
-    Raises UsageError where the folder is no family, or a plugin does not import.
+    Raises UsageError where the folder is no family, or a plugin cannot be imported.
     """
     folders = [Path(word) for word in words if not word.startswith(_PLUGINS)]
     plugins = [word.removeprefix(_PLUGINS) for word in words if word.startswith(_PLUGINS)]
     if len(folders) > 1 or len(plugins) > 1:
-        raise UsageError("prompts check: it takes one FOLDER, and plugins=FOLDER,FOLDER once")
+        raise UsageError("prompts check: takes one FOLDER, and plugins=FOLDER,FOLDER once")
     named = plugin_folders(plugins[0] if plugins else None)
     roots = [conf / "prompts" for conf in [*load_plugins(named), CONF]]
     every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))

@@ -1,7 +1,7 @@
-"""The `gistmill` command: one function a verb. Overrides are `key=value` words.
+"""The `gistmill` command: one function per verb. Overrides are `key=value` words.
 
-Exit codes: 0 complete, 1 crash or accounts that do not add up, 2 bad usage or config, 3 finished
-but more problems than allowed, 4 incomplete (the same command resumes).
+Exit codes: 0 complete, 1 crash or failed accounting, 2 bad usage or config, 3 finished with more
+problems than allowed, 4 incomplete (the same command resumes).
 """
 
 import dataclasses
@@ -32,10 +32,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 prompts = typer.Typer(help="Check a family of prompts.")
 app.add_typer(prompts, name="prompts")
 
-# Typer has its own copy of click from some version on; this is ClickException of whichever it uses.
+# ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 
-_INTERRUPTED = 130  # what Typer makes of Ctrl-C
+_INTERRUPTED = 130  # Typer's exit code for Ctrl-C
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -43,22 +43,22 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables
 
 @app.command()
 def run(words: Words = None, json: Json = False) -> None:
-    """Run an experiment, or resume it: the same command goes on where it stopped."""
+    """Run an experiment. Repeat the same command to resume it where it stopped."""
     _run(read_config(words or []), json)
 
 
 @app.command()
 def submit(
     words: Words = None,
-    show: Annotated[bool, typer.Option("--print", help="Show what would be sent.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Send and do not follow.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Show what would be submitted.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Do not follow the job.")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop the run's job.")] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Print what came of it as JSON, logs on standard error.")
+        bool, typer.Option("--json", help="Print the result as JSON, logs on standard error.")
     ] = False,
 ) -> None:
-    """Send a run to a cluster: the words of run, with cluster.address=http://HEAD:8265,
-    cluster=kuberay or cluster=slurm. Exit code 0 only where the run is complete."""
+    """Submit a run to a cluster. Takes the words of run, and cluster.address=http://HEAD:8265,
+    cluster=kuberay or cluster=slurm. Exit code 0 only if the run is complete."""
     from jobs.submit import rendered
     from jobs.submit import stop as stop_job
     from jobs.submit import submit as send
@@ -109,7 +109,7 @@ def plan(
 
 
 def _run(config: RunConfig, as_json: bool) -> None:
-    from jobs.run import run as run_config  # here: ray takes a second to import
+    from jobs.run import run as run_config  # imported here, as ray takes a second
 
     outcome = run_config(config, warn=_warn)
     warehouse, rater = place(config.warehouse), shown_rater(config, outcome.run)
@@ -163,8 +163,8 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) ->
 
 @app.command()
 def status(words: Words = None, json: Json = False) -> None:
-    """What is done, running and failed, from the files alone: warehouse=, run=; with
-    cluster.address= the state of its job there, too."""
+    """What is done, running and failed, from the files alone: warehouse=, run=. With
+    cluster.address=, also the state of the run's job there."""
     show_status(read_options(words or [], ("warehouse", "run", "cluster.address")), json)
 
 
@@ -172,10 +172,10 @@ def status(words: Words = None, json: Json = False) -> None:
 def trace(
     question_id: str,
     words: Words = None,
-    full: Annotated[bool, typer.Option("--full", help="Print pages whole.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print the full text of pages.")] = False,
     json: Json = False,
 ) -> None:
-    """One question, method by method: warehouse=, run=, method=PREFIX."""
+    """One question from pages to scores, by method: warehouse=, run=, method=PREFIX."""
     options = read_options(words or [], ("warehouse", "run", "method"))
     show_trace(options, question_id, full, json)
 
@@ -194,8 +194,8 @@ def sql(query: str, words: Words = None, json: Json = False) -> None:
 
 @app.command()
 def ls(words: Words = None, json: Json = False) -> None:
-    """Corpora, methods, engines, experiments, with plugins=DIR those of plugins too; with
-    warehouse=DIR its runs and steps."""
+    """List corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
+    warehouse=DIR, its runs and steps."""
     options = read_options(words or [], ("warehouse", "plugins"))
     of_warehouse = any(word.startswith("warehouse=") for word in words or [])
     show_listing(options, of_warehouse, json)
@@ -204,11 +204,13 @@ def ls(words: Words = None, json: Json = False) -> None:
 @app.command()
 def bench(
     words: Annotated[list[str], typer.Argument(metavar="PART... [KEY=VALUE]...")],
-    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Of runs to take medians of.")] = 3,
+    pairs: Annotated[
+        int, typer.Option("--pairs", min=1, help="Repetitions; medians are printed.")
+    ] = 3,
     json: Json = False,
 ) -> None:
-    """How close runs come to their engine: parts limit, schedule, cache, rates."""
-    from jobs.bench.parts import bench as measure  # here: ray takes a second to import
+    """How close runs come to the speed of their engine: parts limit, schedule, cache, rates."""
+    from jobs.bench.parts import bench as measure  # imported here, as ray takes a second
 
     figures = measure(words, pairs)
     if json:
@@ -226,7 +228,7 @@ def check(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Render every prompt of a family, ours by default, and parse its own example replies."""
+    """Render every prompt of a family (default: all families) and parse its example replies."""
     failures = check_prompts(words or [])
     if json:
         print_json({"failures": failures})
@@ -242,7 +244,7 @@ def main() -> None:
         code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
         code = code if asked else 2
         if code == _INTERRUPTED:
-            code = _complain("interrupted; the same command goes on from here", 4)
+            code = _complain("interrupted; run the same command to resume", 4)
     except _CLICK_ERROR as error:
         code = _complain(_usage(error), 2)
     except UsageError as error:
@@ -254,7 +256,7 @@ def main() -> None:
 
 
 def _usage(error: Any) -> UsageError:
-    """What the parser of the command line says over several lines, in one."""
+    """The error of the command-line parser on one line."""
     path = error.ctx.command_path if getattr(error, "ctx", None) else "gistmill"
     return UsageError(f"{error.format_message().rstrip('.')}; see {path} --help")
 

@@ -1,4 +1,4 @@
-"""The kinds of cluster a run may work on; their values are in conf/cluster/."""
+"""The kinds of cluster that a run can use; their default values are in conf/cluster/."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from pipeline.errors import UsageError
 from pipeline.settings import ClusterSettings
 
-# What `kubectl` takes for CPUs and memory, and #SBATCH lines for names, sizes and times.
+# Formats that Kubernetes accepts for CPUs, memory and names, and #SBATCH lines for values.
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]i?|m)?$")]
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 OneWord = Annotated[str, Field(pattern=r"^[^\s'\"#$`\\]+$")]
@@ -15,29 +15,29 @@ OneLine = Annotated[str, Field(pattern=r"^[^\n]*$")]
 
 
 class LocalCluster(ClusterSettings):
-    """A Ray of our own on this machine."""
+    """A Ray that the run starts on this machine."""
 
     name: Literal["local"]
     address: None
 
 
 class RayCluster(ClusterSettings):
-    """A Ray that is up."""
+    """A running Ray cluster."""
 
     name: Literal["ray"]
     address: str
-    runtime_env: dict[str, Any]  # of the job, as Ray takes it; working_dir is ours
+    runtime_env: dict[str, Any]  # Ray's, of the job; working_dir is set by gistmill
 
 
 class KubeRayCluster(ClusterSettings):
-    """A Ray that KubeRay starts for the run and ends with it."""
+    """A Ray cluster that KubeRay starts for the run and deletes after it."""
 
     name: Literal["kuberay"]
     address: None
     image: str
     namespace: DnsLabel
     runtime_env: dict[str, Any]
-    gpus: NonNegativeInt | None  # of a worker pod; null: what one engine takes
+    gpus: NonNegativeInt | None  # per worker pod; null: those of one engine
     max_workers: PositiveInt  # pods
     worker_cpus: PositiveInt
     worker_memory: Quantity
@@ -49,18 +49,18 @@ class KubeRayCluster(ClusterSettings):
     service_account: DnsLabel | None
     volume_claim: DnsLabel | None  # mounted in every pod at volume_path
     volume_path: OneLine
-    backoff_limit: NonNegativeInt  # times that a failed job is started again; each resumes
-    ttl_seconds: NonNegativeInt  # that the pods outlive the job
+    backoff_limit: NonNegativeInt  # restarts of a failed job; each resumes
+    ttl_seconds: NonNegativeInt  # after the job, until its pods are deleted
 
 
 class SlurmCluster(ClusterSettings):
-    """Nodes that Slurm lends, with a Ray that its script starts and ends."""
+    """Nodes that Slurm allocates, with a Ray that the batch script starts and stops."""
 
     name: Literal["slurm"]
     address: None
     nodes: PositiveInt
-    gpus_per_node: NonNegativeInt | None  # null: what one engine takes
-    cpus_per_task: PositiveInt  # of a node: one task each
+    gpus_per_node: NonNegativeInt | None  # null: those of one engine
+    cpus_per_task: PositiveInt  # one task per node
     memory: OneWord | None
     time: OneWord
     partition: OneWord | None
@@ -75,11 +75,11 @@ AnyCluster = Annotated[
 
 
 def refuse_elsewhere(cluster: ClusterSettings) -> None:
-    """Raise UsageError where only `gistmill submit` gets a run to the cluster."""
+    """Raise UsageError where the cluster can only be used through `gistmill submit`."""
     if cluster.name in ("kuberay", "slurm"):
         raise UsageError(f"cluster={cluster.name}: gistmill submit sends a run there")
     if cluster.address and "://" in cluster.address:
         raise UsageError(
             "cluster.address: gistmill submit sends a run to an address; on a machine of the "
-            "cluster itself say cluster.address=auto"
+            "cluster itself use cluster.address=auto"
         )

@@ -1,4 +1,5 @@
-"""A named run may grow by methods, raters, documents and questions; nothing else of it changes."""
+"""Run compatibility: a named run may gain methods, raters, documents and questions; nothing else
+of it may change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,8 +16,8 @@ from pipeline.units import DocumentKey
 
 
 def stored(config: RunConfig) -> dict[str, Any]:
-    """What runs/<name>/config.yaml holds: the config, resolved, what of it is hashed, and what
-    a report needs of files that may have changed by the time it is read."""
+    """The content of runs/<name>/config.yaml: the resolved config, its hashed part, and the facts
+    that reports need (stored, as the files they come from may change)."""
     return {
         "run": config.run_name(),
         "hashed": config.hashed(),
@@ -42,8 +43,8 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
 
 
 def _stages(steps: Sequence[Step]) -> list[str]:
-    """The names of all stages, each after those whose rows it reads in any method: what is loaded,
-    then memories, then questions."""
+    """The names of all stages in dependency order over all methods: loading steps, then index
+    stages, then question stages."""
     depths: dict[str, int] = {}
     places: dict[str, tuple[int, int]] = {}
     for step in steps:
@@ -54,8 +55,7 @@ def _stages(steps: Sequence[Step]) -> list[str]:
 
 
 def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
-    """The report's columns that the run's stages bring: whatever the questions are, where some are
-    free-form, where some have options."""
+    """The report's columns by kind of question: any, free (free-form), choice (with options)."""
     found: dict[str, dict[str, dict[str, Any]]] = {"any": {}, "free": {}, "choice": {}}
     for step in steps:
         for kind, columns in (step.stage.columns() if step.stage else {}).items():
@@ -64,21 +64,25 @@ def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
 
 
 def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
-    """The config with the methods and raters the run has already, under its own name.
+    """The config under the run's name, with the methods and raters that the run has already added.
 
-    Raises UsageError showing the difference where the run was made otherwise.
+    Raises UsageError showing the differences where the run was started with other settings.
     """
     name = folder.path.name
     before = folder.config()
     if before is None:
         return config.model_copy(update={"run": name})
     now = config.hashed()
-    made = {"embedder": now.get("embedder"), **before["hashed"]}  # the first dense method brings it
-    templates = {**now["family"]["templates"], **made["family"]["templates"]}  # a plugin, its own
+    # A method added later may bring the first embedder, and a plugin more templates.
+    made = {"embedder": now.get("embedder"), **before["hashed"]}
+    templates = {**now["family"]["templates"], **made["family"]["templates"]}
     made["family"] = {**made["family"], "templates": templates}
     differences = list(_differences(made, now, ""))
     if differences:
-        raise UsageError(f"run={name} was made otherwise: {'; '.join(differences)}; name another")
+        raise UsageError(
+            f"run={name} was started with other settings: {'; '.join(differences)}; name another "
+            "run"
+        )
     earlier = validated(before["config"])
     methods = ",".join(dict.fromkeys([*_names(earlier), *_names(config)]))
     both = [*earlier.raters, *config.raters]
@@ -90,7 +94,7 @@ def stored_config(folder: RunFolder) -> RunConfig:
     """The config a run was last started with. Raises UsageError where there is no such run."""
     before = folder.config()
     if before is None:
-        raise UsageError(f"{folder.path}: no such run; gistmill ls warehouse=DIR shows them")
+        raise UsageError(f"{folder.path}: no such run; gistmill ls warehouse=DIR lists them")
     return validated({**before["config"], "run": before["run"]})
 
 

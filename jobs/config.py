@@ -1,4 +1,4 @@
-"""The one frozen object a run is made from, and the steps that follow from it."""
+"""RunConfig: the validated, frozen configuration of a run."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 
 class Memory(Settings):
-    """How a document becomes the memory that methods share: stages as in a method's YAML, and
-    settings of theirs. Null: the prompt family's value."""
+    """The `memory` section: the stages of the memory that methods share, as in a method's YAML, and
+    overrides of their settings. Null: the prompt family's value."""
 
     name: str
     stages: dict[str, dict[str, Any] | None]
@@ -47,13 +47,13 @@ class Memory(Settings):
     words: PositiveInt | None
 
     def overrides(self) -> dict[str, Any]:
-        """The settings that are set."""
+        """The settings that are not null."""
         own = self.model_dump(exclude={"name", "stages"})
         return {key: value for key, value in own.items() if value is not None}
 
 
 class SameAsReader(Settings):
-    """`reader`: the engine that answers takes this role too. `none`, of raters: nobody does."""
+    """`reader`: the reader's engine takes this role, too. `none` (raters only): no engine does."""
 
     name: Literal["reader", "none"]
 
@@ -62,7 +62,7 @@ RoleEngine = Annotated[AnyEngine | SameAsReader, Field(discriminator="name")]
 
 
 class RunConfig(Settings):
-    """A run, resolved. Everything has its value from conf/, nothing a default here."""
+    """The resolved configuration of a run. All default values are in conf/, none here."""
 
     name: str | None
     run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$")
@@ -89,31 +89,33 @@ class RunConfig(Settings):
 
     @property
     def conf_folders(self) -> list[Path]:
-        """The `conf` folders of the plugins, and ours; the plugins' modules are imported."""
+        """The `conf` folders of the plugins, then our own. Imports the plugins' modules."""
         return [*load_plugins(plugin_folders(self.plugins)), CONF]
 
     @property
     def family_folder(self) -> Path:
-        """`family`, or the corpus's: a name in conf/prompts, ours or a plugin's, or a folder."""
+        """The folder of `family`, or else of the corpus's family: a name in some conf/prompts, or a
+        path. Raises UsageError where two conf folders have a family of that name."""
         name = self.family or self.corpus.family
         named = [conf / "prompts" / name for conf in self.conf_folders]
         found = [folder for folder in named if (folder / "family.yaml").is_file()]
         if len(found) > 1:
             raise UsageError(
-                f"{found[0]}: there is a family {name} already, {found[1]}; give it another name"
+                f"{found[0]}: a family {name} exists already, {found[1]}; give it another name"
             )
         return found[0] if found else Path(name)
 
     def family_resolved(self) -> Family:
-        """The prompt family with what it leaves out, and `reply_tokens`."""
+        """The prompt family, completed from `generic`, with the overrides of `reply_tokens`."""
         roots = [conf / "prompts" for conf in self.conf_folders]
         return load_family(self.family_folder, roots, self.reply_tokens)
 
     def expanded(self) -> list[Method]:
+        """The methods that `methods` names, ranges and alternatives expanded."""
         return expand(self.methods, [conf / "method" for conf in reversed(self.conf_folders)])
 
     def engines(self, role: Role) -> list[EngineSettings]:
-        """The engines of a role, each once: of raters as many as there are, else one."""
+        """The engines of a role without duplicates: all raters for `judge`, else one."""
         chosen: tuple[EngineSettings | SameAsReader, ...] = {
             "reader": (self.engine,),
             "memory": (self.memory_engine,),
@@ -129,15 +131,16 @@ class RunConfig(Settings):
         return list(found.values())
 
     def section(self, role: Role) -> str:
-        """The section of the configuration that sets a role's engine."""
+        """The config section that sets a role's engine."""
         return {"reader": "engine", "memory": "memory_engine", "judge": "rater"}.get(role, role)
 
     def is_constrained(self, engine: EngineSettings) -> bool:
-        """Whether the engine's replies are."""
+        """Whether the engine's replies are constrained."""
         return is_constrained(engine, self.reply_format)
 
     def hashed(self) -> dict[str, Any]:
-        """What shapes every row of the run, but for what a named run may grow by."""
+        """The settings that change rows and that a named run must keep: all but methods, raters
+        and the selection of documents."""
         roles: tuple[Role, ...] = ("memory", "extractor")
         others = {role: [e.identity() for e in self.engines(role)] for role in roles}
         return {
@@ -152,14 +155,14 @@ class RunConfig(Settings):
         }
 
     def run_name(self) -> str:
-        """`run`, or experiment or corpus and 8 hex of what the run is made from."""
+        """`run`, else the experiment's or corpus's name and 8 hex of a hash of the settings."""
         if self.run:
             return self.run
         chosen = [self.corpus.selection(), self.limit, self.sample]
         methods = [method.name for method in self.expanded()]
         raters = [rater.identity() for rater in self.engines("judge")]
         content = [self.hashed(), chosen, methods, raters]
-        # Only what may stand in a run's name: the corpus `My Books (2024)` makes my-books-2024-...
+        # Only characters legal in a run's name: corpus `My Books (2024)` gives my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
         made = "-".join([*words, sha(content, 8)])
         return made if made[0].isalpha() else f"run-{made}"
@@ -171,7 +174,7 @@ def plugin_folders(plugins: str | None) -> list[str]:
 
 
 def read_config(overrides: Sequence[str]) -> RunConfig:
-    """The config of a command line. Raises UsageError, in one line, for whatever is wrong."""
+    """The config of a command line. Raises UsageError, a single line, for every mistake."""
     named = [word.partition("=")[2] for word in overrides if word.startswith("plugins=")]
     confs = load_plugins(plugin_folders(named[-1] if named else None))
     composed = compose(overrides, confs)
@@ -181,7 +184,10 @@ def read_config(overrides: Sequence[str]) -> RunConfig:
 
 
 def validated(values: Mapping[str, Any]) -> RunConfig:
-    """The config of plain values, checked as far as can be without reading the corpus."""
+    """The config of plain values, with all checks that need not read the corpus.
+
+    Raises UsageError.
+    """
     section = values["corpus"]
     try:
         corpus = section if isinstance(section, Corpus) else corpus_of(section)
@@ -206,7 +212,7 @@ def _check(config: RunConfig) -> None:
         raise UsageError(f"repeats={config.repeats}: engine={name} is deterministic; set repeats=1")
     if config.reply_format == "constrained" and not _takes_constraints(config):
         raise UsageError(
-            f"reply_format=constrained: engine={config.engine.name} replies in its own form; "
+            f"reply_format=constrained: engine={config.engine.name} cannot constrain replies; "
             "use vllm or openai, or reply_format=free"
         )
     if not config.family_folder.is_dir():
@@ -231,15 +237,15 @@ def _refuse_useless(config: RunConfig) -> None:
 
 
 def _check_family(config: RunConfig) -> None:
-    """Raise UsageError for a setting that no stage takes, a budget of no prompt, or a template that
-    cannot be rendered: now, and not in every unit."""
+    """Raise UsageError for a setting that no stage has, a budget of an unknown prompt, or a
+    template that cannot be rendered: before the run, rather than in every unit."""
     family = config.family_resolved()
     for line in wrong_settings(family):
         raise UsageError(line)
     for name in config.reply_tokens:
         if name not in PROMPTS:
-            there = ", ".join(sorted(PROMPTS))
-            raise UsageError(f"reply_tokens.{name}: no such prompt; there are {there}")
+            known = ", ".join(sorted(PROMPTS))
+            raise UsageError(f"reply_tokens.{name}: no such prompt; there are {known}")
     judging = stage_specs(f"{family.folder}: judging", family.judging)
     memory = stage_specs(f"memory={config.memory.name}", config.memory.stages)
     methods = [spec for method in config.expanded() for spec in method.stages]
@@ -253,22 +259,19 @@ def _takes_constraints(config: RunConfig) -> bool:
     return any(engine.takes_constraints for role in ROLES for engine in config.engines(role))
 
 
-_UNIONS = ("engine", "cluster", "memory_engine", "extractor")
-
-
-_UNIONS = ("engine", "cluster", "memory_engine", "extractor")
+_UNIONS = ("engine", "cluster", "memory_engine", "extractor")  # sections chosen by their `name`
 
 
 def _first(error: ValidationError, *section: str) -> str:
-    """The first thing wrong, named as it is written on the command line."""
+    """The first error, with the key as it is written on the command line."""
     first = error.errors()[0]
     parts = [*section, *(str(part) for part in first["loc"])]
-    if parts[0] == "raters":  # raters.0.extractive.seed is rater.seed to who wrote it
+    if parts[0] == "raters":  # raters.0.extractive.seed is written rater.seed
         parts = ["rater", *parts[3:]]
-    elif parts[0] in _UNIONS:  # engine.extractive.seed likewise
+    elif parts[0] in _UNIONS:  # engine.extractive.seed is written engine.seed
         parts = [parts[0], *parts[2:]]
-    if first["type"] == "union_tag_invalid":  # the input is the whole section
-        told = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}
-        key = ".".join([*parts, told["discriminator"]])
-        return f"{key}={told['tag']}: there is none; it is one of {told['expected_tags']}"
+    if first["type"] == "union_tag_invalid":  # `input` is the whole section then
+        tags = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}
+        key = ".".join([*parts, tags["discriminator"]])
+        return f"{key}={tags['tag']}: no such choice; it is one of {tags['expected_tags']}"
     return f"{'.'.join(parts)}={first['input']}: {first['msg']}"

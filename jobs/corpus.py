@@ -1,7 +1,7 @@
-"""The corpus and its memory in numbers: `gistmill report --corpus`.
+"""Statistics of the corpus and its memories: `gistmill report --corpus`.
 
-What ReadAgent shows in its figures 2, 4, 5 and 7: how the words of documents and of their gist
-memories are distributed, and pages and compression with them.
+As in ReadAgent's figures 2, 4, 5 and 7: the distributions of words per document and gist memory, of
+pages and of compression rates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from sizes where {}"""
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """One measure over documents or pages; numbers are null where there is nothing."""
+    """The distribution of a measure over documents or pages; numbers are null if `n` is 0."""
 
     measure: str
     memory: str | None  # null: of the documents themselves
@@ -40,7 +40,7 @@ class Distribution:
     max: float | None
 
     def row(self, with_memory: bool) -> dict[str, str | None]:
-        """As it is printed; the memory's name only where a run has several."""
+        """The columns of the printed table."""
         names = ("mean", "min", "q1", "median", "q3", "max")
         numbers = {name: getattr(self, name) for name in names}
         shown = {k: None if v is None else f"{v:,.1f}" for k, v in numbers.items()}
@@ -49,7 +49,7 @@ class Distribution:
 
 
 def distributions(warehouse: AnyPath, run: str | None) -> list[Distribution]:
-    """Every measure of a run and memory. Raises UsageError where there is no such run."""
+    """Every measure of every memory of a run. Raises UsageError where there is no such run."""
     with connect(warehouse, run) as connection:
         return [
             Distribution(
@@ -62,7 +62,7 @@ def distributions(warehouse: AnyPath, run: str | None) -> list[Distribution]:
 
 
 def table(found: Sequence[Distribution]) -> list[dict[str, str | None]]:
-    """The rows that are printed."""
+    """The rows of the printed table; memories are named only where the run has several."""
     several = len({one.memory for one in found} - {None}) > 1
     return [one.row(several) for one in found]
 
@@ -76,9 +76,10 @@ def _text(value: str | None) -> str:
 
 
 def draw(warehouse: AnyPath, run: str | None, picture: Path) -> None:
-    """A histogram of every measure, as the file's suffix says (.png, .svg, .pdf).
+    """Draw a histogram of every measure into the file `picture` (.png, .svg, .pdf).
 
-    Raises UsageError where matplotlib is missing or does not know the suffix.
+    Raises UsageError where matplotlib is missing or does not support the suffix, or the file cannot
+    be written.
     """
     try:
         from matplotlib.figure import Figure

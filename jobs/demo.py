@@ -12,7 +12,7 @@ _INSTALLED = Path(".venv/base")  # holds the seconds that the install took
 
 
 def main() -> None:
-    """Run it, say where the rows are and how long it took. Exits as the run does."""
+    """Run the demo and print what to try next and how long it took. Exits with the run's code."""
     started = time.monotonic()
     command = ["run", "experiment=demo", f"warehouse={WAREHOUSE}"]
     code = subprocess.run([sys.executable, "-m", "jobs", *command]).returncode

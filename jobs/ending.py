@@ -1,7 +1,7 @@
-"""Ends a run in good order at its deadline, or at SIGTERM, a spot machine's notice.
+"""End a run gracefully at its deadline, or on SIGTERM (which spot machines receive).
 
-Nothing new is begun, what is in flight has `cluster.grace_minutes` to be committed, and the command
-ends with exit code 4: the same one goes on from there.
+No new unit is started, those in flight have `cluster.grace_minutes` to be committed, and the
+command exits with code 4. The same command resumes.
 """
 
 import signal
@@ -16,18 +16,18 @@ from pipeline.heartbeat import SECONDS_BETWEEN_BEATS
 from pipeline.settings import ClusterSettings
 from pipeline.stop_signal import StopSignal
 
-# Within this time workers have seen the signal, and sent another heartbeat.
+# By then every worker has checked the signal and written another heartbeat.
 _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
 
 class Ending:
-    """Entered by a run; `look` is called every second while workers are at work."""
+    """Context manager of a run; `look` is called every second during an execution."""
 
     def __init__(self, cluster: ClusterSettings, now: datetime | None = None) -> None:
-        """Raises UsageError where the deadline is none, or over."""
+        """Raises UsageError where the deadline is malformed or in the past."""
         self._grace = 60 * cluster.grace_minutes
-        self._over_at: float | None = None  # both in the seconds of time.time()
-        self._begins_at: float | None = None
+        self._over_at: float | None = None  # end of the grace period, as time.time()
+        self._begins_at: float | None = None  # start of the grace period
         if cluster.deadline is not None:
             self._over_at = deadline(cluster.deadline, now or datetime.now()).timestamp()
             self._begins_at = self._over_at - self._grace
@@ -50,16 +50,16 @@ class Ending:
 
     @property
     def reason(self) -> str:
-        """Why the run ended before its end."""
+        """Why the run ended early."""
         return f"ended by {self._why}"
 
     def workers_see(self, stop: StopSignal) -> None:
-        """From now on there are workers, which look at `stop`; it is sent before they are ended."""
+        """Send `stop` when the grace period begins; call this once workers check it."""
         self._signal = stop
-        signal.signal(signal.SIGTERM, self._terminated)  # Ray has set its own when it was joined
+        signal.signal(signal.SIGTERM, self._terminated)  # joining Ray has replaced the handler
 
     def look(self) -> None:
-        """Signal the workers when it is time. Raises EndedError after the grace period."""
+        """Signal the workers when the grace period begins. Raises EndedError when it is over."""
         now = time.time()
         if self._begins_at is None or now < self._begins_at:
             return
@@ -70,15 +70,16 @@ class Ending:
             raise EndedError(self.reason)
 
     def seen(self, workers: Sequence[Mapping[str, Any]]) -> None:
-        """Take the workers' heartbeats. Raises EndedError where nothing is in flight any more."""
+        """Check the workers' heartbeats. Raises EndedError in the grace period once no document is
+        in flight."""
         if not self.has_begun or time.time() - self._signalled_at < _SECONDS_TO_SEE:
             return
         if not any(worker["documents"] for worker in workers):
             raise EndedError(self.reason)
 
     def _terminated(self, number: int, frame: FrameType | None) -> None:
-        """The first SIGTERM begins the end; before there are workers, and the second time, it is
-        as Ctrl-C."""
+        """The first SIGTERM starts the grace period. A second one, or one before there are workers,
+        acts as Ctrl-C."""
         if self._signal is None or self._begins_at == 0.0:
             raise KeyboardInterrupt
         now = time.time()
@@ -87,7 +88,10 @@ class Ending:
 
 
 def deadline(given: str, now: datetime) -> datetime:
-    """When `given` is, seen from `now`. Raises UsageError where it is no time, or over."""
+    """Parse `given`: HH:MM (the next such time after `now`) or ISO 8601.
+
+    Raises UsageError where it is malformed or in the past.
+    """
     try:
         if len(given) <= len("07:00"):
             clock = datetime.strptime(given, "%H:%M")  # on this machine's clock
@@ -96,8 +100,8 @@ def deadline(given: str, now: datetime) -> datetime:
         found = datetime.fromisoformat(given)
     except ValueError:
         raise UsageError(
-            f"cluster.deadline={given}: no time; write 07:00, or 2026-12-01T07:00"
+            f"cluster.deadline={given}: not a time; write 07:00, or 2026-12-01T07:00"
         ) from None
     if found.timestamp() <= now.timestamp():
-        raise UsageError(f"cluster.deadline={given}: is over; give a later one")
+        raise UsageError(f"cluster.deadline={given}: is in the past; give a later one")
     return found

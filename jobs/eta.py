@@ -1,6 +1,7 @@
-"""When a phase will be through: remaining work weighed by words, at the cost of what is finished.
+"""Estimate the time left in a phase: remaining work by words, at the cost of finished work.
 
-Documents differ a hundredfold in length and the longest come first, so counting them says little.
+Documents are weighted rather than counted: they differ a hundredfold in length, and the longest come
+first.
 """
 
 from collections import Counter, defaultdict, deque
@@ -9,14 +10,14 @@ from typing import Any
 
 from pipeline.units import DocumentKey, Item, Unit
 
-REPLY_COSTS = 10.0  # a token of a reply, in tokens of a prompt
-_SECONDS_OF_RATE = 20.0  # or the later half of what was seen, so that a slow start is forgotten
+REPLY_COSTS = 10.0  # the cost of a reply token, in prompt tokens
+_SECONDS_OF_RATE = 20.0  # window of the rate, or the later half of the phase if that is longer
 
 
 def cost(usage: Mapping[str, Any], reply_costs: float) -> float:
-    """What calls cost an engine, in prompt tokens that it reads; of usage counters or a summary.
+    """The cost of calls in uncached prompt tokens; `usage`: usage counters or a summary.
 
-    A token of a reply takes it as long as `reply_costs` of a prompt.
+    A reply token costs as much as `reply_costs` prompt tokens.
     """
     return float(
         usage["prompt_tokens"] - usage["cached_tokens"] + reply_costs * usage["reply_tokens"]
@@ -24,7 +25,7 @@ def cost(usage: Mapping[str, Any], reply_costs: float) -> float:
 
 
 def weights(items: Sequence[Item], keys: Sequence[DocumentKey]) -> list[tuple[str, float]]:
-    """Each item's document and its weight, of which only ratios mean anything: a memory stage reads
+    """Each item's document_id and weight, of which only ratios are meaningful: a memory stage reads
     the document once, a question some tenths of it."""
     words = {key.document_id: key.num_words for key in keys}
     return [
@@ -38,28 +39,32 @@ def _weight(unit: Unit, num_words: int) -> float:
 
 
 class Eta:
-    """Of one phase. `planned` has every item's document and weight; what the first documents cost
-    tells what a weight comes to."""
+    """The estimate for one phase.
+
+    `planned`: every item's document_id and weight. What a weight costs is inferred from finished
+    documents.
+    """
 
     def __init__(self, planned: Sequence[tuple[str, float]]) -> None:
         self._all = sum(weight for _, weight in planned)
-        # A document may be several items, each a chunk of its questions; they come back unnamed.
+        # A document may be several items, each a chunk of its questions; summaries do not tell
+        # them apart.
         items = Counter(document_id for document_id, _ in planned)
         self._planned: dict[str, float] = defaultdict(float)
         for document_id, weight in planned:
             self._planned[document_id] += weight / items[document_id]
-        self._weight = self._took = 0.0  # of the documents that are through
-        self._seen: deque[tuple[float, float]] = deque()
+        self._weight = self._took = 0.0  # of finished documents: planned weight, actual cost
+        self._seen: deque[tuple[float, float]] = deque()  # (clock, cost so far)
 
     def finished(self, document_id: str, took: float) -> None:
-        """An item of the document is through."""
+        """Record that an item of the document is finished, at the cost `took`."""
         self._weight += self._planned[document_id]
         self._took += took
 
     def spent(self, cost_so_far: float, now: float) -> None:
-        """What all workers have done by now, of documents in flight as well."""
+        """Record the cost of all workers so far, including documents in flight; `now`: seconds."""
         if not self._seen and not cost_so_far:
-            return  # engines start
+            return  # engines are starting
         self._seen.append((now, cost_so_far))
         while len(self._seen) > 2 and now - self._seen[1][0] > max(
             _SECONDS_OF_RATE, (now - self._seen[0][0]) / 2
@@ -68,7 +73,7 @@ class Eta:
 
     @property
     def total(self) -> float | None:
-        """What the phase will have cost; null before the first document is through."""
+        """The estimated cost of the whole phase; null before the first document is finished."""
         if not self._weight:
             return None
         ratio = self._took / self._weight
@@ -76,13 +81,13 @@ class Eta:
 
     @property
     def share(self) -> float:
-        """How much is done, from 0 to 1."""
+        """The share that is done, from 0 to 1."""
         total = self.total
         return min(self._seen[-1][1] / total, 1.0) if total and self._seen else 0.0
 
     @property
     def seconds(self) -> float | None:
-        """Until the phase is through; null while nothing says so."""
+        """The estimated seconds until the phase ends; null before there is any basis for it."""
         total = self.total
         if total is None or len(self._seen) < 2:
             return None

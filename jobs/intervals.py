@@ -1,4 +1,4 @@
-"""Uncertainty of a mean: 95% interval over documents, and spread over repeats."""
+"""Uncertainty of a mean: 95% interval over documents, standard deviation over repeats."""
 
 import warnings
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ _RESAMPLES = 2000
 def interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float] | None:
     """The 95% percentile interval of sum(sums) / sum(counts), documents drawn with replacement.
 
-    One sum and one count per document: questions about one document share its fate, so the
-    document is what is drawn (cluster bootstrap). Null below 10 documents.
+    One sum and one count per document. Questions about the same document are correlated, so whole
+    documents are drawn (cluster bootstrap). Null below 10 documents.
     """
     if len(sums) < LEAST_DOCUMENTS:
         return None
-    from scipy.stats import bootstrap  # here: it takes seconds to import
+    from scipy.stats import bootstrap  # imported here, as it takes seconds
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # all documents alike: the interval is a point
+        warnings.simplefilter("ignore")  # of equal documents, whose interval is a point
         found = bootstrap(
             (np.asarray(sums, float), np.asarray(counts, float)),
             lambda s, n, axis: s.sum(axis=axis) / n.sum(axis=axis),

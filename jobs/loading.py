@@ -1,4 +1,4 @@
-"""From a corpus to committed `documents` and `questions` shards, one document at a time."""
+"""Load a corpus into committed `documents` and `questions` shards, one document at a time."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +18,10 @@ _MOST_WARNINGS = 20
 def load_corpus(
     config: RunConfig, shards: Shards, steps: Sequence[Step], warn: Callable[[str], None]
 ) -> list[DocumentKey]:
-    """The key of every document chosen, in corpus order, for `steps`; their rows are committed.
+    """Commit the rows of every chosen document; returns their keys for `steps`, in corpus order.
 
-    The first two steps are those of documents and questions.
-    `warn` gets a line for each bad row, up to a number. Raises UsageError where the corpus is of
-    no use.
+    The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
+    up to 20. Raises UsageError where the corpus cannot be used.
     """
     documents, questions = loading = steps[:2]
     committed = shards.committed(loading)
@@ -48,13 +47,18 @@ def load_corpus(
     for line in bad[:_MOST_WARNINGS]:
         warn(f"bad_input: {line}")
     if len(bad) > _MOST_WARNINGS:
-        warn(f"bad_input: and {len(bad) - _MOST_WARNINGS} more; their rows hold the rest")
+        warn(
+            f"bad_input: and {len(bad) - _MOST_WARNINGS} more; see the column detail of their rows"
+        )
     return keys
 
 
 def chosen(config: RunConfig) -> Iterator[Loaded]:
-    """The documents that `limit` or `sample` leave, in corpus order. Both count documents that
-    have a text; one without a story is kept with those it comes before."""
+    """The documents that `limit` or `sample` select, in corpus order.
+
+    Only documents with a text are counted. `limit` also yields those without one on the way;
+    `sample` does not.
+    """
     if config.sample is None:
         yield from _first(load(config.corpus), config.limit)
         return

@@ -1,4 +1,4 @@
-"""`gistmill ls`: what there is to run, and what has been run."""
+"""`gistmill ls`: lists what can be run, or the runs and steps of a warehouse."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +17,8 @@ from pipeline.store.views import query
 
 
 def show_listing(options: ReadOptions, of_warehouse: bool, as_json: bool) -> None:
-    """Print the runs and steps of a warehouse; else the choices of every group and the methods,
-    those of plugins among them."""
+    """Print the runs and steps of a warehouse if `of_warehouse`, else the choices of every config
+    group, the methods and prompt families, including those of plugins."""
     if of_warehouse:
         found = _warehouse(options.warehouse)
     else:
@@ -33,7 +33,7 @@ def show_listing(options: ReadOptions, of_warehouse: bool, as_json: bool) -> Non
 
 
 def _choices(folders: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
-    """Each choice in these `conf` folders with the comment its file begins with."""
+    """The choices in these `conf` folders, each with the first comment of its file."""
     groups = {group: [_row(file) for file in _files(folders, group)] for group in GROUPS}
     methods = [
         {**_row(file), "arguments": _arguments(arguments)}

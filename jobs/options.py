@@ -1,4 +1,4 @@
-"""The words of reading verbs: warehouse=, run= and the like. They never reach Hydra."""
+"""The options of reading verbs: warehouse=, run= and the like. They are not parsed by Hydra."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,7 +11,7 @@ from pipeline.place import place
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What reading verbs take. `by` and `where` are SQL over the questions."""
+    """The options of reading verbs. `by` and `where` are SQL over the questions."""
 
     warehouse: UPath
     run: str | None = None
@@ -24,12 +24,12 @@ class ReadOptions:
 
 
 def read_options(words: Sequence[str], allowed: Sequence[str]) -> ReadOptions:
-    """The options among `words`. Raises UsageError for any that the verb does not take."""
+    """Parse `words`. Raises UsageError for options that are not `allowed`."""
     found: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or key not in allowed:
-            raise UsageError(f"{word!r}: not known here; it takes {', '.join(allowed)}=...")
+            raise UsageError(f"{word!r}: unknown option; there are {', '.join(allowed)}=...")
         if not value:
             raise UsageError(f"{key}= is empty; give it a value or leave it out")
         found[key.removeprefix("cluster.")] = value

@@ -1,9 +1,9 @@
-"""Phases: runs of steps that one engine can do without waiting for another.
+"""Phases: groups of steps that one engine can execute without waiting for another engine.
 
-They follow from what the steps read and which engine each asks: a model loads once per GPU and
-phase, and a run of one engine is one phase. What asks no engine is done in the phase of what reads
-it; where nothing that asks one does, in the last phase, when the GPUs are released. Where none are
-held, jobs/scoring.py spares that one.
+They follow from what the steps read and which engine each asks. A model is loaded once per GPU and
+phase, and a run with one engine has one phase. A step without an engine belongs to the phase of the
+steps that read it; if none of those asks an engine, to the last phase, after GPUs are released. If
+none are held, jobs/scoring.py saves that phase an execution of its own.
 """
 
 import functools
@@ -25,15 +25,15 @@ from pipeline.worker import Start, Worker
 if TYPE_CHECKING:
     from pipeline.cluster import MakeWorker, Pool
 
-Plan = Mapping[str, Sequence[Unit]]
+PlannedUnits = Mapping[str, Sequence[Unit]]
 """The units of every document, by its id."""
 
-_SCORING_DOCUMENTS = 2  # at once per worker: one is read while the other is worked on
+_SCORING_DOCUMENTS = 2  # in flight per worker: one is loaded while the other is scored
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Steps that one engine executes; `section` of the config sets it."""
+    """Steps that one engine executes; `section`: the config section of the engine."""
 
     name: str
     section: str
@@ -43,7 +43,7 @@ class Phase:
 
     @property
     def start_timeout(self) -> float:
-        """Seconds."""
+        """Seconds that the engine may take to start."""
         return self.engine.start_timeout if self.engine else 60.0
 
     def with_upstream(self) -> dict[str, Step]:
@@ -52,8 +52,8 @@ class Phase:
         return {step.id: step for step in (*self.loading, *upstream, *self.steps)}
 
     def pool(self, cluster: ClusterSettings) -> "Pool":
-        """The workers it needs."""
-        from pipeline.cluster import Pool  # here: ray takes a second to import, `plan` needs none
+        """The worker pool of the phase."""
+        from pipeline.cluster import Pool  # imported here: ray takes a second, `plan` needs none
 
         engine = self.engine
         if engine is None:
@@ -77,20 +77,22 @@ class Phase:
         )
 
     def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> "MakeWorker":
-        """What makes a worker in its own process. It is given no config, which would take a second
-        to import there; `start` starts the phase's engine, null where it has none."""
+        """The function that makes a worker in its own process; `start` starts the phase's engine.
+
+        The worker gets no RunConfig, whose import would take it a second.
+        """
         steps = list(self.with_upstream().values())
         return functools.partial(
             Worker, run, launch, steps=steps, start=start, start_timeout=self.start_timeout
         )
 
     def executions(
-        self, keys: Sequence[DocumentKey], units: Plan, num_workers: Callable[[], int]
+        self, keys: Sequence[DocumentKey], units: PlannedUnits, num_workers: Callable[[], int]
     ) -> Iterator[tuple[str, list[Item]]]:
-        """Each execution's name and items, in the order of `keys`.
+        """Each Ray Data execution's name and items, in the order of `keys`.
 
-        One, unless a document has several chunks of questions and there are workers to share
-        them: then the memory comes first, the chunks after it.
+        There are two if a document has several chunks of questions and several workers could share
+        them: the first builds the memory, the second executes the chunks. Otherwise there is one.
         """
         whole = list(self._items(keys, units))
         chunked: list[Item] = [(d, chunk) for d, planned in whole for chunk in _chunks(planned)]
@@ -103,8 +105,8 @@ class Phase:
             found = {f"{self.name}: memory": memory, chunks: chunked}
         yield from ((name, items) for name, items in found.items() if items)
 
-    def documents(self, units: Plan) -> set[str]:
-        """The ids of those with something to do."""
+    def documents(self, units: PlannedUnits) -> set[str]:
+        """The ids of the documents with pending units in this phase."""
         own = {step.id for step in self.steps}
         return {
             document_id
@@ -112,8 +114,8 @@ class Phase:
             if any(unit.step_id in own and not unit.is_done for unit in planned)
         }
 
-    def _items(self, keys: Sequence[DocumentKey], units: Plan) -> Iterator[Item]:
-        """The documents with something to do. What earlier phases did is done by now."""
+    def _items(self, keys: Sequence[DocumentKey], units: PlannedUnits) -> Iterator[Item]:
+        """The documents with pending units in this phase. Units of other phases count as done."""
         own = {step.id for step in self.steps}
         read = self.with_upstream()
         for key in keys:
@@ -123,8 +125,8 @@ class Phase:
 
 
 def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """The question units still to do, chunk by chunk, each with what it may read. The memory is
-    done by then."""
+    """The pending question units, one list per chunk, together with the units it reads. Index units
+    count as done."""
     pending: dict[int, list[Unit]] = defaultdict(list)
     for unit in planned:
         if unit.inputs and not unit.is_done:
@@ -140,8 +142,11 @@ def _done(unit: Unit) -> Unit:
 
 
 def phases(placed: Sequence[Placed]) -> list[Phase]:
-    """The phases in order. An engine that can do all it is still asked for goes first, then the one
-    of the first role in `ROLES`: so judges come last. The two loading steps are in none."""
+    """The phases in order of execution. The two loading steps are in none.
+
+    Next is always an engine that can execute all its remaining steps; if there is none, the ready
+    engine whose role is first in `ROLES`. So judges come last.
+    """
     loading = tuple(step for step, _ in placed if step.stage is None)
     engines = _by_role([(step, engine) for step, engine in placed if engine is not None])
     done = {step.id for step in loading}
@@ -170,7 +175,7 @@ def _next(
 
 
 def _by_role(asking: Sequence[Placed]) -> list[EngineSettings]:
-    """The engines, by the first of the roles that each has."""
+    """The engines without duplicates, in the order of their first role in `ROLES`."""
     found: dict[str, EngineSettings] = {}
     for role in ROLES:
         for step, engine in asking:
@@ -180,8 +185,8 @@ def _by_role(asking: Sequence[Placed]) -> list[EngineSettings]:
 
 
 def _possible(left: Sequence[Placed], engine: EngineSettings, done: Iterable[str]) -> list[Placed]:
-    """The steps that can be executed now with this engine and no other: those that ask it, and
-    those that ask none but that one of them reads. None where nothing asks it yet."""
+    """The steps that can be executed now with this engine alone: those that ask it, and those
+    without an engine that they read. Empty where no step that asks it is ready."""
     ready, found = set(done), list[Placed]()
     for step, own in left:
         reads = {upstream.id for upstream in step.upstream}

@@ -1,6 +1,6 @@
-"""What a command does before any work: the steps of a run, its phases, its documents, their units.
+"""Prepare a run before execution: its steps, phases, documents and units.
 
-`run`, `plan` and `bench` all begin so.
+Used by `run`, `plan` and `bench`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +18,11 @@ from pipeline.units import Committed, DocumentKey, Unit, plan_document
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run as far as it can be known before work. `units` are those of each document, done and
-    not, in the order of `steps`; `keys` are its documents, in corpus order."""
+    """A run before its execution.
+
+    `keys`: its documents, in corpus order. `units`: by document_id, done and pending, in the order
+    of `steps`.
+    """
 
     config: RunConfig
     shards: Shards
@@ -31,16 +34,16 @@ class Prepared:
 
     @property
     def steps(self) -> list[Step]:
-        """Upstream first; the first two load the corpus."""
+        """The steps in dependency order; the first two load the corpus."""
         return [step for step, _ in self.placed]
 
     def planned_for(self, key: DocumentKey) -> list[Unit]:
-        """The units of a document with some other questions."""
+        """The units of a document whose key has other questions than in `keys`."""
         per_unit = self.config.questions_per_unit
         return plan_document(self.steps, key, self.committed, per_unit)
 
     def planned(self) -> list[Unit]:
-        """All units, document by document."""
+        """All units, by document."""
         return [unit for units in self.units.values() for unit in units]
 
 
@@ -50,9 +53,9 @@ def prepare(
     warn: Callable[[str], None],
     shards: Shards | None = None,
 ) -> Prepared:
-    """Load the corpus into the warehouse, or into `shards` of its own, and plan every unit.
+    """Load the corpus into the warehouse, or into the given `shards`, and plan every unit.
 
-    `warn` gets a line for each bad row. Raises UsageError where config or corpus are of no use.
+    `warn` gets a line per bad row. Raises UsageError where config or corpus cannot be used.
     """
     placed, shards = run_steps(config), shards or Shards(warehouse)
     steps = [step for step, _ in placed]

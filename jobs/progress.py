@@ -1,4 +1,4 @@
-"""How far a run is: a live view in a terminal, a plain line a minute otherwise. On standard error.
+"""Show the progress of a run on standard error: a live bar in a terminal, else a line per minute.
 
 `runs/<name>/alive/progress` holds the same for `gistmill status`.
 """
@@ -25,7 +25,7 @@ _NAMES = [field.name for field in fields(UsageCounters)]
 
 
 class Progress:
-    """The progress of one command. `publish` is given, now and then, what `status` shows."""
+    """The progress of one launch. `publish` is called with each new state, for `status`."""
 
     def __init__(
         self,
@@ -38,10 +38,10 @@ class Progress:
         self.calls: Counter[str] = Counter()  # by step_id, of finished documents
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
         self._phase = ""
-        self._before = UsageCounters()  # of the phases that are over
-        self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, as last seen
-        self._gone: set[str] = set()  # workers of the phases that are over
-        self._through = UsageCounters()  # of this phase's finished documents
+        self._before = UsageCounters()  # of earlier phases
+        self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, by last heartbeat
+        self._gone: set[str] = set()  # workers of earlier phases
+        self._finished = UsageCounters()  # of this phase's finished documents
         self._eta = Eta([])
         self._reply_costs: float | None = None
         self._started = self._printed = clock()
@@ -74,8 +74,10 @@ class Progress:
     def start(
         self, phase: str, planned: Sequence[tuple[str, float]], reply_costs: float | None
     ) -> None:
-        """A phase begins on these documents, each with its weight; `reply_costs`, see `cost`, is
-        null where it has no engine."""
+        """Start a phase or execution on these documents, each with its weight.
+
+        `reply_costs`: the cost of a reply token; null for a phase without an engine.
+        """
         self._end_phase()
         self._phase, self._reply_costs = phase, reply_costs
         self._eta = Eta(planned)
@@ -86,26 +88,26 @@ class Progress:
 
     def _end_phase(self) -> None:
         self._gone |= set(self._alive)
-        self._before, self._alive, self._through = self._total(), {}, UsageCounters()
+        self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
 
     def took(self) -> dict[str, Any]:
-        """What the phase has taken so far; JSON."""
+        """The seconds, workers, calls and tokens of the phase so far, as JSON."""
         seconds = round(self._clock() - self._started, 3)
         workers = len(self.workers.get(self._phase, ()))
         total = asdict(self._phase_total())
         return {"phase": self._phase, "seconds": seconds, "workers": workers, **total}
 
     def add(self, summary: Summary) -> None:
-        """A document has finished the phase."""
+        """Count a document that has finished the phase."""
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
-        self._through = _sum([self._through, summary])
+        self._finished = _sum([self._finished, summary])
         self._eta.finished(summary.document_id, self._cost(summary))
         self._eta.spent(self._cost(self._phase_total()), self._clock())
         self._show()
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
-        """Take the workers' heartbeats. A process that crashed did what its last heartbeat says."""
+        """Update from the workers' heartbeats. Of a crashed worker the last one still counts."""
         for worker in workers:
             if worker["worker"] in self._gone:
                 continue
@@ -115,7 +117,7 @@ class Progress:
         self._publish(self.state())
 
     def state(self) -> dict[str, Any]:
-        """The phase, and rates over it; JSON."""
+        """The phase, its share done, rates and estimated end, as JSON."""
         seconds = max(self._clock() - self._started, 1e-9)
         done = self._phase_total()
         left = self._eta.seconds
@@ -140,10 +142,11 @@ class Progress:
         return cost(vars(done), self._reply_costs)
 
     def _phase_total(self) -> UsageCounters:
-        """Heartbeats are late, but count documents in flight; summaries count finished ones."""
+        """The larger of two counts: heartbeats, which are late but include documents in flight, and
+        summaries of finished documents."""
         alive = _sum(self._alive.values())
         return UsageCounters(
-            **{n: max(getattr(alive, n), getattr(self._through, n)) for n in _NAMES}
+            **{n: max(getattr(alive, n), getattr(self._finished, n)) for n in _NAMES}
         )
 
     def _total(self) -> UsageCounters:
@@ -172,7 +175,7 @@ def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
 
 
 def progress_line(state: Mapping[str, Any]) -> str:
-    """One line of `Progress.state`."""
+    """`Progress.state` as one line of text."""
     return f"{state['phase']} {100 * state['share']:.0f}%: {_line(state)}"
 
 

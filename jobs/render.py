@@ -1,4 +1,4 @@
-"""A report as Markdown: the tables, the intervals, and the foot."""
+"""Render a report as Markdown: tables, intervals and provenance."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ _SPREAD = (
 )
 _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
-    "Run the same command again to go on."
+    "Run the same command again to resume."
 )
 _COST = (
-    "Calls and tokens are those of each method's own stages, judging left out. What memories took:"
+    "Calls and tokens are those of each method's own stages, without judging. Those of memories:"
 )
 _NO_MODEL = (
     "The extractive engine answered: sentences picked from the text by word counts, no language "
@@ -24,7 +24,7 @@ _NO_MODEL = (
 
 
 def render(report: Report, intervals: bool = True) -> str:
-    """What `gistmill report` prints; without `intervals`, what a run ends with."""
+    """The text that `gistmill report` prints; a run prints it without `intervals` at its end."""
     groups = any(row.by is not None for row in report.rows)
     scores, cost, spread = (
         [{"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
@@ -55,12 +55,12 @@ def _scores(row: Row, report: Report) -> dict[str, object]:
 
 
 def _value(row: Row, measure: str) -> float | None:
-    """A mean, or what is counted for the method."""
+    """The measure's mean, else the method's count of that name."""
     return row.means[measure].mean if measure in row.means else row.counts.get(measure)
 
 
 def _cost(row: Row, report: Report) -> dict[str, object]:
-    """With the calls and tokens of memories of its own, where any method has one."""
+    """The counts of a method, including those of its own memories if any method has one."""
     own = ("memory_calls", "memory_tokens") if len(report.memories) > 1 else ()
     names = ("answered", "unscored", "calls", "tokens", *own)
     return {_heading(name): row.counts.get(name) for name in names}
@@ -100,14 +100,16 @@ def _interval(mean: Mean | None) -> str:
 
 
 def _corpus(report: Report) -> str:
-    told = f"{report.memory['documents']} documents, {report.memory['words']} words"
-    return told if report.memories else f"{told}; no pages"
+    size = f"{report.memory['documents']} documents, {report.memory['words']} words"
+    return size if report.memories else f"{size}; no pages"
 
 
 def _memories(report: Report) -> list[dict[str, object]]:
-    """A row per memory; what is the same for all stands above the tables."""
-    said = ("documents", "words")
-    return [{_heading(k): v for k, v in row.items() if k not in said} for row in report.memories]
+    """A row per memory, without the size of the corpus, which is printed above."""
+    left_out = ("documents", "words")
+    return [
+        {_heading(k): v for k, v in row.items() if k not in left_out} for row in report.memories
+    ]
 
 
 def _foot(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""The numbers of a run: a row per method, means over all its questions, and what they rest on."""
+"""Compute the report of a run: a row per method with means over questions, costs and provenance."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -27,12 +27,12 @@ class Mean:
     answered_n: int
     low: float | None = None  # 95% interval of the mean over documents
     high: float | None = None
-    sd: float | None = None  # of the repeats' means
+    sd: float | None = None  # standard deviation of the repeats' means
 
 
 @dataclass(frozen=True)
 class Row:
-    """One method in one group of questions; `means` by measure, `counts` by what they count."""
+    """One method in one group of questions (`by`); `means` by measure, `counts` by name."""
 
     method: str
     by: str | None
@@ -42,23 +42,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """`columns` follow from config and corpus, never from outcomes; `measures` are those of them
-    that say how good answers are."""
+    """The report of a run. `columns` depend on config and corpus, never on outcomes; `measures` are
+    the columns that measure the quality of answers."""
 
     run: str
     inputs: dict[str, int]  # planned, and of them not_done, over all steps
     columns: tuple[Column, ...]
     measures: tuple[str, ...]
     rows: tuple[Row, ...]
-    memory: dict[str, Any]  # the corpus, and the memory that methods share
-    memories: tuple[dict[str, Any], ...]  # every memory, that one first
+    memory: dict[str, Any]  # sizes of the corpus and of the memory that methods share
+    memories: tuple[dict[str, Any], ...]  # all memories, the shared one first
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
-    foot: dict[str, Any]
-    planned: list[dict[str, Any]] | None = None  # null where no plan was made
+    foot: dict[str, Any]  # provenance: engine, prompts, rater, commits, versions
+    planned: list[dict[str, Any]] | None = None  # null without a stored plan
 
 
 def make_report(options: ReadOptions) -> Report:
-    """The report of a run. Raises UsageError where run, `by`, `where`, `rater` are of no use."""
+    """The report of a run. Raises UsageError for an unusable run, `by`, `where` or `rater`."""
     name = run_name(options.warehouse, options.run)
     folder = RunFolder(options.warehouse, name)
     facts = folder.report_facts()
@@ -82,7 +82,7 @@ def make_report(options: ReadOptions) -> Report:
 
 
 def _choose(connection: Any, options: ReadOptions) -> None:
-    """The questions the report is over, as a table; `by_value` names the group each is in."""
+    """Create the table `chosen` of the report's questions; `by_value` is the group of each."""
     source = """(select q.*, d.title, d.num_words as num_document_words
         from questions q join documents d using (document_id) where q.problem is null)"""
     group, condition = options.by or "null", options.where or "true"
@@ -96,12 +96,13 @@ def _choose(connection: Any, options: ReadOptions) -> None:
 
 
 def _rater(connection: Any, wanted: str | None) -> str | None:
-    """The rater whose verdicts count: the only model whose name begins as `wanted`."""
+    """The rater whose verdicts are shown: the only one whose name starts with `wanted`; null
+    without raters. Raises UsageError where there are several, or none with that prefix."""
     raters = [row["rater"] for row in query(connection, _RATERS)]
     found = [rater for rater in raters if wanted is None or rater.startswith(wanted)]
     if wanted is not None and not found:
-        there = ", ".join(raters) or "no model that rates"
-        raise UsageError(f"rater={wanted}: the run has {there}")
+        known = ", ".join(raters) or "no model that rates"
+        raise UsageError(f"rater={wanted}: the run has {known}")
     if len(found) > 1:
         raise UsageError(f"the run has several raters; add rater=one of {', '.join(found)}")
     return found[0] if found else None
@@ -110,8 +111,8 @@ def _rater(connection: Any, wanted: str | None) -> str | None:
 def _columns(
     connection: Any, found: Mapping[str, Any]
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns that the run's stages bring to such questions as it has, in order, and which of
-    them are measures of the answers: those that depend on the kind of question."""
+    """The columns for the kinds of questions that the run has, in order; and the names of those
+    that measure answers, which are the ones specific to a kind of question."""
     kinds = query(connection, _KINDS)[0]
     own = [Column(**column) for kind in ("free", "choice") if kinds[kind] for column in found[kind]]
     of_any = [Column(**column) for column in found["any"]]
@@ -173,8 +174,8 @@ from mine group by all order by repeat"""
 def _counts(
     connection: Any, judging: Sequence[str], rater: str | None
 ) -> dict[Key, dict[str, int | float | None]]:
-    """Questions, answered, unscored; calls and tokens of each method's own stages; and what the
-    memories that it rests on took and fell back, where they are not the shared one."""
+    """Per method and group: questions, answered, unscored; calls and tokens of the method's own
+    stages; fallback rate of its memories, and calls and tokens of those that are not shared."""
     found: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
     for row in query(connection, _COUNTED.format(rater=_text(rater))):
         of = found[row["method"], row["by_value"]]
@@ -187,8 +188,8 @@ def _counts(
     of_memories = {row.pop("method"): row for row in
                    query(connection, _RESTS_ON.format(shared=_text(SHARED)))}  # fmt: skip
     for (method, _), counts in found.items():
-        told = of_memories.get(method, {})
-        counts |= {k: v for k, v in told.items() if v is not None or k == _FALLBACK.measure}
+        own = of_memories.get(method, {})
+        counts |= {k: v for k, v in own.items() if v is not None or k == _FALLBACK.measure}
     return found
 
 
@@ -205,7 +206,7 @@ _CALLS = """
 select method, by_value, count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens
 from calls join chosen using (question_id)
 where method is not null and stage not in ({judging}) group by all"""
-# The same for every question of a method: whose pages they are.
+# Per method, not per question: all questions of a method use the same memories.
 _RESTS_ON = """
 with fell_back as (
   select memory, sum(fell_back) as fell_back, sum(asked) as asked from fallbacks group by memory)
@@ -218,7 +219,7 @@ _MEMORIES = "from memories order by memory <> {shared}, memory"
 _CORPUS = """
 select count(*) filter (not skipped) as documents, coalesce(sum(num_words), 0)::bigint as words
 from documents where problem is null"""
-# Cached: prompt tokens that the engine had from an earlier prompt that begins the same.
+# Cached: prompt tokens found in the engine's prefix cache.
 _STAGES = """
 select stage, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
   sum(cached_tokens)::bigint as cached_tokens,
@@ -232,7 +233,7 @@ def _text(value: str | None) -> str:
 
 
 def _memory(connection: Any, memories: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The corpus in words, and the memory that methods share; its own name is left out."""
+    """Sizes of the corpus and of the memory that methods share, without the memory's name."""
     shared = next((row for row in memories if row["memory"] == SHARED), {})
     own = {key: value for key, value in shared.items() if key != "memory"}
     return {**query(connection, _CORPUS)[0], **own}
@@ -244,10 +245,10 @@ def _stages(connection: Any, stages: Sequence[str]) -> tuple[dict[str, Any], ...
 
 
 def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:
-    """What the numbers were made by; several commits and versions where a run took several."""
+    """The provenance of the numbers; several commits and versions if the launches differ."""
     launches = folder.launches()
     made = launches[-1]
-    hashed = (folder.config() or {})["hashed"]  # as the family was then, not as it is now
+    hashed = (folder.config() or {})["hashed"]  # the family as it was then, not as it is now
     family_sha = sha(hashed["family"], 8)
     return {
         "corpus": f"{facts['corpus']} {made['corpus_sha']}",

@@ -1,7 +1,6 @@
-"""Run or resume: load the corpus, plan every unit, do what is not done, check the accounts.
+"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting.
 
-Reading, rating by other models than the reader, scoring: jobs/phases.py and jobs/scoring.py say in
-which executions.
+jobs/phases.py and jobs/scoring.py decide which stages are executed together.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,20 +29,20 @@ COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to; `complaints` say why the exit code is not 0."""
+    """The result of a run; `complaints`: why the exit code is not 0."""
 
     run: str
     exit_code: int
     complaints: tuple[str, ...]
-    calls: Mapping[str, int]  # model calls this time, by step_id; none where all was committed
-    workers: Mapping[str, Mapping[str, int]]  # units each worker committed this time, by phase
+    calls: Mapping[str, int]  # model calls of this launch, by step_id
+    workers: Mapping[str, Mapping[str, int]]  # units committed in this launch, by phase and worker
 
 
 def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
-    """Everything from the corpus to the checked accounts. Resumes what is not committed.
+    """Execute a run, from the corpus to the checked accounting; only what is not committed.
 
-    Raises UsageError before any work where config or corpus are of no use, AccountingError where
-    the rows do not add up, EngineError where an engine died.
+    Raises UsageError before execution where config or corpus cannot be used, AccountingError where
+    rows do not match their inputs, EngineError where an engine died.
     """
     refuse_elsewhere(config.cluster)
     with Ending(config.cluster) as ending:
@@ -54,7 +53,7 @@ def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outc
     folder = RunFolder(place(config.warehouse), config.run_name())
     _refuse_unwritable(folder.warehouse)
     config = grown(config, folder)
-    if config.cluster.address:  # before an hour of loading
+    if config.cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in phases(run_steps(config)):
             phase.pool(config.cluster).size()
     prepared = prepare(config, folder.warehouse, warn)
@@ -74,16 +73,18 @@ def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outc
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:
-    """Raise UsageError where the warehouse can be neither written to nor made."""
-    if there := unwritable(warehouse):
-        raise UsageError(f"warehouse={warehouse}: {there} is no folder to write to; name another")
+    """Raise UsageError where the warehouse cannot be written to or created."""
+    if blocking := unwritable(warehouse):
+        raise UsageError(
+            f"warehouse={warehouse}: {blocking} is not a writable folder; name another"
+        )
     if is_remote(warehouse):
         with reaching(warehouse, "warehouse"):
             write(warehouse / "runs" / ".writable", b"")
 
 
 def _outcome(config: RunConfig, folder: RunFolder, executor: RunExecutor) -> Outcome:
-    """The accounts checked, and whether there are more problems than allowed."""
+    """Check the accounting, and whether there are more problems than allowed."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
         fallbacks = query(connection, "select * from fallbacks where asked > 0")
@@ -104,7 +105,7 @@ def _outcome(config: RunConfig, folder: RunFolder, executor: RunExecutor) -> Out
     not_done = sum(step.not_done for step in counts)
     if not_done:
         ended = executor.ended or "not done"
-        why = f"{ended}: {not_done} inputs are left; run the same command again"
+        why = f"{ended}: {not_done} inputs are left; run the same command to resume"
         return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
     code = PROBLEMS if complaints else COMPLETE
     return Outcome(folder.path.name, code, tuple(complaints), *took)

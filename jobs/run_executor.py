@@ -1,4 +1,4 @@
-"""Executes the phases of a run, one Ray Data execution after another: watched and counted."""
+"""Execute the phases of a run, one Ray Data execution after another, with progress and limits."""
 
 import functools
 import uuid
@@ -21,7 +21,7 @@ from pipeline.worker import Start
 
 
 class RunExecutor:
-    """Of one launch of a run. `progress` and `ended` tell what came of it."""
+    """Executes one launch of a run. `progress` counts what it did."""
 
     def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
         self._config = prepared.config
@@ -33,15 +33,15 @@ class RunExecutor:
         pending = sum(not unit.is_done for unit in prepared.planned())
         self._publish = functools.partial(folder.write_progress, self._launch)
         self.progress = Progress(pending, self._publish)
-        self.ended: str | None = None  # why there is work left
+        self.ended: str | None = None  # why the run ended early; null if it did not
 
     def execute(self, ending: Ending) -> None:
-        """Execute the phases, as far as there is time. Raises what workers raise."""
+        """Execute the phases, until `ending` has begun. Raises what workers raise."""
         join(self._config.cluster.address)
         ending.workers_see(StopSignal(self._folder.path, self._launch))
         with self.progress:
             for phase in self._phases:
-                with suppress(EndedError):  # what was in flight is lost
+                with suppress(EndedError):  # units still in flight are not committed
                     self._phase(phase, ending)
                 if ending.has_begun:
                     self.ended = ending.reason
@@ -52,8 +52,8 @@ class RunExecutor:
         pool = phase.pool(cluster)
         make = phase.make_worker(self._folder.path, self._launch, self._start(phase))
         for name, items in phase.executions(self._keys, self._units, pool.size):
-            heard = functools.partial(_take_heartbeats, ending, self.progress)
-            stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, heard)
+            on_heartbeats = functools.partial(_take_heartbeats, ending, self.progress)
+            stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, on_heartbeats)
             watch = functools.partial(_look, ending, stall)
             planned = weights(items, self._keys)
             self.progress.start(name, planned, REPLY_COSTS if phase.engine else None)

@@ -7,10 +7,10 @@ for scores: where the engine holds one they have a phase of their own, on CPUs.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jobs.phases import Phase, Plan
+from jobs.phases import Phase, PlannedUnits
 
 
-def with_scoring(phases: Sequence[Phase], units: Plan) -> list[Phase]:
+def with_scoring(phases: Sequence[Phase], units: PlannedUnits) -> list[Phase]:
     """`phases`, scoring done in the one before where that holds no GPU and has something to do for
     every document that is to be scored: no engine starts for documents that ask it nothing."""
     if len(phases) < 2 or phases[-1].engine is not None:

@@ -1,4 +1,4 @@
-"""`gistmill trace`: a trace as text, rows printed as their record classes say."""
+"""`gistmill trace`: print a trace as text; record classes format their rows."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -9,13 +9,13 @@ from jobs.options import ReadOptions
 from jobs.step_graph import SHARED
 from jobs.tables import print_json, print_line
 from jobs.trace import Section, trace
-from pipeline.trace_lines import Line, RawText, columns_told, titled
+from pipeline.trace_lines import Line, RawText, columns_line, titled
 
-_TEXT_CHARS = 400  # of a page read again and the like; all of it with --full
+_TEXT_CHARS = 400  # of a page's text and the like; --full prints all of it
 
 
 def show_trace(options: ReadOptions, question_id: str, full: bool, as_json: bool) -> None:
-    """Print what `trace` finds; texts of the document are cut to a few lines unless `full`."""
+    """Print the trace of a question; the document's texts are cut to a few lines unless `full`."""
     found = trace(options, question_id)
     if as_json:
         print_json(found.as_json())
@@ -26,7 +26,7 @@ def show_trace(options: ReadOptions, question_id: str, full: bool, as_json: bool
             print_line(f"\nMEMORY {memory}")
         _show_memory(sections, full)
     if not found.methods:
-        print_line("\nno method has looked at it")
+        print_line("\nno method has answered it")
     for (method, repeat), sections in found.methods.items():
         print_line(f"\n== {method}" + (f" (repeat {repeat})" if repeat else ""))
         for section in sections:
@@ -48,7 +48,7 @@ def _show_question(question: dict[str, Any]) -> None:
 
 
 def _show_memory(sections: Sequence[Section], full: bool) -> None:
-    """Each step's rows under a heading; what other rows show already is left out."""
+    """Print each step's rows under a heading, except those that other rows show (`shows`)."""
     shown = {other for section in sections if section.record for other in section.record.shows}
     for section in sections:
         if section.record in shown:
@@ -63,13 +63,13 @@ def _lines_of_memory(section: Section, rows: list[dict[str, Any]]) -> Sequence[L
     if section.record is not None:
         return section.record.trace_all(rows)
     title = f"{section.table.upper()} ({len(rows)} rows)"
-    return titled(title, rows, lambda row: [columns_told(row)])
+    return titled(title, rows, lambda row: [columns_line(row)])
 
 
 def _lines(section: Section) -> Sequence[Line]:
     if section.record is not None:
         return section.record.trace_all(section.rows)
-    return [f"{section.stage}: {columns_told(row)}" for row in section.rows]
+    return [f"{section.stage}: {columns_line(row)}" for row in section.rows]
 
 
 def _print(lines: Iterable[Line], full: bool, margin: str = "") -> None:

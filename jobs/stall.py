@@ -1,4 +1,4 @@
-"""Ends a run that makes no progress. Slow is not stalled: a model may load for an hour."""
+"""End a run that makes no progress. Slow is not stalled: a model may take an hour to load."""
 
 import time
 from collections.abc import Callable
@@ -11,9 +11,9 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 
 
 class StallWatch:
-    """Watches one execution by its launch's heartbeats, which `heard` is given as well.
+    """Watches one execution by the heartbeats of its workers; also passes them to `on_heartbeats`.
 
-    A worker whose engine starts makes progress: that has its own limit (engine.start_timeout).
+    A starting engine counts as progress: it has its own limit (engine.start_timeout).
     """
 
     def __init__(
@@ -21,16 +21,16 @@ class StallWatch:
         folder: RunFolder,
         launch: str,
         stall_minutes: float,
-        heard: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
+        on_heartbeats: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
     ) -> None:
         self._folder, self._launch = folder, launch
-        self._heard = heard
+        self._on_heartbeats = on_heartbeats
         self._stall_minutes = stall_minutes
         self._moved = self._looked = time.monotonic()
-        self._done: dict[str, int] = {}
+        self._done: dict[str, int] = {}  # worker -> calls and units finished
 
     def moved(self) -> None:
-        """A document was finished just now."""
+        """Record progress: a document was finished."""
         self._moved = time.monotonic()
 
     def look(self) -> None:
@@ -40,14 +40,14 @@ class StallWatch:
             return
         self._looked = now
         workers = self._folder.alive(self._launch)
-        self._heard(workers)
+        self._on_heartbeats(workers)
         for worker in workers:
             name, done = worker["worker"], worker["calls"] + worker["units"]
             if worker["is_starting"] or done > self._done.get(name, -1):
                 self._moved, self._done[name] = now, done
-        # Until a worker has shown itself, cluster.wait_minutes is the limit.
+        # Before the first heartbeat, cluster.wait_minutes is the limit.
         if self._done and now - self._moved > 60 * self._stall_minutes:
             raise EngineError(
-                f"nothing was finished for cluster.stall_minutes={self._stall_minutes:g}; the same "
-                "command goes on from here"
+                f"nothing was finished for cluster.stall_minutes={self._stall_minutes:g}; run the "
+                "same command to resume"
             )

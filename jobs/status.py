@@ -1,4 +1,4 @@
-"""What of a run is done, running and failed, from the files alone."""
+"""`gistmill status`: what of a run is done, running and failed, from the files alone."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ where i.problem is not null group by all order by all"""
 
 
 def show_status(options: ReadOptions, as_json: bool) -> None:
-    """Print a row per step and per kind of problem, and who is at work."""
+    """Print a row per step and per kind of problem, and the workers with a fresh heartbeat."""
     name = run_name(options.warehouse, options.run)
     folder = RunFolder(options.warehouse, name)
     stages = folder.report_facts()["stages"]
@@ -62,7 +62,7 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     """The last job of the run at `cluster.address`. Raises UsageError where there is none."""
     if options.address is None:
         return None
-    from jobs.submit.ray_job import job_state  # here: ray takes a second to import
+    from jobs.submit.ray_job import job_state  # imported here, as ray takes a second
 
     job = job_state(options.address, run, str(options.warehouse))
     if job is None:

@@ -1,5 +1,5 @@
-"""The steps of a run, each after the steps it reads: the corpus's two, the shared memory's, then
-those of every method in the order of its `stages`, and those that judge its answers."""
+"""Build the steps of a run in dependency order: the two that load the corpus, those of the shared
+memory, then for every method those of its `stages` and those that judge its answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,16 +21,16 @@ Placed = tuple[Step, EngineSettings | None]
 
 
 def run_steps(config: RunConfig) -> list[Placed]:
-    """Every step of a run once, upstream first.
+    """Every step of a run, without duplicates, in dependency order.
 
-    Raises UsageError, naming the file, the stage and what to do, where a stage reads what no
-    earlier one writes, or has settings that contradict each other.
+    Raises UsageError, naming the file, the stage and what to do, where a stage reads a table that
+    no earlier one writes, or has contradictory settings.
     """
     return _Graph(config).placed()
 
 
 class _Graph:
-    """Builds the steps of one run; `found` holds each once, by its id."""
+    """Builds the steps of one run; `found`: step_id -> step and engine."""
 
     def __init__(self, config: RunConfig) -> None:
         self.config = config
@@ -94,8 +94,8 @@ class _Graph:
     def _engines(
         self, place: str, spec: StageSpec, stage: Stage, is_needed: bool = True
     ) -> list[EngineSettings | None]:
-        """The engine of the stage's role; every rater's in turn where it judges. Raises UsageError
-        where there is none but `is_needed`."""
+        """The engines of the stage's role: all raters for a judge, else one; [null] where the stage
+        asks no model. Raises UsageError where there is none although `is_needed`."""
         if not stage.asked():
             return [None]
         engines = self.config.engines(stage.role)
@@ -109,7 +109,7 @@ class _Graph:
     def _upstream(
         self, place: str, spec: StageSpec, earlier: Mapping[str, Step], shared: Mapping[str, Step]
     ) -> list[Step]:
-        """The steps that the stage's inputs are the rows of, in the order it reads them."""
+        """The steps whose rows the stage reads, in the order of its `reads`."""
         tables = [record.table for record in spec.stage.reads]
         for table in spec.reads_from:
             if table not in tables:
@@ -129,8 +129,8 @@ class _Graph:
     ) -> Step:
         """The nearest earlier step that writes the record, or the one that `from` names."""
         named = spec.reads_from.get(record.table)
-        there = {**{k: step for k, step in shared.items() if k not in earlier}, **earlier}
-        found = {key: step for key, step in there.items() if step.writes is record}
+        known = {**{k: step for k, step in shared.items() if k not in earlier}, **earlier}
+        found = {key: step for key, step in known.items() if step.writes is record}
         if named in found:
             return found[named]
         where = f"{place}: {spec.key}"
@@ -149,7 +149,7 @@ class _Graph:
         return list(found.values())[-1]
 
     def _values(self, repeat: int) -> dict[str, Any]:
-        """The settings that stages leave to the family, the corpus and the run."""
+        """The values of settings that a YAML leaves out, by the family, the corpus and the run."""
         config = self.config
         return {
             **self.family.settings,
@@ -160,7 +160,7 @@ class _Graph:
             "embedder": config.embedder,
         }
 
-    def _step(  # all that tells a step from another
+    def _step(
         self,
         where: str,
         stage: Stage,
@@ -169,9 +169,11 @@ class _Graph:
         of: tuple[str, int] = ("", 0),
         memory: str = SHARED,
     ) -> Step:
-        """A stage's step, the one there is where the same was asked for before. `memory` names what
-        it starts, if it does; upstream are the documents, then what it reads, in the order it
-        says."""
+        """A stage's step; the existing one if an equal step was built before.
+
+        `upstream`: the steps it reads, without `documents`. `memory`: the name of the memory that
+        the stage starts, if it does.
+        """
         own = self._made(where, stage, upstream, engine, of)
         if stage.starts_memory:
             shared = replace(own, memory=SHARED)
@@ -219,7 +221,7 @@ class _Graph:
         )
 
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
-        """What of its prompts shapes a step: template, reply budget, and the constrained form."""
+        """The hashed part of a step's prompts: template, reply budget and constrained form."""
         family, is_constrained = self.family, engine and self.config.is_constrained(engine)
         found: dict[str, Any] = {
             prompt.name: {"max_reply_tokens": family.max_reply_tokens(prompt)}
@@ -233,16 +235,18 @@ class _Graph:
 
 
 def _memory(where: str, stage: Stage, upstream: Sequence[Step]) -> str | None:
-    """The memory that a stage's page indexes belong to: that of the rows it reads. Raises
-    UsageError where rows that point at pages are of two, whose page indexes mean different text;
-    but for those that the stage says are of another one."""
+    """The memory that a stage's page indexes refer to: that of the rows it reads, but for those of
+    `reads_other_memory`.
+
+    Raises UsageError where it reads rows of two memories: their page indexes mean different pages.
+    """
     own = [step for step in upstream if step.writes not in stage.reads_other_memory]
     found = {step.memory for step in own if step.writes.has_pages} - {None}
     if len(found) > 1:
         read = [f"{step.table} of {step.memory}" for step in upstream if step.memory]
         raise UsageError(
             f"{where}: would mix two memories, {' and '.join(read)}; read all from stages that "
-            "rest on one, with `from` where several write a table"
+            "use the same one, with `from` where several write a table"
         )
     others = [step.memory for step in upstream if step.memory is not None]
     return found.pop() if found else others[0] if others else None

@@ -1,4 +1,4 @@
-"""Tables and JSON on standard output: Markdown, so that what is printed can be pasted."""
+"""Print tables and JSON on standard output. Tables are Markdown, so that they can be pasted."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-_WIDE = 400  # enough that nothing is cut or wrapped where there is no terminal
+_WIDE = 400  # characters; wide enough that no cell is cut or wrapped
 
 
 def print_line(text: str = "") -> None:
@@ -21,11 +21,12 @@ def print_json(content: Any) -> None:
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> None:
-    """Rows with the same keys; the first column and those in `left` are set left."""
+    """Print rows with the same keys; the first column and those in `left` are left-aligned."""
     print_line(markdown(rows, left))
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str:
+    """Rows with the same keys as a Markdown table; see `print_table`."""
     table = Table(box=box.MARKDOWN)
     for position, name in enumerate(rows[0] if rows else ["no rows"]):
         justify: Any = "left" if position == 0 or name in left else "right"
@@ -39,7 +40,7 @@ def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str
 
 
 def cell(value: Any) -> str:
-    """One decimal for fractions, `-` for nothing; text on one line, its bars escaped."""
+    """A cell's text: floats with one decimal, `-` for null, others on one line with `|` escaped."""
     if value is None:
         return "-"
     if isinstance(value, float):

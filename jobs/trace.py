@@ -1,4 +1,4 @@
-"""What one question led to: its document's memories, and the rows of every method, by table."""
+"""Collect all rows of one question: its document's memories, and the rows of every method."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +17,10 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Section:
-    """What a stage wrote of one question, or of its document in one memory; `record` is null where
-    the plugin that has it is not loaded."""
+    """The rows that a stage wrote for one question, or for its document in one memory.
+
+    `record` is null where it belongs to a plugin that is not loaded.
+    """
 
     stage: str
     table: str
@@ -35,7 +37,7 @@ class Trace:
     methods: dict[tuple[str, int], list[Section]]
 
     def as_json(self) -> dict[str, Any]:
-        """Rows by table. A stage with one row per question is found by its own name, too."""
+        """Rows by table, as JSON. A stage with one row per question also has a key of its name."""
         return {
             "question": self.question,
             "memories": {name: _by_table(sections) for name, sections in self.memories.items()},
@@ -62,8 +64,10 @@ def _single(sections: Iterable[Section]) -> dict[str, Any]:
 
 
 def trace(options: ReadOptions, question_id: str) -> Trace:
-    """The trace of a question, by the methods whose name begins as the option says. Raises
-    UsageError where the run has no such question or method."""
+    """The trace of a question, by the methods whose name starts with `options.method`.
+
+    Raises UsageError where the run has no such question or method.
+    """
     name = run_name(options.warehouse, options.run)
     stages = RunFolder(options.warehouse, name).report_facts()["stages"]
     with connect(options.warehouse, name) as connection:
@@ -80,8 +84,8 @@ class _Reader:
         connection.execute("set variable stages = ?", [list(stages)])
         found = query(connection, _QUESTION)
         if not found:
-            like = ", ".join(row["question_id"] for row in query(connection, _LIKE))
-            raise UsageError(f"{question_id}: no such question in the run; like it are {like}")
+            similar = ", ".join(row["question_id"] for row in query(connection, _LIKE))
+            raise UsageError(f"{question_id}: no such question in the run; similar: {similar}")
         self.question = found[0]
         connection.execute("set variable document = ?", [self.question["document_id"]])
         self.steps = {row["step_id"]: row["stage"] for row in query(connection, _STEPS)}
@@ -93,7 +97,7 @@ class _Reader:
         methods = [pair for pair in found if prefix is None or pair[0].startswith(prefix)]
         if prefix is not None and not methods:
             question_id = self.question["question_id"]
-            raise UsageError(f"method={prefix}: none such has looked at {question_id}")
+            raise UsageError(f"method={prefix}: no such method has answered {question_id}")
         of_documents = self._sections(False, "document_id = getvariable('document')")
         names = [SHARED, *self._rests_on(method for method, _ in methods)]
         memories = {name: _where(of_documents, memory=name) for name in names}
@@ -108,7 +112,7 @@ class _Reader:
         return [row["memory"] for row in query(self.connection, _RESTS_ON)]
 
     def _sections(self, per_question: bool, where: str) -> list[Section]:
-        """The rows of every stage, whatever their method or memory."""
+        """The rows of every stage, of all methods and memories."""
         tables = [row for row in self.tables if row["per_question"] == per_question]
         rows = {name: self._rows(name, where) for name in {row["table_name"] for row in tables}}
         return [
@@ -122,7 +126,7 @@ class _Reader:
         ]
 
     def _rows(self, table: str, where: str) -> Rows:
-        """In the order of their key, those of a step together."""
+        """The rows of a table, ordered by step and key."""
         record = RECORDS.get(table)
         source = f"({record.traced})" if record and record.traced else table
         order = ", ".join(["step_id", *record.key]) if record else "all"
@@ -130,7 +134,7 @@ class _Reader:
 
 
 def _where(sections: Iterable[Section], **values: Any) -> list[Section]:
-    """The sections with only the rows that have these values; without those that have none."""
+    """The sections with only the rows that have these values; empty sections are left out."""
     found = [
         replace(s, rows=[r for r in s.rows if all(r[k] == v for k, v in values.items())])
         for s in sections

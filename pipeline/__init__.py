@@ -1,1 +1,1 @@
-"""The machinery: rows, steps, the store, engines and Ray. Knows nothing about reading."""
+"""The pipeline's machinery: rows, steps, units, engines, store, Ray. Knows nothing of reading."""

@@ -1,5 +1,5 @@
-"""`Ask`: all that a stage sees of a model. Renders prompts, keeps to their reply budgets, takes
-thinking off replies, reads them, and keeps every Call."""
+"""`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
+it, removes thinking from the reply, parses it and records a Call."""
 
 import asyncio
 import re
@@ -24,27 +24,27 @@ _THINKING_TAG = re.compile("</?think>")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """An engine with all that shapes its replies, shared by the units of a worker.
+    """An engine with all settings that shape its replies, shared by the units of a worker.
 
-    `is_constrained`: it can only reply with what is legal, where a prompt says what that is.
+    `is_constrained`: replies follow the prompt's Constraint, for prompts that have one.
     """
 
     engine: Engine
-    identity: str  # sha of what names the engine in a step (model, context, sampling ...)
+    identity: str  # hash of the engine's identity in a step (model, context, sampling ...)
     is_model: bool
     family: Family
     temperature: float
     seed: int
     deadline_seconds: float
-    slots: Slots  # requests at the engine at once, all documents together
+    slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
-    shared: SharedReplies | None = None  # what documents of the step have in common
+    shared: SharedReplies | None = None  # replies shared by documents of the step
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a call is about; the columns that place it in the calls table."""
+    """What a call is about; columns of the calls table."""
 
     page_index: int | None = None
     question_id: str | None = None
@@ -54,7 +54,7 @@ class Subject:
 
 
 class Ask:
-    """Asks one stage's prompts for one unit. `recorded` calls are replayed, never asked again."""
+    """Sends one stage's prompts for one unit; `recorded` calls are replayed, not sent again."""
 
     def __init__(
         self,
@@ -67,27 +67,27 @@ class Ask:
     ) -> None:
         self._given = reader
         self._repeat = repeat
-        self._rank = rank  # of the document at this worker: the lowest goes first
+        self._rank = rank  # priority of the document in this worker: the lowest goes first
         self._stage = stage
         self._document_id = document_id
         self._recorded = {about(call.request_sha, call): call for call in recorded}
         self._calls: list[Call] = []
-        self.num_asked = 0  # requests that went to the engine
+        self.num_asked = 0  # requests sent to the engine
 
     @property
     def _reader(self) -> Reader:
         if self._given is None:
-            raise RuntimeError(f"{self._stage} asks a model in a phase that has none")
+            raise RuntimeError(f"{self._stage} asks a model in a phase without an engine")
         return self._given
 
     @property
     def engine_name(self) -> str:
-        """Empty where the stage runs in a phase without an engine."""
+        """The engine's name; "" in a phase without an engine."""
         return "" if self._given is None else self._given.engine.name
 
     @property
     def rater_name(self) -> str:
-        """The engine and 4 hex of its identity: two settings of one model are two raters."""
+        """The engine's name and 4 hex of its identity: a model with two settings is two raters."""
         return f"{self._reader.engine.name}-{self._reader.identity[:4]}"
 
     @property
@@ -104,7 +104,7 @@ class Ask:
         return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
 
     async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
-        """Whether the rendered prompt and such a reply fit the engine's context."""
+        """Whether the rendered prompt plus `max_reply_tokens` fit the engine's context."""
         return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
 
     def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
@@ -118,9 +118,9 @@ class Ask:
     async def __call__(
         self, prompt: Prompt[T], subject: Subject, is_shared: bool = False
     ) -> Asked[T]:
-        """The reply to `prompt`, read. `is_shared`: other documents may send the same request; the
-        step asks it once.
+        """Send `prompt` and parse the reply.
 
+        `is_shared`: other documents may send the same request, and the step sends it only once.
         Problems: see `Asked`. Raises EngineError where the engine is dead.
         """
         reply = await self._reply(self._request(prompt, subject), subject, is_shared)
@@ -159,7 +159,7 @@ class Ask:
         return call
 
     def calls(self) -> tuple[Call, ...]:
-        """The unit's calls in the order of what they are about, whatever order they ended in."""
+        """The unit's calls sorted by subject, so that their order does not depend on timing."""
         ordered = sorted(self._calls, key=_place)
         return tuple(replace(call, call_index=i) for i, call in enumerate(ordered))
 
@@ -178,15 +178,15 @@ class Ask:
         )
 
     def _seed(self, attempt: int) -> int:
-        """The engine's; where it samples, another one for each repeat and each further attempt,
-        which would draw the same words again from the same seed."""
+        """The engine's seed. With sampling, repeats and further attempts get seeds of their own, or
+        they would draw the same reply again."""
         seed = self._reader.seed
         if self._reader.temperature == 0 or (self._repeat == 0 and attempt == 1):
             return seed
         return int(sha([seed, self._repeat, attempt], 7), 16)
 
     def sha_of(self, request: Request) -> str:
-        """What names a request in the calls table."""
+        """The hash that identifies a request in the calls table."""
         what = [request.messages, request.max_reply_tokens, request.seed, request.attempt]
         legal = [asdict(request.constraint)] if request.constraint else []
         return sha([self._reader.identity, request.prompt, *what, *legal], 16)
@@ -194,7 +194,7 @@ class Ask:
     async def _generate(self, request: Request) -> Reply:
         async with self._reader.slots.one(self._rank):
             try:
-                # The deadline runs from here, not from when the stage asked: waiting is no fault.
+                # The deadline runs from admission: time spent waiting for a slot does not count.
                 reply = await asyncio.wait_for(
                     self._reader.engine.generate(request), self._reader.deadline_seconds
                 )
@@ -231,10 +231,11 @@ class Ask:
 
 
 About = tuple[str, int | None, str | None, int | None, int | None]
-"""What tells a unit's calls apart: two pages of the same text send the same request."""
+"""Identifies a call within its unit: two pages of the same text send the same request."""
 
 
 def about(request_sha: str, place: Subject | Call) -> About:
+    """The key of a call within its unit."""
     return (
         request_sha,
         place.page_index,
@@ -245,11 +246,11 @@ def about(request_sha: str, place: Subject | Call) -> About:
 
 
 def without_thinking(reply: Reply) -> Reply:
-    """The reply with any `<think>...</think>` moved from its text to `thinking`.
+    """Move `<think>...</think>` from the reply's text to `thinking`.
 
-    Its text is what follows the last `</think>`, even where nothing opened it, as chat templates
-    write `<think>` themselves. Where a `<think>` comes after that the thinking never ended: then
-    the text is empty, as nothing was said yet.
+    The text is what follows the last `</think>`, even without an opening tag, as chat templates
+    write `<think>` themselves. If a `<think>` follows that, the thinking did not end and the text
+    is empty.
     """
     tags = list(_THINKING_TAG.finditer(reply.text))
     if not tags:

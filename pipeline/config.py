@@ -1,6 +1,6 @@
-"""From `key=value` words and conf/ to one plain dictionary. The only file that imports hydra.
+"""Compose conf/ and `key=value` overrides into one plain dictionary. The only file importing hydra.
 
-No `instantiate`: YAML names things, code makes them.
+Hydra's `instantiate` is not used: YAML names things, code makes them.
 """
 
 import difflib
@@ -18,8 +18,8 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline.errors import UsageError
 from pipeline.settings import CONF
 
-# Keys whose values are taken as they are written: paths, names and lists of methods hold
-# characters that Hydra's grammar would read as its own.
+# Keys whose values are taken literally: paths, names and lists of methods contain characters that
+# have a meaning in Hydra's grammar.
 _PLAIN = {
     "corpus.path", "corpus.name", "corpus.stories", "embedder.model", "cluster.address",
     "warehouse", "run",
@@ -28,12 +28,12 @@ _PLAIN = {
     *(f"{section}.{key}" for section in ("engine", "rater", "memory_engine", "extractor")
       for key in ("model", "script", "base_url", "chat_template")),
 }  # fmt: skip
-# Sections that hold what another library takes, or prompts' names: any key may be added there.
+# Sections whose keys are those of another library, or prompts' names: any key may be added there.
 _OPEN = re.compile(
     r"((engine|rater|memory_engine|extractor)\.(args|chat_template_kwargs)"
     r"|cluster\.(runtime_env|node_selector)|reply_tokens)(\.|$)"
 )
-# Sections that are chosen from the files of the group `rater`.
+# Sections whose choices are the files of the group `rater`.
 _LIKE_RATER = ("memory_engine", "extractor")
 _GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
 
@@ -41,9 +41,10 @@ OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
 
 
 def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """conf/config.yaml with `overrides`, resolved; groups have what is in `folders`, too.
+    """conf/config.yaml with `overrides` applied and resolved.
 
-    Raises UsageError in one line naming the key.
+    `folders`: further config folders (of plugins) whose groups are searched, too. Raises
+    UsageError, a single line that names the key.
     """
     with initialize_config_dir(str(CONF), version_base="1.3"):
         try:
@@ -57,7 +58,7 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
 
 
 def _searching(folders: Sequence[Path]) -> list[str]:
-    """What makes Hydra look for groups' files in these folders, too."""
+    """The override that adds these folders to Hydra's search path."""
     return [f"hydra.searchpath=[{','.join(map(_file_url, folders))}]"] if folders else []
 
 
@@ -66,28 +67,31 @@ def _file_url(folder: Path) -> str:
 
 
 def _quoted(word: str, folders: Sequence[Path]) -> str:
-    """The override with a plain value quoted, so that Hydra takes it as it is."""
+    """The override as Hydra's grammar needs it; values of _PLAIN keys are quoted.
+
+    Raises UsageError for what is not an override, or has no value.
+    """
     key, equals, value = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
-        raise UsageError(f"{word!r} is no override; write key=value")
+        raise UsageError(f"{word!r} is not an override; write key=value")
     if key.startswith("hydra."):
-        raise UsageError(f"{key}: no such key; Hydra's own settings are not ours")
+        raise UsageError(f"{key}: no such key; Hydra's own settings cannot be overridden")
     if not value:
         raise UsageError(f"{key}= is empty; give it a value or leave it out")
     if value == "null" and key in _GROUPS:
-        raise UsageError(f"{key}=null: there is none; {key} is one of {_options(key, folders)}")
+        raise UsageError(f"{key}=null: no such choice; {key} is one of {_options(key, folders)}")
     if key in _LIKE_RATER:
         return _chosen(word)
     if key not in _PLAIN or value == "null":
         return f"++{word}" if _OPEN.match(key) else word
-    # OmegaConf reads backslashes before ${, then Hydra those before quotes and at the end.
+    # OmegaConf unescapes backslashes before ${, then Hydra those before quotes and at the end.
     inner = re.sub(r"(\\*)\$\{", r"\1\1\${", value)
     inner = re.sub(r"(\\*)('|\Z)", _escaped, inner)
     return f"{key}='{inner}'"
 
 
 def _chosen(word: str) -> str:
-    """The choice of a group's file as Hydra takes it."""
+    """The choice of a group's file in Hydra's syntax."""
     return f"rater@{word}" if word.partition("=")[0] in _LIKE_RATER else word
 
 
@@ -97,7 +101,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path]) -> str:
-    """Hydra's message of several lines as one that says what to do."""
+    """Hydra's multi-line error as one line that says what to do."""
     text = str(error)
     if "Missing mandatory value" in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
@@ -107,12 +111,12 @@ def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path
         group, _, name = option[1].rpartition("/")
         keys = (group, *_LIKE_RATER) if group == "rater" else (group,)
         key = next((key for key in keys if f"{key}={name}" in overrides), group)
-        return f"{key}={name}: there is none; {key} is one of {_options(key, folders)}"
+        return f"{key}={name}: no such choice; {key} is one of {_options(key, folders)}"
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
         return f"{unknown[1]}: no such key; {_nearest(unknown[1], overrides, folders)}"
     if isinstance(error, OverrideParseException):
-        return f"{error.override}: cannot be read; put quotes around the value"
+        return f"{error.override}: cannot be parsed; put quotes around the value"
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
@@ -123,7 +127,7 @@ def _options(key: str, folders: Sequence[Path]) -> str:
 
 
 def _nearest(key: str, overrides: Sequence[str], folders: Sequence[Path]) -> str:
-    """The key most like `key` that what is chosen has, or all beside it."""
+    """A hint: the most similar key of the chosen config, or all keys of the same section."""
     chosen = [_chosen(word) for word in overrides if word.partition("=")[0] in _GROUPS]
     with_groups = hydra_compose("config", overrides=[*chosen, *_searching(folders)])
     known = list(_keys(OmegaConf.to_container(with_groups), ""))

@@ -22,7 +22,7 @@ from pipeline.settings import sha
 _CHUNK_BYTES = 2**24  # hashed by one thread; several at once keep a fast disk busy
 _THREADS = min(16, os.cpu_count() or 1)
 _CACHED_FROM_BYTES = 2**24  # smaller files, such as configs and tokenizers, are read every time
-_SILENT_SECONDS = 5.0  # a command that takes longer to hash a model says so
+_SILENT_SECONDS = 5.0  # a notice is printed when hashing a model takes longer
 _DOCUMENTATION_SUFFIXES = {".md", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg"}
 _DOCUMENTATION_NAMES = ("LICENSE", "NOTICE")
 
@@ -30,11 +30,11 @@ _DOCUMENTATION_NAMES = ("LICENSE", "NOTICE")
 def content_hash(path: Path) -> str:
     """16 hex digits of the content of a model's file, or of all the files in its folder.
 
-    Neither the path nor its name counts, so a model that was moved or copied keeps its hash. In a
-    folder the files' relative names count; hidden files and documentation do not, for no model
-    loader reads them. Links are followed. Raises UsageError naming a file that cannot be read.
+    The path does not count, so a model that was moved or copied keeps its hash. In a folder the
+    files' relative names count; hidden files and documentation do not, as no model loader reads
+    them. Links are followed. Raises UsageError naming a file that cannot be read.
     """
-    notice = f"gistmill: reading all files of {path} once, since their content names the model\n"
+    notice = f"gistmill: hashing all files of {path}, as their content identifies the model\n"
     timer = Timer(_SILENT_SECONDS, sys.stderr.write, [notice])
     timer.start()
     try:
@@ -67,7 +67,7 @@ def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
         return cached_hash(file, read) if size >= _CACHED_FROM_BYTES else read()
     except OSError as error:
         raise UsageError(
-            f"{file}: {error.strerror}; make it readable, since its content names the model"
+            f"{file}: {error.strerror}; make it readable, as its content identifies the model"
         ) from None
 
 

@@ -1,7 +1,7 @@
 """Embed texts as unit vectors by a sentence-transformers model.
 
 The only file that imports sentence_transformers. The model is loaded once per process, when first
-used. Encoding runs in one thread of its own, one request at a time, so that the event loop goes on
+used. Encoding runs in one thread of its own, one request at a time, so that the event loop keeps
 sending requests to the engine.
 """
 
@@ -60,15 +60,15 @@ class EmbedderSettings(Settings):
             )
 
     def identity(self) -> str:
-        """The model in a step's hash: a folder's content, so that a moved folder stays the same
-        model, or a Hugging Face name; empty where no model is set. Raises UsageError."""
+        """The model in a step's hash: the hash of a folder's content, so that a moved folder is the
+        same model, or a Hugging Face name; "" without a model. Raises UsageError."""
         if not self.model:
             return ""
         folder = Path(self.model)
         return content_hash(folder) if folder.is_dir() else self.model
 
     def hashed(self) -> dict[str, Any]:
-        """What changes vectors, under the section's name; empty where no model is set."""
+        """The settings that change vectors, under the section's name; {} without a model."""
         if self.model is None:
             return {}
         return {"embedder": {"model": self.identity(), "chunk_words": self.chunk_words}}
@@ -109,6 +109,6 @@ def _model(name: str, device: str) -> Any:
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         why = " ".join(str(error).split())
         raise StartError(
-            f"embedder.model={name} cannot be loaded on embedder.device={device} ({why}); set one "
-            "of them to another"
+            f"embedder.model={name} cannot be loaded on embedder.device={device} ({why}); change "
+            "one of them"
         ) from None

@@ -1,4 +1,4 @@
-"""What an engine is: one async `generate`, its token counts, its context and its settings."""
+"""The interface of engines: an async `generate`, token counts, a context length, settings."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -16,44 +16,36 @@ FinishReason = Literal["stop", "length", "abort"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One prompt to answer.
-
-    `fields` is what the messages were rendered from; engines without a model reply from it.
-    `max_reply_tokens` counts the engine's own tokens, thinking apart. `attempt` is 1 unless asked
-    again.
-    """
+    """One rendered prompt to answer."""
 
     prompt: str  # its name
-    fields: Prompt[Any] | None  # null: an engine's own question, of no prompt
+    fields: Prompt[Any] | None  # what `messages` show, for engines without a model; null: no prompt
     messages: tuple[Message, ...]
-    max_reply_tokens: int
+    max_reply_tokens: int  # in the engine's tokens, not counting thinking
     constraint: Constraint | None = None
     temperature: float = 0.0
     seed: int = 0
-    attempt: int = 1
+    attempt: int = 1  # more than 1: asked again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An engine's reply. `text` is what follows any thinking, `reply_tokens` count both.
+    """An engine's reply."""
 
-    `problem` is an engine's only where it is context_overflow; `Ask` fills in the others.
-    """
-
-    text: str
+    text: str  # what follows any thinking
     thinking: str | None = None
     finish_reason: FinishReason
     prompt_tokens: int = 0
-    cached_tokens: int = 0
-    reply_tokens: int = 0
+    cached_tokens: int = 0  # of the prompt tokens, those found in the prefix cache
+    reply_tokens: int = 0  # of thinking and text
     seconds: float = 0.0
-    problem: Problem | None = None
+    problem: Problem | None = None  # engines set context_overflow only; `Ask` sets the others
 
 
 class Engine(Protocol):
-    """Raises `EngineError` only when it is dead; whatever else happens is a Reply.
+    """Raises `EngineError` only when it is dead; every other failure is a Reply.
 
-    `context_tokens` is what prompt and answer share; what thinking takes is left out already.
+    `context_tokens`: the limit of prompt and answer together, thinking already subtracted.
     """
 
     name: str
@@ -62,25 +54,25 @@ class Engine(Protocol):
     async def generate(self, request: Request) -> Reply: ...
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        """The tokens of the whole prompt as `generate` would send it."""
+        """The tokens of the whole prompt, rendered as `generate` renders it."""
         ...
 
 
 class EngineSettings(Settings):
-    """The keys that the `engine` section, and a `rater` section, have for every engine."""
+    """The keys of an `engine` or `rater` section that every engine has."""
 
     name: str
-    context_tokens: PositiveInt | None  # prompt and reply; null: all the model has
+    context_tokens: PositiveInt | None  # prompt and reply; null: the model's maximum
     temperature: NonNegativeFloat
     seed: int
-    sequences: PositiveInt  # that one engine works on at once
+    sequences: PositiveInt  # concurrent sequences of one engine
     deadline_seconds: PositiveFloat  # of a request, from its admission to the engine
     start_timeout: PositiveFloat  # seconds that an engine may take to start
     min_workers: PositiveInt
-    max_workers: PositiveInt | None  # null: as many as the cluster has room for
+    max_workers: PositiveInt | None  # null: as many as the cluster fits
     cpus_per_worker: NonNegativeFloat
 
-    is_model: ClassVar[bool] = True  # may its verdicts be called ratings?
+    is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
     is_deterministic: ClassVar[bool] = False
 
     @property
@@ -89,16 +81,16 @@ class EngineSettings(Settings):
 
     @property
     def gpus(self) -> float:
-        """That a worker with this engine holds."""
+        """The GPUs that a worker with this engine reserves."""
         return 0.0
 
     @property
     def title(self) -> str:
-        """What a report calls the engine."""
+        """The engine's name in reports."""
         return self.name
 
     def identity(self) -> dict[str, Any]:
-        """What changes replies, and so is hashed; limits, places and deadlines are not."""
+        """The settings that change replies, which are hashed; limits and addresses are not."""
         sampling: dict[str, Any] = {"temperature": self.temperature}
         if self.temperature > 0:
             sampling["seed"] = self.seed
@@ -107,8 +99,8 @@ class EngineSettings(Settings):
 
     @abstractmethod
     def own_identity(self) -> Mapping[str, Any]:
-        """The engine's own part of `identity`. Raises UsageError where a file it names is none."""
+        """The engine's own part of `identity`. Raises UsageError where a named file is missing."""
 
     @abstractmethod
     async def start(self) -> Engine:
-        """The engine, ready. Raises StartError where it cannot start."""
+        """Start the engine; return it once it is ready. Raises StartError where it cannot start."""

@@ -1,4 +1,4 @@
-"""The engines there are, and a reader made of one and a prompt family."""
+"""The list of engines, and how a Reader is made of an engine and a prompt family."""
 
 import math
 from typing import Annotated, Literal
@@ -22,31 +22,31 @@ AnyEngine = Annotated[
 ]
 ReplyFormat = Literal["free", "constrained"]
 
-# Requests admitted per sequence of the engine: the oversubscription keeps its batch full.
+# Requests admitted per sequence of the engine; oversubscription keeps its batch full.
 _SLOTS_PER_SEQUENCE = 1.25
 
 
 def num_slots(settings: EngineSettings) -> int:
-    """The requests that one engine is given at once."""
+    """The most requests in flight at one engine."""
     return math.ceil(settings.sequences * _SLOTS_PER_SEQUENCE)
 
 
 def is_constrained(settings: EngineSettings, reply_format: ReplyFormat) -> bool:
-    """Whether the engine can only reply with what is legal."""
+    """Whether replies are constrained to legal ones (structured output)."""
     return reply_format == "constrained" and settings.takes_constraints
 
 
 async def start_reader(
     settings: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
-    """The engine, started, with what shapes its replies. Raises StartError where it cannot."""
+    """Start an engine and make its Reader. Raises StartError where it cannot start."""
     return reader_of(await settings.start(), settings, family, reply_format)
 
 
 def reader_of(
     engine: Engine, settings: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
-    """`engine` with what shapes its replies by `settings`."""
+    """The Reader of a started `engine` with these settings."""
     return Reader(
         engine=engine,
         identity=sha(settings.identity(), 16),

@@ -1,28 +1,28 @@
-"""The errors that cross module borders, and the closed set of problem codes.
+"""The errors that cross module boundaries, and the closed set of problem codes.
 
-A user's mistake is a `UsageError` (exit 2), rows that do not add up are an `AccountingError`
-(exit 1), a dead engine is an `EngineError`. Everything else that goes wrong becomes rows.
+A user's mistake is a `UsageError` (exit 2), rows that do not match their inputs are an
+`AccountingError` (exit 1), a dead engine is an `EngineError`. All other failures become rows.
 """
 
 from typing import Literal, get_args
 
 Problem = Literal[
     "truncated",  # the reply budget ended the reply; its text is kept
-    "unparseable",  # the reply cannot be read; its text is kept in calls
+    "unparseable",  # the reply cannot be parsed; its text is kept in calls
     "out_of_range",  # the reply names an option that does not exist
-    "context_overflow",  # prompt + reply budget exceed the engine's context; never asked
-    "empty_input",  # nothing to work on
-    "timeout",  # no reply within engine.deadline_seconds of its admission
-    "engine_failed",  # the engine gave the request up
-    "unit_failed",  # our code raised while working on the unit
-    "upstream",  # what this row needs has a problem itself
-    "bad_input",  # the corpus file holds something that is no document or question
+    "context_overflow",  # prompt + reply budget exceed the engine's context; not sent
+    "empty_input",  # a text without words
+    "timeout",  # no reply within engine.deadline_seconds of the request's admission
+    "engine_failed",  # the engine aborted the request
+    "unit_failed",  # a stage raised, or crashed its worker, on this unit
+    "upstream",  # a row that this one depends on has a problem itself
+    "bad_input",  # an entry of the corpus file that is no valid document or question
 ]
 PROBLEMS: tuple[str, ...] = get_args(Problem)
 
 
 class UsageError(Exception):
-    """A mistake in a command, config or file: one line naming the place and what to do. Exit 2."""
+    """A mistake in a command, config or file: one line that names it and what to do. Exit 2."""
 
 
 class AccountingError(Exception):
@@ -30,7 +30,7 @@ class AccountingError(Exception):
 
 
 class EndedError(Exception):
-    """The run's time is over: its deadline, or SIGTERM. Exit 4; the same command goes on."""
+    """The run ended early, at its deadline or by SIGTERM. Exit 4; the same command resumes it."""
 
 
 class EngineError(Exception):

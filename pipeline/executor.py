@@ -1,7 +1,7 @@
-"""Executes one document's stages in a phase, in dependency order: rows are pulled.
+"""Execute one document's stages in a phase, in dependency order.
 
-A pending unit asks for its upstream rows, which are loaded where they are committed and made where
-they are not. Knows neither ray nor reading.
+A pending unit requests its upstream rows, which are loaded if committed and else made first. Knows
+nothing of Ray or of reading.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from pipeline.units import Unit, given, rows_of
 from pipeline.usage import UsageCounters
 
 Rows = tuple[Any, ...]
-_GIVEN_UP = "a worker crashed twice while it executed this alone"
+_GIVEN_UP = "a worker crashed twice while it executed only this unit"
 
 
 @dataclass
 class Summary(UsageCounters):
-    """What became of one document in one phase; all that leaves a worker."""
+    """The result of one document in one phase; all that a worker returns to the driver."""
 
     document_id: str
     worker: str = ""
@@ -50,19 +50,20 @@ class DocumentExecutor:
     rank: int
     marker: InFlightMarker
     crashes: Crashes
-    shared: Callable[[str], SharedReplies]  # of a step
+    shared: Callable[[str], SharedReplies]  # step_id -> the step's shared replies
     usage: UsageCounters  # of the worker
-    is_ending: Callable[[], Awaitable[bool]]  # then no unit is begun
-    tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)
-    one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
+    tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
+    one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)  # after a crash
 
     async def finish(self) -> None:
+        """Commit all pending units, unless the run is ending."""
         pending = {unit.step_id for unit in self.units if not unit.is_done}
         await asyncio.gather(*(self.rows_of(self.steps[step_id]) for step_id in pending))
 
     def rows_of(self, step: Step) -> asyncio.Task[Rows | None]:
-        """The document's rows in a step, made or loaded once however many ask for them; null
-        where the run ended before."""
+        """The document's rows in a step, made or loaded once for all that read them; null where the
+        run ended before."""
         if step.id not in self.tasks:
             self.tasks[step.id] = asyncio.create_task(self._rows_of(step))
         return self.tasks[step.id]
@@ -92,8 +93,8 @@ class DocumentExecutor:
         return rows_of(rows, unit.inputs) if step.per_question else rows
 
     async def _inputs(self, step: Step, stage: Stage, unit: Unit) -> UnitRows | None:
-        """The unit's document and its rows of the tables the stage reads, with no more of document
-        and questions than the stage names; null where there are none because the run is ending."""
+        """The rows that the stage reads for this unit, with only those fields of document and
+        questions that it names; null where the run ended before."""
         tables: dict[type[Record], Rows] = {}
         for upstream in self._read_by(step):
             found = await self.rows_of(upstream)
@@ -104,7 +105,7 @@ class DocumentExecutor:
         (document,) = tables.pop(Document)
         questions = tables.pop(Question, ())
         if {question.question_id for question in questions} != set(unit.inputs):
-            raise AccountingError(f"{step.id}/{unit.unit}: its questions are not all there")
+            raise AccountingError(f"{step.id}/{unit.unit}: some of its questions are missing")
         return UnitRows(
             document=given(document, stage.document_fields),
             questions=tuple(given(question, stage.question_fields) for question in questions),
@@ -117,8 +118,11 @@ class DocumentExecutor:
         return [*loaded, *(s for s in step.upstream if s.stage is not None)]
 
     async def _commit(self, step: Step, stage: Stage, unit: Unit, rows: UnitRows) -> Rows:
-        """Calls first, then the rows. Whoever finds or loses the calls makes its rows from them;
-        whoever loses the rows discards its own: everybody goes on with what is committed."""
+        """Commit the calls, then the rows, and return the committed rows.
+
+        Another worker may commit first. If it committed the calls, rows are made from those; if it
+        committed the rows, ours are discarded.
+        """
         own, commit = (step.id, unit.unit), self.shards.commit
         recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
         if self.crashes.give_up(f"{step.id}/{unit.unit}"):
@@ -149,7 +153,7 @@ class DocumentExecutor:
 
 
 async def _run(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
-    """The stage's rows; a row with a problem for every input where it cannot make any."""
+    """The stage's rows; where it lacks an input or raises, a row with a problem per input."""
     if lack := stage.lack(rows):
         return tuple(stage.failed(rows, "upstream", lack))
     try:
@@ -157,6 +161,6 @@ async def _run(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
         stage.check(rows, made)
     except (EngineError, AccountingError):
         raise
-    except Exception:  # noqa: BLE001  # the one place: one bad unit must not end the night
+    except Exception:  # noqa: BLE001  # the only broad handler: a bad unit must not end the run
         return tuple(stage.failed(rows, "unit_failed", traceback.format_exc(limit=-3)))
     return tuple(made)

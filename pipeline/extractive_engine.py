@@ -1,7 +1,7 @@
-"""The embedded engine: each prompt's own extractive reply, by lexical rules and without a model.
+"""The built-in extractive engine: replies by lexical rules, without a model.
 
-It shows the pipeline on real text; it is no substitute for a model. The same request always gets
-the same reply. How it replies to a prompt stands in the prompt's module.
+It demonstrates the pipeline on real text; it does not replace a model. Deterministic. The rules for
+each prompt are in the prompt's module.
 """
 
 import re
@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 class ExtractiveSettings(EngineSettings):
-    """Nothing of its own."""
+    """The `engine` section of engine=extractive; it has no keys of its own."""
 
     name: Literal["extractive"]
     context_tokens: PositiveInt
@@ -35,7 +35,7 @@ class ExtractiveSettings(EngineSettings):
 
 
 class ExtractiveEngine:
-    """Deterministic, at once ready, on the CPU. `context_tokens` counts `count_tokens`' tokens."""
+    """Runs on the CPU and is ready at once. Tokens are those of `num_tokens`."""
 
     name = "extractive"
     version = 1  # raise when its replies change
@@ -46,7 +46,7 @@ class ExtractiveEngine:
     async def generate(self, request: Request) -> Reply:
         """The prompt's extractive reply, cut at `max_reply_tokens` (finish_reason length)."""
         started = time.perf_counter()
-        assert request.fields is not None, "only engines with a model are tried out"
+        assert request.fields is not None, "only engines with a model get requests without a prompt"
         text, finish_reason = _within(request.fields.extractive(), request.max_reply_tokens)
         return Reply(
             text=text,
@@ -58,13 +58,13 @@ class ExtractiveEngine:
         )
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        """Runs of letters and digits, and signs of punctuation one by one; no chat template."""
+        """The tokens of all messages, without a chat template."""
         return sum(num_tokens(message["content"]) for message in messages)
 
 
-@lru_cache(maxsize=32)  # a prompt is counted when it is admitted and again when it is answered
+@lru_cache(maxsize=32)  # a prompt is counted when its length is checked and when it is answered
 def num_tokens(text: str) -> int:
-    """Runs of letters and digits, and signs of punctuation one by one."""
+    """The number of tokens: runs of letters and digits, and each punctuation mark."""
     return len(_TOKEN.findall(text))
 
 

@@ -1,8 +1,8 @@
 """A prompt family: a folder of templates with a `family.yaml`. Knows nothing of their meaning.
 
-What the folder leaves out, templates and settings alike, is `generic`'s: the folder beside it, a
-plugin's, then the shipped one. A `Family` holds all it needs: workers on other machines are given
-one and read no files.
+Templates and settings that the folder lacks come from `generic`: first the folder of that name
+beside it, then a plugin's, then the shipped one. A `Family` is self-contained, so workers on other
+machines receive one and read no files.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ from pipeline.prompts import PROMPTS, Message, Prompt
 from pipeline.settings import sha
 
 _GENERIC = "generic"
-# Keys of family.yaml in the layout before `settings`, and what each has become.
+# Keys of family.yaml in the layout before `settings`, and what replaced them.
 _OLD_KEYS = {"words": "`words` is `wording` now", "pagination": "`uniform_words` is `words` now"}
 _OLD_SETTINGS = ("first_page", "pagination", "answer_each_look_up", "answer_words",
                  "constant_answer", "metrics", "judged")  # fmt: skip
 
 
 class Example(BaseModel):
-    """A reply and what the parser of its prompt must read in it."""
+    """A reply and the value that its prompt's parser must read from it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     reply: str
@@ -41,20 +41,20 @@ class Example(BaseModel):
     @classmethod
     def _no_bool(cls, reads: object) -> object:
         if isinstance(reads, bool):
-            raise ValueError("YAML takes yes and no for booleans; put them in quotes")
+            raise ValueError("YAML reads yes and no as booleans; put them in quotes")
         return reads
 
 
 class FamilyFile(BaseModel):
-    """A `family.yaml`. Every key may be left out; then it is generic's, or the prompt module's."""
+    """A `family.yaml`. A key left out is taken from generic, or else from the prompt's module."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    wording: Literal["ours", "authors"] | None = None  # whose words the templates are in
-    settings: dict[str, Any] = {}  # values of stages' settings, by their names
+    wording: Literal["ours", "authors"] | None = None  # who wrote the templates
+    settings: dict[str, Any] = {}  # defaults of stages' settings, by name
     judging: dict[str, dict[str, Any] | None] | None = None  # stages that follow every method
-    reply_tokens: dict[str, PositiveInt] = {}  # budgets, by prompt
+    reply_tokens: dict[str, PositiveInt] = {}  # reply budgets, by prompt
     forms: dict[str, str] = {}  # of constrained replies, by prompt; {} stands for the value
-    examples: dict[str, tuple[Example, ...]] = {}  # by prompt: `gistmill prompts check`
+    examples: dict[str, tuple[Example, ...]] = {}  # by prompt, for `gistmill prompts check`
 
     def wrong_prompts(self) -> Iterator[str]:
         """One line per key that names no prompt, and per form that cannot be used."""
@@ -71,7 +71,7 @@ class FamilyFile(BaseModel):
 
 @dataclass(frozen=True)
 class Family:
-    """A family, resolved. `sources` are its templates by file name, `files` where each was read."""
+    """A resolved family. `sources`: its templates by file name; `files`: the path of each."""
 
     name: str
     folder: str
@@ -84,8 +84,11 @@ class Family:
     files: Mapping[str, str]
 
     def render(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
-        """The messages of `prompt`: one, from the user. Raises UsageError where the template is
-        missing, malformed or uses a name that is no field."""
+        """The messages of `prompt`: a single user message.
+
+        Raises UsageError where the template is missing, malformed or uses a name that is no field
+        of the prompt.
+        """
         values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
         file = f"{prompt.name}.jinja"
         with self._found(file):
@@ -101,7 +104,7 @@ class Family:
         return self.reply_tokens.get(prompt.name, prompt.max_reply_tokens)
 
     def form(self, prompt: type[Prompt[Any]]) -> str | None:
-        """What a constrained reply looks like; null where replies to the prompt stay free."""
+        """The form of a constrained reply; null where replies to the prompt are free text."""
         return self.forms.get(prompt.name, prompt.form)
 
     def sha(self, prompt: type[Prompt[Any]]) -> str:
@@ -111,7 +114,7 @@ class Family:
         return hashlib.sha256(b"\0".join(texts)).hexdigest()[:8]
 
     def _included(self, name: str, found: dict[str, None]) -> dict[str, None]:
-        """The names of a template and of all it imports, includes or extends, and so on."""
+        """The names of a template and of all it imports, includes or extends, recursively."""
         if name not in found:
             found[name] = None
             with self._found(name):
@@ -138,7 +141,7 @@ class Family:
 
     @contextmanager
     def _found(self, file: str) -> Iterator[None]:
-        """UsageError where a template is missing or malformed."""
+        """Turn jinja's errors for missing and malformed templates into UsageError."""
         try:
             yield
         except jinja2.TemplateNotFound as error:
@@ -154,11 +157,11 @@ class Family:
         self.__dict__.update(state)
 
     def hashed(self) -> dict[str, Any]:
-        """What the family settles, as JSON: settings and templates, by the hash of each."""
+        """The family's settings, budgets and templates for a run's name, as JSON with hashes."""
         return {
             "name": self.name,
             "settings": sha([self.settings, self.judging], 8),
-            "reply_tokens": dict(self.reply_tokens),  # as they are: commands may set them
+            "reply_tokens": dict(self.reply_tokens),  # not hashed: commands may override them
             "templates": {name: sha(text, 8) for name, text in sorted(self.sources.items())},
         }
 
@@ -166,11 +169,11 @@ class Family:
 def load_family(
     folder: Path, roots: Sequence[Path], reply_tokens: Mapping[str, int] | None = None
 ) -> Family:
-    """The family in `folder`, what it leaves out taken from `generic` beside it and in `roots`
-    (folders of families). `reply_tokens` override budgets by prompt.
+    """The family in `folder`, completed from the `generic` family beside it and in `roots`.
 
-    Raises UsageError naming the file and the key that is wrong, or what to change in a family
-    written for an earlier layout.
+    `roots`: folders of families, in order of precedence. `reply_tokens` overrides reply budgets by
+    prompt. Raises UsageError naming the file and the wrong key, or what to change in a family of an
+    earlier layout.
     """
     _refuse_shadows(roots)
     generic = [root / _GENERIC for root in (folder.parent, *roots)]
@@ -199,7 +202,7 @@ def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def read_family_file(folder: Path) -> FamilyFile:
-    """`family.yaml` in a folder. Raises UsageError naming the file and the key that is wrong."""
+    """`family.yaml` in a folder. Raises UsageError naming the file and the wrong key."""
     path = folder / "family.yaml"
     try:
         content = yaml.safe_load(_text(path)) or {}
@@ -217,27 +220,27 @@ def read_family_file(folder: Path) -> FamilyFile:
 
 
 def _refuse_old_layout(path: Path, content: Any) -> None:
-    """Raise UsageError, saying what to change, for a file with keys of an earlier version."""
+    """Raise UsageError with what to change, for a file with keys of an earlier version."""
     keys = set(content) if isinstance(content, dict) else set()
-    told = [line for key, line in _OLD_KEYS.items() if key in keys]
+    changes = [line for key, line in _OLD_KEYS.items() if key in keys]
     moved = [key for key in _OLD_SETTINGS if key in keys]
     if moved:
-        told.append(f"what is in {', '.join(moved)} belongs under `settings`")
-    if told:
+        changes.append(f"what is in {', '.join(moved)} belongs under `settings`")
+    if changes:
         raise UsageError(
-            f"{path}: the layout of an earlier version: {'; '.join(told)}; `reply_tokens` and "
+            f"{path}: the layout of an earlier version: {'; '.join(changes)}; `reply_tokens` and "
             "`forms` are by prompt (compare conf/prompts/generic/family.yaml)"
         )
 
 
 def _refuse_shadows(roots: Sequence[Path]) -> None:
-    """Raise UsageError where a plugin's generic templates have a name that others have already."""
+    """Raise UsageError where two `generic` families have a template of the same name."""
     found: dict[str, Path] = {}
     for template in (t for root in roots for t in sorted((root / _GENERIC).glob("*.jinja"))):
         other = found.setdefault(template.name, template)
         if other != template:
             raise UsageError(
-                f"{other}: a template of that name is there already, {template}; put it in a "
+                f"{other}: a template of that name exists already, {template}; put it in a "
                 "family of its own"
             )
 
@@ -253,6 +256,6 @@ def _text(path: Path) -> str:
 
 @cache
 def _referenced(source: str, file: str) -> tuple[str | None, ...]:
-    """The templates a source includes; null for a computed name. A run asks for a hundred steps."""
+    """The templates that a source includes; null for a computed name. Cached: many steps ask."""
     tree = SandboxedEnvironment().parse(source, filename=file)
     return tuple(find_referenced_templates(tree))

@@ -1,4 +1,4 @@
-"""The check of a prompt family: `gistmill prompts check`."""
+"""Check a prompt family without a model: `gistmill prompts check`."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -15,12 +15,12 @@ from pipeline.stage import STAGES, Stage
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
-    """One line per failure of the family in `folder`; empty when all is well.
+    """One line per failure of the family in `folder`; empty when all checks pass.
 
-    Its settings are those of stages, every prompt module's samples render and every value of theirs
-    is in what is rendered, the parsers read the family's examples as it says and its forms as what
-    they are filled with, and a prompt that decides what fits the context is as long as the prompt
-    it leaves room for. Raises UsageError where the folder is no family.
+    Checked: settings exist and stages accept them; every prompt's samples render and the rendered
+    text shows each of their values; parsers read the family's example replies and forms as the
+    expected values; a prompt used to check what fits the context is no shorter than the prompt it
+    leaves room for. Raises UsageError where the folder is no family.
     """
     family, own = load_family(folder, roots), read_family_file(folder)
     failures = list(wrong_settings(family))
@@ -38,8 +38,8 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
 
 
 def wrong_settings(family: Family) -> Iterator[str]:
-    """One line per setting that no stage has or whose value a stage refuses, and per stage that
-    `judging` names and there is none of."""
+    """One line per setting that no stage has or that a stage refuses, and for the first unknown
+    stage in `judging`."""
     file = f"{family.folder}/family.yaml"
     stages = [stage for kinds in STAGES.values() for stage in kinds.values()]
     known = {name for stage in stages for name in stage.model_fields}
@@ -56,7 +56,7 @@ def wrong_settings(family: Family) -> Iterator[str]:
 
 
 def _refused(family: Family, stage: type[Stage]) -> Iterator[str]:
-    """What a stage says to the family's settings; what else it lacks comes from elsewhere."""
+    """A stage's errors about the family's settings, except missing ones: methods may set those."""
     own = {key: value for key, value in family.settings.items() if key in stage.model_fields}
     try:
         stage(**own)
@@ -83,7 +83,7 @@ def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
 
 
 def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
-    """Every value that the rendered prompt must hold."""
+    """Every value that the rendered prompt must show, as text."""
     for value in prompt.shown():
         yield from _values(value)
 
@@ -94,15 +94,15 @@ def _values(value: Any) -> Iterator[str]:
             yield from _values(inner)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            if field.name != "kind":  # says how a passage is shown
+            if field.name != "kind":  # controls how a passage is shown
                 yield from _values(getattr(value, field.name))
     elif value is not None:
         yield str(value)
 
 
 def _check_lengths(family: Family) -> Iterator[str]:
-    """What fits the context is decided by a prompt that leaves room for another one; where they
-    have fields in common it must be the longer one."""
+    """A stage measures by its own prompt whether a prompt in `leaves_room_for` will fit the
+    context; where the two have fields in common, its own must not be the shorter one."""
     for kinds in STAGES.values():
         for stage in kinds.values():
             for prompt in stage.prompts:
@@ -130,7 +130,7 @@ def _text(family: Family, prompt: Prompt[Any]) -> str:
 
 
 def _misread(family: Family) -> Iterator[str]:
-    """The first reply in each form, if any, that its parser does not read as what it means."""
+    """Per prompt, the first filled-in form that the parser does not read as the value in it."""
     for prompt in PROMPTS.values():
         form = family.form(prompt)
         for text, meant in prompt.form_values().items() if form else ():

@@ -1,8 +1,8 @@
 """A cache of file hashes in the user's cache folder: $XDG_CACHE_HOME/gistmill or ~/.cache/gistmill.
 
-One small JSON file per hashed file. A hash is used while the file's size, inode and both times of
-change are what they were before it was read. The status change time is among them because no
-program can set it: it shows even a write that puts the modification time back (`rsync --times`).
+One small JSON file per hashed file. An entry is valid while the file's size, inode, modification
+time and status change time are unchanged. No program can set the status change time, so it reveals
+even a write that restores the modification time (`rsync --times`).
 """
 
 import os
@@ -16,8 +16,7 @@ from pydantic import ValidationError
 
 from pipeline.settings import Settings, sha
 
-# Some filesystems keep times as coarsely as this: soon after one change, another may leave them
-# as they are.
+# The coarsest resolution of a filesystem's times: within it, a second change may not show.
 _COARSEST_TIME_NS = 2_000_000_000
 
 
@@ -34,15 +33,15 @@ class _Entry(Settings):
     hash: str
 
 
-# By path: all that is cached where the cache folder cannot be written.
+# By path; the only cache where the cache folder cannot be written.
 _entries_of_this_process: dict[str, _Entry] = {}
 
 
 def cached_hash(file: Path, read_and_hash: Callable[[], str]) -> str:
-    """The cached hash of a file that has not changed since, else that of `read_and_hash`.
+    """The cached hash of an unchanged file, else the result of `read_and_hash`, which is cached.
 
-    A hash is not cached where the file changed less than 2 seconds before it was read. A cache
-    folder that cannot be written is no error. Raises OSError where `file` has no state to read.
+    A file that changed within 2 seconds before it was read is not cached. A cache folder that
+    cannot be written is no error. Raises OSError where `file` cannot be inspected.
     """
     began_ns = time.time_ns()
     path, state = str(file.absolute()), _state(file)
@@ -58,7 +57,7 @@ def cached_hash(file: Path, read_and_hash: Callable[[], str]) -> str:
 
 
 def _state(file: Path) -> _FileState:
-    """Of a link, that of the file it points to."""
+    """The state of a file; of a link, that of its target."""
     stat = file.stat()
     return _FileState(
         size=stat.st_size, inode=stat.st_ino, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns
@@ -74,7 +73,7 @@ def _read_entry(path: str) -> _Entry | None:
 
 
 def _write_entry(entry: _Entry) -> None:
-    """By way of a temporary file: several processes may hash the same model at once."""
+    """Write a temporary file and rename it: several processes may hash a model at once."""
     file = _entry_file(entry.path)
     if file is None:
         return
@@ -85,9 +84,9 @@ def _write_entry(entry: _Entry) -> None:
 
 
 def _entry_file(path: str) -> Path | None:
-    """Null where the environment names no cache folder and the user has no home."""
+    """The entry's file; null where no cache folder is set and the user has no home folder."""
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not folder.is_absolute():  # the XDG specification has relative ones ignored
+    if not folder.is_absolute():  # the XDG specification requires ignoring relative paths
         try:
             folder = Path.home() / ".cache"
         except RuntimeError:

@@ -1,4 +1,4 @@
-"""A worker's heartbeat: which documents it has in flight and its usage counters. Advisory."""
+"""A worker's heartbeat file: documents in flight and usage counters, for `status`. Advisory."""
 
 import asyncio
 import os
@@ -16,9 +16,9 @@ SECONDS_BETWEEN_BEATS = 10.0
 
 
 class Heartbeat:
-    """Rewrites <folder>/<host>-<pid>.json every few seconds, once the worker has begun.
+    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity.
 
-    `launch` names the command that the worker belongs to, `usage` are its counters.
+    `launch`: the id of the command that the worker belongs to; `usage`: the worker's counters.
     """
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:

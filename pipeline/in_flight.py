@@ -1,7 +1,7 @@
 """In-flight markers: one file per attempt at a document, deleted when the attempt ends.
 
-<run>/in_flight/<launch>/<item>.<attempt>.json. A marker that is left behind means that its worker
-crashed. A launch has its own folder: a killed driver is no document's fault.
+<run>/in_flight/<launch>/<item>.<attempt>.json. A marker left behind means that its worker crashed.
+Every launch of the driver has its own folder, so that a killed driver is not counted as a crash.
 """
 
 import json
@@ -18,20 +18,23 @@ from pipeline.place import AnyPath, place
 from pipeline.settings import sha
 from pipeline.store.shards import write_json
 
-_MAX_CRASHES_ALONE = 2  # of workers with one document in flight, before its unit is given up
+_MAX_CRASHES_ALONE = 2  # with a single document in flight, before its unit is given up
 _MAX_CRASHES_STARTING = 2
 
 
 @dataclass(frozen=True)
 class Crashes:
-    """The crashes of workers that had an item in flight; `alone` counts, by unit, those of workers
-    that had nothing else. A crash between two units is counted under ""."""
+    """Crashes of workers that had an item in flight.
+
+    `alone` counts those of workers with nothing else in flight, by unit; "" stands for a crash
+    between two units.
+    """
 
     total: int
     alone: Counter[str]
 
     def give_up(self, unit: str) -> bool:
-        """Whether the unit, or the item between its units, has crashed workers too often."""
+        """Whether workers crashed too often on the unit, or between units, of the item alone."""
         return max(self.alone[unit], self.alone[""]) >= _MAX_CRASHES_ALONE
 
 
@@ -48,8 +51,8 @@ class InFlightMarkers:
 
     @contextmanager
     def attempt(self, item: str, alone: bool) -> Iterator["InFlightMarker"]:
-        """Keep a marker of the item inside the context. It stays when the process ends, and after
-        an EngineError, which ends the process; any other exception deletes it."""
+        """Keep a marker of the item inside the context. It stays if the process dies or after an
+        EngineError, which ends the process; otherwise it is deleted."""
         file = self._folder / f"{_name(item)}.{uuid.uuid4().hex}.json"
         marker = InFlightMarker(file, item, alone)
         marker.write("")
@@ -64,13 +67,13 @@ class InFlightMarkers:
 
     @contextmanager
     def start(self, worker: str) -> Iterator[None]:
-        """Keep a marker while a worker's engine starts. Raises StartError where too many of its
-        processes crashed while they started."""
+        """Keep a marker while a worker's engine starts. Raises StartError where its processes
+        crashed too often while they started."""
         if len(list(self._folder.glob(f"start.{worker}.*.json"))) >= _MAX_CRASHES_STARTING:
             raise StartError(
                 f"an engine's process died {_MAX_CRASHES_STARTING} times while it started (too "
-                "little memory for the model, or for its cache?); nothing is lost, start again "
-                "with less"
+                "little memory for the model, or for its cache?); lower what it needs, then run "
+                "the same command to resume"
             )
         file = self._folder / f"start.{worker}.{uuid.uuid4().hex}.json"
         write_json(file, {})

@@ -1,9 +1,9 @@
-"""From `readagent_p(max_pages=1..6),bm25` to the list of stages of each method.
+"""Parse `readagent_p(max_pages=1..6),bm25` into methods, and read their YAML files.
 
-A method is a YAML file: its `arguments` with their defaults (null: must be given) and its `stages`
-in order, each with its settings, where `$name` stands for an argument. A stage's key is its name
-within the method; `stage:` says which stage it is where that is another name, `kind:` which of
-several of that name, and `from: {table: key}` which earlier stage it reads a table from.
+A method's YAML file has `arguments` with defaults (null: required) and `stages` in order, each with
+its settings, where `$name` stands for an argument. A stage's key is its name within the method.
+`stage:` names the stage class if the key does not, `kind:` chooses among classes of that name, and
+`from: {table: key}` the earlier stage that a table is read from.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from pipeline.stage import STAGES, Stage
 
 @dataclass(frozen=True)
 class StageSpec:
-    """One entry of a `stages` list: what its YAML says, arguments filled in."""
+    """One entry of `stages`, with arguments filled in."""
 
     key: str
     stage: type[Stage]
@@ -31,21 +31,21 @@ class StageSpec:
     reads_from: Mapping[str, str]  # table -> key of an earlier stage
 
     def made(self, place: str, values: Mapping[str, Any]) -> Stage:
-        """The stage; `values` are those of settings that its YAML leaves out.
+        """The stage object; `values` supply the settings that its YAML leaves out.
 
-        Raises UsageError naming the setting that is wrong.
+        Raises UsageError naming `place` and the wrong setting.
         """
         own = {name: values[name] for name in self.stage.model_fields if name in values}
         try:
             return self.stage(**{**own, **self.settings})
         except ValidationError as error:
-            # A misspelt setting is often a missing one, too: the misspelling is what to correct.
+            # A misspelt setting is reported as missing, too; the misspelling is what to fix.
             first = min(error.errors(), key=lambda wrong: wrong["type"] != "extra_forbidden")
             where = ".".join([self.key, *(str(part) for part in first["loc"])])
             raise UsageError(f"{place}: {where}: {self._advice(first)}") from None
 
     def _advice(self, wrong: ErrorDetails) -> str:
-        """What is wrong with a setting, and what to do."""
+        """The error in a setting, and what to do."""
         if wrong["type"] == "extra_forbidden":
             takes = ", ".join(self.stage.model_fields) or "none"
             return f"no such setting; {self.stage.label()} has {takes}"
@@ -54,17 +54,17 @@ class StageSpec:
         return wrong["msg"].removeprefix("Value error, ")
 
     def memory(self, values: Mapping[str, Any]) -> str:
-        """The name of the memory that it starts: its stage and the settings that its YAML gives
-        other `values` than it would have without."""
+        """The name of the memory that the stage starts: the stage's name, its kind and the settings
+        that differ from the defaults in `values`."""
         kind = {"kind": self.stage.kind} if self.stage.kind else {}
         own = {k: v for k, v in self.settings.items() if k not in values or values[k] != v}
-        told = sorted({**kind, **own}.items())
-        return f"{self.stage.name}({','.join(f'{key}={value}' for key, value in told)})"
+        settings = sorted({**kind, **own}.items())
+        return f"{self.stage.name}({','.join(f'{key}={value}' for key, value in settings)})"
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method with all its arguments; `name` is canonical, `file` says what makes it."""
+    """A method with all its arguments; `name` is the canonical one, `file` its YAML file."""
 
     name: str
     file: str
@@ -72,7 +72,7 @@ class Method:
 
 
 def stage_specs(place: str, stages: Any) -> tuple[StageSpec, ...]:
-    """The stages of a YAML's `stages`. Raises UsageError naming `place` and the stage."""
+    """Parse the `stages` of a YAML file. Raises UsageError naming `place` and the stage."""
     if not isinstance(stages, Mapping) or not stages:
         raise UsageError(f"{place}: stages: write a list of stages, `name: {{settings}}` each")
     return tuple(_stage_spec(place, str(key), settings) for key, settings in stages.items())
@@ -115,7 +115,7 @@ def _files(folders: Sequence[Path]) -> dict[str, Path]:
         for file in sorted(folder.glob("*.yaml")):
             if file.stem in files:
                 raise UsageError(
-                    f"{file}: the method {file.stem} is there already, in {files[file.stem]}; "
+                    f"{file}: the method {file.stem} exists already, in {files[file.stem]}; "
                     "give it another name"
                 )
             files[file.stem] = file
@@ -123,7 +123,7 @@ def _files(folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def expand(text: str, folders: Sequence[Path]) -> list[Method]:
-    """The methods `text` names, in its order, each once.
+    """The methods that `text` names, in its order, without duplicates.
 
     `1..6` counts up inclusively, `a|b` are alternatives; several such arguments multiply in the
     order written. Raises UsageError for unknown methods and for unknown or missing arguments.
@@ -134,7 +134,7 @@ def expand(text: str, folders: Sequence[Path]) -> list[Method]:
         for method in _expand_one(part, files):
             found.setdefault(method.name, method)
     if not found:
-        raise UsageError(f"methods={text}: names no method; gistmill ls shows those there are")
+        raise UsageError(f"methods={text}: names no method; gistmill ls lists them")
     return list(found.values())
 
 
@@ -146,7 +146,7 @@ def _split(text: str) -> list[str]:
 def _expand_one(part: str, files: Mapping[str, Path]) -> Iterator[Method]:
     match = re.fullmatch(r"([A-Za-z]\w*)\s*(?:\((.*)\))?", part, re.DOTALL)
     if not match:
-        raise UsageError(f"methods: {part!r} is no method; write it like bm25(top_k=3)")
+        raise UsageError(f"methods: {part!r} is not a method; write it like bm25(top_k=3)")
     name, written = match[1], match[2] or ""
     if name not in files:
         raise UsageError(f"methods: no method {name!r}; there are {', '.join(sorted(files))}")
@@ -158,7 +158,7 @@ def _expand_one(part: str, files: Mapping[str, Path]) -> Iterator[Method]:
 
 
 def _arguments(name: str, written: str, declared: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Each argument written, with its alternatives."""
+    """The alternatives of each argument that is written."""
     given: dict[str, list[Any]] = {}
     for part in (p.strip() for p in written.split(",") if p.strip()):
         key, equals, value = (p.strip() for p in part.partition("="))
@@ -191,7 +191,7 @@ def _value(place: str, written: str) -> str | int | float:
     except (yaml.YAMLError, ValueError):  # ValueError: 2024-13-45 is no date
         value = None
     if not isinstance(value, str | int | float):
-        raise UsageError(f"{place}={written.strip()} is no value; write a number or a word")
+        raise UsageError(f"{place}={written.strip()} is not a value; write a number or a word")
     return value
 
 
@@ -218,12 +218,12 @@ def _filled(place: str, value: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def _refuse_doubles(place: str, node: Any) -> None:
-    """Raise UsageError where a key stands twice: YAML would let the second replace the first."""
+    """Raise UsageError where a key occurs twice: YAML would silently use the second."""
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     keys = [key.value for key, _ in pairs]
     for key, value in pairs:
         if keys.count(key.value) > 1:
-            raise UsageError(f"{place}: {key.value} stands twice; give one of them another name")
+            raise UsageError(f"{place}: {key.value} occurs twice; give one of them another name")
         _refuse_doubles(place, value)
 
 

@@ -1,14 +1,14 @@
-"""The counters that a run keeps in Ray's metrics, and what each counts.
+"""The counters that a run exports through Ray's metrics, with their descriptions.
 
-All carry the tags `run` and `phase`. Ray exports a counter as `ray_<name>_total`, one series per
-worker: what is added up over workers is what the run has done since its Ray was started, but for
-the last seconds of each worker (Ray exports every ten, and ends workers without asking).
+All have the tags `run` and `phase`. Ray exports a counter as `ray_<name>_total`, one series per
+worker. The sum over workers is the run's total since Ray was started, short of the last seconds of
+each worker: Ray exports every ten seconds and ends workers abruptly.
 """
 
 COUNTERS = {
     "gistmill_calls": "Model calls answered",
-    "gistmill_prompt_tokens": "Tokens of prompts, those the engine had cached included",
-    "gistmill_cached_tokens": "Tokens of prompts that the engine had cached",
+    "gistmill_prompt_tokens": "Tokens of prompts, cached ones included",
+    "gistmill_cached_tokens": "Tokens of prompts found in the engine's prefix cache",
     "gistmill_reply_tokens": "Tokens of replies",
     "gistmill_units": "Units of work committed",
     "gistmill_rows": "Rows committed",

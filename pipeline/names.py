@@ -1,4 +1,4 @@
-"""Classes known by a name: one class a name, wherever its module is from."""
+"""Registries of classes by name: stages, prompts, tables and corpus formats."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from pipeline.errors import UsageError
 
 
 def register(known: dict[str, Any], name: str, cls: type, what: str) -> None:
-    """Make a class known by its name; `what` says how it comes by it, for the message.
+    """Add a class to the registry `known`; `what` describes the name's role, for the message.
 
-    Raises UsageError where another class has the name. The same class made anew is no other: so
-    dataclasses with slots are made.
+    Raises UsageError where another class has the name. A class of the same module and name replaces
+    the earlier one, since dataclasses with slots are created twice.
     """
     other = known.get(name)
     if other is not None and (other.__module__, other.__name__) != (cls.__module__, cls.__name__):

@@ -17,16 +17,16 @@ from pipeline.prompts import Message
 _CONNECT_SECONDS = 5.0
 _SHOWN_CHARS = 300  # of a server's own error message
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"stop": "stop", "length": "length"}
-# How vLLM, hosted servers, llama.cpp and SGLang, in this order, call a prompt that is too long.
+# Errors about too long prompts: of vLLM, hosted servers, llama.cpp and SGLang, in this order.
 _OVERFLOW = re.compile(
     r"max_model_len|context[ _]length|exceed_context_size|longer than the model", re.IGNORECASE
 )
 
 
 class RefusedError(Exception):
-    """The server answered a request with an error status, after all retries where it is temporary.
+    """The server answered with an error status; temporary errors have been retried.
 
-    `problem` is context_overflow where the request is too long, else null.
+    `problem`: context_overflow where the request is too long, else null.
     """
 
     def __init__(self, status: int, message: str, problem: Problem | None = None) -> None:
@@ -61,8 +61,8 @@ class OpenAIClient:
     async def models(self) -> dict[str, int | None] | None:
         """The served models and the context length of each in tokens.
 
-        A length is null where the server does not list it (vLLM and SGLang do). The whole answer is
-        null where it is no list of models, as of a server that is not OpenAI-compatible.
+        A length is null where the server does not list it (vLLM and SGLang do). Null where the
+        answer is no list of models: the server is not OpenAI-compatible.
         """
         with self._errors():
             answer: Any = await self._client.get("/models", cast_to=object)
@@ -74,7 +74,7 @@ class OpenAIClient:
     async def complete(
         self, model: str, messages: Sequence[Message], body: Mapping[str, Any]
     ) -> Reply:
-        """The reply to a chat; its `seconds` are left for the caller to measure."""
+        """The reply to a chat, without `seconds`: the caller measures them."""
         chat: Any = list(messages)
         with self._errors():
             completion = await self._client.chat.completions.create(
@@ -98,7 +98,7 @@ class OpenAIClient:
 
     @property
     def key_refused(self) -> str:
-        """What to do about a refused key; without the server's own message, which may quote it."""
+        """The message for a refused key; it omits the server's own, which may quote the key."""
         if self._key:
             return f"{self.address}: the server refuses the key in {self._key_env}; correct it"
         name = self._key_env or "the variable that engine.api_key_env names"

@@ -1,7 +1,7 @@
-"""An engine that sends its requests to an OpenAI-compatible server which is running already.
+"""An engine that sends its requests to a running OpenAI-compatible server.
 
-The API key is read from an environment variable; settings hold that variable's name only, because
-they are stored with the run.
+The API key is read from an environment variable. Settings are stored with the run and therefore
+hold only the variable's name.
 """
 
 import asyncio
@@ -113,8 +113,8 @@ class OpenAISettings(EngineSettings):
         return engine
 
     def _usable_context(self, client: OpenAIClient, models: Mapping[str, int | None] | None) -> int:
-        """The tokens that prompt and answer share: `context_tokens`, or the context that the server
-        lists, less the tokens of thinking. Raises StartError where there are none left."""
+        """The tokens for prompt and answer: `context_tokens`, or the context that the server lists,
+        less `thinking_tokens`. Raises StartError where it is unknown or too small."""
         if models is None:
             raise StartError(
                 f"{client.address}: lists no models; make sure that the address ends in /v1"
@@ -145,11 +145,11 @@ class OpenAISettings(EngineSettings):
 
 
 class OpenAIEngine:
-    """Sends requests to one server, at most `sequences` of them at a time.
+    """Sends requests to one server, at most `sequences` at a time.
 
-    The text that a server returns as reasoning becomes the Reply's `thinking`. A request allows
-    `thinking_tokens` more than the reply budget. A server has one limit for both, so an answer may
-    also use what the thinking left over.
+    The server's reasoning text becomes the Reply's `thinking`. A request allows `thinking_tokens`
+    more than the reply budget; as a server has one limit for both, an answer may also use tokens
+    that the thinking left over.
     """
 
     def __init__(self, settings: OpenAISettings, client: OpenAIClient, context_tokens: int) -> None:
@@ -163,10 +163,10 @@ class OpenAIEngine:
         self._server_counts_exactly = False
 
     async def generate(self, request: Request) -> Reply:
-        """One reply; a request that the server refuses is a Reply with finish_reason abort.
+        """One reply; if the server refuses the request, a Reply with finish_reason abort.
 
-        Problem: context_overflow where the server refuses because of the length. Raises EngineError
-        where no server answers, or it refuses the key.
+        Problem: context_overflow where it refuses because of the length. Raises EngineError where
+        no server answers, or it refuses the key.
         """
         async with self._reply_slots:
             started = time.perf_counter()
@@ -177,11 +177,11 @@ class OpenAIEngine:
             return replace(reply, seconds=time.perf_counter() - started)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        """The tokens of the whole prompt, by the server's /tokenize where `check_server` found it
-        exact, as vLLM's is.
+        """The tokens of the whole prompt, by the server's /tokenize if `check_server` found it to
+        be exact (vLLM's is).
 
-        Otherwise an estimate from UTF-8 bytes, which is too high for most prose. Where it is too
-        low, the server refuses the request (context_overflow).
+        Otherwise an estimate from UTF-8 bytes, too high for most prose. Where it is too low, the
+        server refuses the request (context_overflow).
         """
         if not self._server_counts_exactly:
             return _estimate(messages)
@@ -195,7 +195,7 @@ class OpenAIEngine:
         return self._counts[key]
 
     async def check_server(self) -> None:
-        """Send one short request, and learn from it whether /tokenize counts exactly.
+        """Send one short request, and compare its token count with that of /tokenize.
 
         Raises RefusedError where the server refuses the request, StartError where the reply breaks
         its constraint.
@@ -231,7 +231,7 @@ class OpenAIEngine:
 
 
 def _structured_outputs(constraint: Constraint | None) -> dict[str, Any]:
-    """The part of a request's body that vLLM's server reads a constraint from."""
+    """The constraint as vLLM's server expects it in a request's body."""
     if constraint is None:
         return {}
     if constraint.choices:

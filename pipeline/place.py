@@ -16,39 +16,41 @@ from pipeline.errors import UsageError
 A = TypeVar("A")
 B = TypeVar("B")
 AnyPath = str | Path | UPath
-_AT_ONCE = 16  # an object store answers in tens of milliseconds, but many at once
+_AT_ONCE = 16  # threads: an object store has a latency of tens of milliseconds
 
 
 def place(path: AnyPath) -> UPath:
-    """The path; one on this machine is a pathlib path as well.
+    """The path as a UPath; a local one is a pathlib.Path as well.
 
-    Raises UsageError where nothing is installed that reads such an address.
+    Raises UsageError where no filesystem for such an address is installed.
     """
     try:
         found = UPath(path)
-        # What other machines write must be seen: no listing is kept.
+        # Listings are not cached, so that files written by other machines are seen.
         return UPath(path, use_listings_cache=False) if is_remote(found) else found
     except (ImportError, ValueError) as error:
         raise UsageError(f"{path}: {str(error).splitlines()[0]}") from None
 
 
 def is_remote(path: UPath) -> bool:
-    """Whether it is anywhere but in this machine's file system."""
+    """Whether the path is not in this machine's file system."""
     return not isinstance(path, Path)
 
 
 def unwritable(folder: UPath) -> UPath | None:
-    """What on this machine keeps a folder from being written to or made; null where nothing does,
-    and for a store, which tells when it is tried."""
+    """The existing path that prevents a local folder from being created or written; null if none.
+
+    Null for a remote folder, too: an object store refuses only when it is used.
+    """
     if is_remote(folder):
         return None
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    return None if there.is_dir() and os.access(str(there), os.W_OK) else there
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return None if existing.is_dir() and os.access(str(existing), os.W_OK) else existing
 
 
 @contextmanager
 def reaching(path: UPath, key: str) -> Iterator[None]:
-    """UsageError, naming the config key, where the store of `path` refuses within."""
+    """Turn a filesystem's errors in the `with` block into UsageError naming the config key."""
     try:
         yield
     except _refusals() as error:
@@ -57,20 +59,20 @@ def reaching(path: UPath, key: str) -> Iterator[None]:
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    """What filesystems raise; those of a store only once it is in use."""
+    """The errors of filesystems; those of an object store's library once it is imported."""
     known = {
         "botocore.exceptions": "BotoCoreError",
         "google.auth.exceptions": "GoogleAuthError",
         "aiohttp": "ClientError",
     }
-    there = [(sys.modules[module], name) for module, name in known.items() if module in sys.modules]
-    return (OSError, *(getattr(module, name) for module, name in there))
+    used = [(sys.modules[module], name) for module, name in known.items() if module in sys.modules]
+    return (OSError, *(getattr(module, name) for module, name in used))
 
 
 def commit(path: UPath, content: bytes) -> bool:
-    """Write a file unless it is there already, whole or not at all. True if it is ours.
+    """Create a file atomically unless it exists. True if this call created it.
 
-    On this machine synced and linked to its name, elsewhere one conditional PUT.
+    Locally a synced temporary file is linked to the name; remotely one conditional PUT.
     """
     if is_remote(path):
         try:
@@ -87,7 +89,7 @@ def commit(path: UPath, content: bytes) -> bool:
 
 
 def write(path: UPath, content: bytes) -> None:
-    """Write a file so that readers see the old or the new one, whole."""
+    """Write or replace a file atomically: readers see the old or the new content."""
     if is_remote(path):
         path.fs.pipe_file(path.path, content)
     else:
@@ -97,7 +99,7 @@ def write(path: UPath, content: bytes) -> None:
 
 @contextmanager
 def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
-    """A file with the content in the same folder; nothing is left of it."""
+    """A temporary file with the content in the same folder, deleted afterwards."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
@@ -112,6 +114,6 @@ def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
 
 
 def each(function: Callable[[A], B], files: Iterable[A]) -> list[B]:
-    """`function` of every file, in order, many at once."""
+    """`function` of every file, in order; runs in threads."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, files))

@@ -1,10 +1,10 @@
-"""Code and configuration from outside: stages, prompts, methods, families and corpora of a user's.
+"""Plugins: a user's own stages, prompts, methods, families and corpora.
 
-A plugin is a folder of Python modules, imported as a package of the folder's name, and beside them
-a folder `conf` laid out as ours (`conf/method/*.yaml`, `conf/prompts/<family>/`, `conf/corpus/`,
-`conf/experiment/`). `plugins=FOLDER,FOLDER` names them; an installed package registers one under
-the entry point group `gistmill.plugins`, as gistmill itself does its stages. Workers are sent the
-modules, so that their machines need not have the folder.
+A plugin is a folder of Python modules, imported as a package of the folder's name. Its subfolder
+`conf` has the layout of ours (`conf/method/*.yaml`, `conf/prompts/<family>/`, `conf/corpus/`,
+`conf/experiment/`). `plugins=FOLDER,FOLDER` loads plugins; an installed package registers one in
+the entry point group `gistmill.plugins`, as gistmill does with its own stages. The modules are sent
+to workers, whose machines need not have the folder.
 """
 
 import importlib
@@ -24,27 +24,27 @@ from typing import Any
 from pipeline.errors import UsageError
 
 _GROUP = "gistmill.plugins"
-# What a module that is no good raises while it is imported.
+# What a broken module may raise while it is imported.
 _IMPORT_ERRORS = (
     ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, ArithmeticError,
     LookupError, AssertionError, RuntimeError, OSError,
 )  # fmt: skip
-_PLACES: dict[str, Path] = {}  # package name -> its folder, of those that were loaded here
+_PLACES: dict[str, Path] = {}  # package name -> folder, of plugins loaded by this process
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A folder's modules by relative path, ready to be sent to another machine."""
+    """A plugin's modules: source by relative path, to be sent to another machine."""
 
     name: str
     modules: Mapping[str, bytes]
 
 
 def load_plugins(folders: Sequence[str]) -> list[Path]:
-    """Import every module of each folder and of the installed plugins; their `conf` folders.
+    """Import every module of each folder and of installed plugins; returns their `conf` folders.
 
-    Raises UsageError in one line for a folder that is none, does not import, or takes a name that
-    is there already.
+    Raises UsageError, a single line, for a folder that does not exist, cannot be imported or has
+    the name of another module.
     """
     found = [_imported(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
     return [place / "conf" for place in [*found, *installed()] if (place / "conf").is_dir()]
@@ -52,7 +52,7 @@ def load_plugins(folders: Sequence[str]) -> list[Path]:
 
 @cache
 def installed() -> tuple[Path, ...]:
-    """The folders of the packages installed as plugins, their modules imported; ours among them."""
+    """Import the plugins among installed packages, gistmill's own included; their folders."""
     places = []
     for entry in importlib.metadata.entry_points(group=_GROUP):
         package = _called(f"the installed plugin {entry.name} ({entry.value})", entry.load)
@@ -62,7 +62,7 @@ def installed() -> tuple[Path, ...]:
 
 
 def import_all(package: ModuleType) -> None:
-    """Import every module below a package, so that what they define is known by its name."""
+    """Import every module below a package, which registers what it defines."""
     for folder in package.__path__:
         for file in _modules(Path(folder)):
             parts = file.relative_to(folder).with_suffix("").parts
@@ -70,8 +70,8 @@ def import_all(package: ModuleType) -> None:
 
 
 def _modules(folder: Path) -> list[Path]:
-    """The Python files of a package and of the folders in it, with an __init__.py or without; what
-    no import could name (a virtual environment in .venv) is left out."""
+    """The Python files of a package and its subfolders, with or without an __init__.py. Paths that
+    are not importable names, such as a virtual environment in .venv, are left out."""
     files = sorted(folder.rglob("*.py"))
     return [
         f for f in files if all(map(str.isidentifier, f.relative_to(folder).with_suffix("").parts))
@@ -87,7 +87,7 @@ def _imported(folder: Path, place: str) -> Path:
     if _PLACES.get(name) == folder:
         return folder
     if name in sys.modules or importlib.util.find_spec(name) is not None:
-        raise UsageError(f"{place}: a module {name!r} is there already; rename the folder")
+        raise UsageError(f"{place}: a module {name!r} exists already; rename the folder")
     _called(place, lambda: import_all(_package(name, folder)))
     _PLACES[name] = folder
     return folder
@@ -96,7 +96,7 @@ def _imported(folder: Path, place: str) -> Path:
 def _package(name: str, folder: Path) -> ModuleType:
     """The folder as a package, whether or not it has an __init__.py."""
     spec = PathFinder.find_spec(name, [str(folder.parent)])
-    assert spec is not None, "a folder is a namespace package at least"
+    assert spec is not None, "any folder is at least a namespace package"
     package = importlib.util.module_from_spec(spec)
     sys.modules[name] = package
     if spec.loader is not None:
@@ -105,7 +105,7 @@ def _package(name: str, folder: Path) -> ModuleType:
 
 
 def _called(place: str, load: Callable[[], Any]) -> Any:
-    """What `load` returns; a UsageError naming the line where a plugin's code raises."""
+    """The result of `load`. Raises UsageError with the line where a plugin's code raises."""
     try:
         return load()
     except UsageError as error:
@@ -115,14 +115,14 @@ def _called(place: str, load: Callable[[], Any]) -> Any:
         while where is not None and where.tb_next is not None:
             where = where.tb_next
         line = f"{where.tb_frame.f_code.co_filename}:{where.tb_lineno}" if where else ""
-        told = " ".join(str(error).split())
+        why = " ".join(str(error).split())
         raise UsageError(
-            f"{place}: does not import: {type(error).__name__}: {told} ({line}); correct it"
+            f"{place}: cannot be imported: {type(error).__name__}: {why} ({line}); fix it"
         ) from None
 
 
 def packed() -> tuple[Plugin, ...]:
-    """The plugin folders loaded here, to be sent to workers."""
+    """The plugins loaded by this process, to be sent to workers."""
     return tuple(
         Plugin(name, {str(f.relative_to(folder)): f.read_bytes() for f in _modules(folder)})
         for name, folder in _PLACES.items()
@@ -130,17 +130,17 @@ def packed() -> tuple[Plugin, ...]:
 
 
 def sent(what: Any) -> bytes:
-    """`what`, pickled with the plugins whose classes may be in it."""
+    """`what`, pickled together with the loaded plugins, whose classes it may contain."""
     return pickle.dumps((packed(), pickle.dumps(what)))
 
 
 def received(content: bytes) -> Any:
-    """What was `sent`, its plugins imported first: another machine has no such folder."""
+    """Unpickle what `sent` made, after importing its plugins from a temporary folder."""
     plugins, what = pickle.loads(content)
     for plugin in plugins:
         if plugin.name not in sys.modules:
             folder = Path(tempfile.mkdtemp(prefix="gistmill-plugin-")) / plugin.name
-            folder.mkdir()  # a plugin may be configuration alone
+            folder.mkdir()  # a plugin may have no modules, only configuration
             for path, text in plugin.modules.items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(text)

@@ -1,7 +1,7 @@
-"""What a prompt is: its fields, and all that is known of the replies to it, in one module each.
+"""The base class of prompts: their fields, and how replies are parsed, constrained and estimated.
 
-`await ask(prompt)` renders it by the family's template of the same name and gives back an `Asked`.
-A prompt class is found by its name in `PROMPTS` once its module is imported.
+`await ask(prompt)` renders a prompt by the family's template of the same name and returns an
+`Asked`. Importing a prompt's module registers its class in `PROMPTS` by name.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from pipeline.errors import Problem, UsageError
 from pipeline.names import register
 
 T = TypeVar("T")
-_NEEDED = ("max_reply_tokens", "read", "extractive", "expected", "samples")  # of each class
+_NEEDED = ("max_reply_tokens", "read", "extractive", "expected", "samples")  # in every subclass
 PROMPTS: "dict[str, type[Prompt[Any]]]" = {}
 
 
@@ -27,9 +27,9 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """All that a reply may be: one of `choices`, or where there are none a match of `regex`.
+    """The legal replies: `choices`, or if there are none, matches of `regex`.
 
-    `regex` keeps to what vLLM's structured output reads: groups, classes, `|`, `?`, `{m,n}`.
+    `regex` uses only what vLLM's structured output supports: groups, classes, `|`, `?`, `{m,n}`.
     """
 
     choices: tuple[str, ...] = ()
@@ -38,19 +38,19 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Prompt(Generic[T]):
-    """The values one prompt is filled with; templates loop over its fields. Each prompt is a
-    subclass in a module of its own, with everything that is known of its replies.
+    """The values that a prompt's template is filled with, one field each. Every prompt is a
+    subclass in its own module, together with its parser, constraint and estimates.
 
     References, evidence and the right option are never fields of a reader's prompt.
     """
 
     name: ClassVar[str]  # of its template, and in the calls table
     max_reply_tokens: ClassVar[int]  # default budget, in the engine's tokens; families override it
-    # What a constrained reply looks like, with {} for the value; null: there is nothing to
-    # enumerate, replies stay free. Families override it.
+    # The form of a constrained reply, with {} for the value; null: replies are free text, as legal
+    # ones cannot be enumerated. Families override it.
     form: ClassVar[str | None] = None
-    assumed: ClassVar[str] = ""  # what `expected` takes for granted, for the foot of a plan
-    # Whether a reply that its budget cut off is a problem even where it can be read.
+    assumed: ClassVar[str] = ""  # the assumptions of `expected`, printed below a plan
+    # Whether a truncated reply is a problem even if it can be parsed.
     is_whole: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -68,54 +68,56 @@ class Prompt(Generic[T]):
 
     @abstractmethod
     def read(self, reply: str, is_cut: bool) -> T | None:
-        """The value that a reply names, null where it cannot be read: never a guess, never an
-        error. `is_cut`: the reply budget ended it."""
+        """Parse a reply to its value, or null: never guesses, never raises.
+
+        `is_cut`: the reply budget ended the reply.
+        """
 
     def legal(self, form: str) -> Constraint | None:
-        """All replies that are legal in this form; null where there is nothing to enumerate."""
+        """All replies that are legal in this form; null where they cannot be enumerated."""
         return None
 
     @abstractmethod
     def extractive(self) -> str:
-        """The extractive engine's reply: from the fields, by lexical rules, without a model."""
+        """The extractive engine's reply, made from the fields by lexical rules."""
 
     @abstractmethod
     def expected(self) -> str:
-        """A reply as a model would usually give it; `plan` counts it."""
+        """A typical reply of a model, for the estimates of `plan`."""
 
     def at_most(self) -> str:
-        """The readable reply after which most is still to be asked; `plan` counts its tokens as
-        the whole reply budget."""
+        """The parseable reply that leads to the most further calls, for the upper bounds of `plan`,
+        which count the whole reply budget as its tokens."""
         return self.expected()
 
     def fewest(self) -> str:
-        """The legal reply after which fewest prompts follow, where each of them is longer for it;
-        `plan` counts it too, and takes what is more."""
+        """The legal reply that leads to the fewest, but longer, further prompts. The upper bounds
+        of `plan` are the larger of this and `at_most`."""
         return self.at_most()
 
     @classmethod
     @abstractmethod
     def samples(cls) -> tuple[Self, ...]:
-        """Fills that a family's template is tried with, all fields of them set somewhere; a
-        family's example replies are read by the first."""
+        """Instances to test templates with, in which every field is set at least once. The first
+        parses a family's example replies."""
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
-        """What forms are tried with: texts to put in, and the value each must be read as."""
+        """Values to test forms with: text to fill in -> the value that the parser must read."""
         return {}
 
     def shown(self) -> Sequence[Any]:
-        """The values that the rendered prompt must hold; by default those of every field."""
+        """The values that the rendered prompt must show; by default those of every field."""
         return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
-    """What came of asking. `value` is null where there is a problem other than truncated.
+    """A parsed reply. `value` is null where there is a problem other than truncated.
 
-    `raw` is the reply without thinking, kept whatever came of it. Problems: context_overflow (not
-    asked), timeout, engine_failed, unparseable; truncated (of a prompt that `is_whole`, or where
-    nothing could be read in what there is).
+    `raw` is the reply without thinking, kept in any case. Problems: context_overflow (not sent),
+    timeout, engine_failed, unparseable; truncated (if the prompt `is_whole`, or if the truncated
+    reply cannot be parsed).
     """
 
     value: T | None
@@ -124,5 +126,5 @@ class Asked(Generic[T]):
 
     @property
     def has_reply(self) -> bool:
-        """Whether the engine replied at all, be it cut off or unreadable."""
+        """Whether the engine replied at all, even if truncated or unparseable."""
         return self.problem in (None, "truncated", "unparseable")

@@ -1,9 +1,9 @@
 """Rows: the base classes of every table's record, and the Arrow schemas derived from them.
 
-A record class stands beside the stage that writes it and is found by its table's name in `RECORDS`
-once its module is imported. Positions count from 0, spans are half-open, words are those of
-stages/text/words.py, tokens the engine's. The stamps, columns that say which step and unit made a
-row, are added when the shard is written.
+A record class is defined beside the stage that writes it; importing its module registers it in
+`RECORDS` by its table's name. Positions count from 0, spans are half-open, words are counted by
+stages/text/words.py, tokens by the engine. Stamps are the columns that identify the step and unit
+that made a row; they are added when the shard is written.
 """
 
 import dataclasses
@@ -19,15 +19,15 @@ from pydantic import TypeAdapter
 
 from pipeline.errors import Problem
 from pipeline.names import register
-from pipeline.trace_lines import Line, columns_told, titled
+from pipeline.trace_lines import Line, columns_line, titled
 
-Float32 = Annotated[float, pa.float32()]  # half the bytes, and all that embedding models give
+Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
 RECORDS: "dict[str, type[Record]]" = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters `start_char` up to, not including, `end_char` of a document's text."""
+    """Half-open span of characters of a document's text."""
 
     start_char: int
     end_char: int
@@ -35,30 +35,30 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A row. `table` names its table, `key` the columns that tell it from others of its step."""
+    """A row of a table. `key`: the columns that identify it within its step."""
 
     table: ClassVar[str]
     key: ClassVar[tuple[str, ...]]
-    stamps: ClassVar[tuple[str, ...]] = ()  # beside corpus, step_id and unit, which all rows have
-    # `create view` statements of DuckDB that rest on the table; {prefix} is empty or `all_`.
+    stamps: ClassVar[tuple[str, ...]] = ()  # in addition to corpus, step_id and unit
+    # DuckDB `create view` statements over the table; {prefix} is empty or `all_`.
     views: ClassVar[tuple[str, ...]] = ()
-    # Selects whose rows join the views that commands read (see store/contracts.py). Each joins rows
-    # of a memory by (memory, document_id, page_index).
-    # measures, which reports take their means of: method, repeat, document_id, question_id, rater,
-    # problem, measure, value.
+    # The next selects contribute rows to the views that commands read (see store/contracts.py).
+    # They join rows of a memory by (memory, document_id, page_index).
+    # measures, whose means reports show: method, repeat, document_id, question_id, rater, problem,
+    # measure, value.
     measures: ClassVar[str | None] = None
-    # Whether page indexes are in it: what reads it must read the pages of the same memory.
+    # Whether rows hold page indexes: what reads them must read pages of the same memory.
     has_pages: ClassVar[bool] = False
-    # counts, the rows of which reports add up: method, document_id, question_id, rater, counted
+    # counts, whose values reports add up: method, document_id, question_id, rater, counted
     # (n, answered, unscored), value.
     counts: ClassVar[str | None] = None
-    # sizes, the distributions of `report --corpus`: memory (or null), measure, rows_of (what it is
-    # measured of, in the plural), place (measures stand in the order of their places), value.
+    # sizes, the distributions of `report --corpus`: memory (or null), measure, rows_of (the unit of
+    # the sample, in the plural), place (the measure's position in the report), value.
     sizes: ClassVar[str | None] = None
     # memories: memory, and columns of its own, one row per memory.
     memories: ClassVar[str | None] = None
-    # What `gistmill trace` takes the rows from, where it shows more or less than the table has;
-    # and the records whose rows its lines show already.
+    # The select that `gistmill trace` reads instead of the table; null: the table itself. `shows`:
+    # records that its lines include, which are not traced again.
     traced: ClassVar[str | None] = None
     shows: ClassVar[tuple[type["Record"], ...]] = ()
     document_id: str
@@ -79,21 +79,21 @@ class Record:
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        """The lines that `gistmill trace` prints of a row, given as SQL gives it."""
-        return [columns_told(row)]
+        """The lines that `gistmill trace` prints for a row; `row`: as selected by SQL."""
+        return [columns_line(row)]
 
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        """The lines of all rows that one question has, in the order of their key."""
+        """The lines for all rows of one question; `rows` are in the order of their key."""
         return [line for row in rows for line in cls.trace(row)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRow(Record):
-    """A row of a document's memory (pages, gists, embeddings ...), read by all its questions.
+    """A row of a document's memory (pages, gists, embeddings ...), made once for all questions.
 
-    The stamp `memory` names the pagination it rests on. `once_per_memory`: a run has one step that
-    makes them for a memory, so that joins on memory and page_index find one row.
+    The stamp `memory` names the pagination it is based on. `once_per_memory`: only one step of a
+    run may write them for a memory, so that joins on memory and page_index find one row.
     """
 
     stamps: ClassVar[tuple[str, ...]] = ("memory",)
@@ -103,16 +103,16 @@ class IndexRow(Record):
 
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        """The lines of all rows that one document's memory has, under a heading."""
+        """The lines for all rows of one document's memory, under a heading."""
         return titled(f"{cls.table.upper()} ({len(rows)} rows)", rows, cls.trace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRow(Record):
-    """A row that one method made of one question.
+    """A row that one method made for one question.
 
-    The stamp `memory` names the pagination that its page indexes belong to, `input_sha` hashes all
-    that the question's rows are made from.
+    The stamp `memory` names the pagination that its page indexes refer to; `input_sha` is the hash
+    of all inputs of the question's rows.
     """
 
     stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
@@ -123,7 +123,7 @@ class QuestionRow(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document(Record):
-    """One text to read. `problem` bad_input: it could not be loaded, `detail` says why."""
+    """One text to read. Problem: bad_input (it could not be loaded; the reason is in `detail`)."""
 
     table: ClassVar[str] = "documents"
     key: ClassVar[tuple[str, ...]] = ("document_id",)
@@ -135,7 +135,7 @@ class Document(Record):
     text: str = ""
     num_words: int = 0
     num_paragraphs: int = 0
-    metadata: str = "{}"  # JSON object, whatever else the format holds
+    metadata: str = "{}"  # JSON object: other fields of the corpus format
     skipped: bool = False  # a document without a text to read (no story)
     detail: str | None = None
 
@@ -160,19 +160,19 @@ class Question(Record):
     question_type: str | None = None
     evidence: tuple[Span, ...] = ()  # gold characters of the document's text; empty: not given
     asked_at: str | None = None
-    only_judged: bool = False  # no overlap of words says whether an answer is right
+    only_judged: bool = False  # word-overlap metrics do not apply; a judge decides
     metadata: str = "{}"
     detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Record):
-    """One model call. `request_sha` names rendered messages, model, sampling, seed and attempt."""
+    """One model call. `request_sha` hashes rendered messages, model, sampling, seed and attempt."""
 
     table: ClassVar[str] = "calls"
     key: ClassVar[tuple[str, ...]] = ("unit", "call_index")
     stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
-    call_index: int  # position within the unit, in the order of the ids below
+    call_index: int  # position within the unit, sorted by the columns below
     stage: str
     question_id: str | None
     page_index: int | None
@@ -189,7 +189,7 @@ class Call(Record):
     seconds: float
     reply: str  # without any thinking
     thinking: str | None = None
-    is_shared: bool = False  # made for another page that sends the same request: no cost here
+    is_shared: bool = False  # copied from another page's identical request, at no cost
 
 
 R = TypeVar("R", bound=Record)
@@ -198,15 +198,15 @@ _STAMPS: dict[str, Any] = {
     "corpus": pa.string(), "step_id": pa.string(), "unit": pa.string(), "method": pa.string(),
     "repeat": pa.int64(), "memory": pa.string(), "input_sha": pa.string(),
 }  # fmt: skip
-_LAST = ("skipped", "problem", "detail")  # columns, in every table that has them
+_LAST = ("skipped", "problem", "detail")  # the last columns of every table that has them
 
 
 @dataclass(frozen=True)
 class UnitRows:
-    """The rows that a stage reads for one unit: `rows[Page]` are those of a record class.
+    """The rows that a stage reads for one unit; `rows[Page]` are the rows of class Page.
 
-    `questions` are the unit's; of a memory stage's unit there are none. Fields of document and
-    questions that the stage does not name are at their defaults.
+    `questions` is empty for a stage that writes index rows. Fields of the document and of questions
+    that the stage does not name hold their defaults.
     """
 
     document: Document
@@ -214,26 +214,26 @@ class UnitRows:
     tables: Mapping[type[Record], tuple[Any, ...]] = dataclasses.field(default_factory=dict)
 
     def __getitem__(self, record: type[R]) -> tuple[R, ...]:
-        """Raises KeyError for a record class that the stage does not read."""
+        """The rows of a record class. Raises KeyError for one that the stage does not read."""
         return self.tables[record]
 
     def of(self, record: type[Q], question: Question) -> list[Q]:
-        """The rows of one question, in their order."""
+        """The rows of a record class for one question, in order."""
         return [row for row in self[record] if row.question_id == question.question_id]
 
     def made_of(self, question: Question) -> list[QuestionRow]:
-        """All rows of one question, of whatever table."""
+        """The rows of all record classes for one question."""
         found = [row for rows in self.tables.values() for row in rows]
         return [row for row in found if getattr(row, "question_id", None) == question.question_id]
 
 
 def is_per_question(record: type[Record]) -> bool:
-    """Whether a unit of what writes it is a chunk of a document's questions, not the document."""
+    """Whether the record has a question_id: its step's units are chunks of questions."""
     return "question_id" in record.__dataclass_fields__
 
 
 def schema(record: type[Record]) -> Any:
-    """The pinned Arrow schema of a record's table: its stamps, then its fields."""
+    """The Arrow schema of a record's table: its stamps, then its fields."""
     return _schema(typing.cast(Any, record))
 
 
@@ -267,13 +267,14 @@ def _arrow_type(hint: Any) -> Any:
 
 
 def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict[str, Any]]) -> Any:
-    """The Arrow table of `rows`, each with its own stamps, those that its table has."""
+    """The Arrow table of `rows`. `stamps`: one dictionary per row; keys that the table lacks are
+    ignored."""
     dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
     return pa.Table.from_pylist(dicts, schema=schema(record))
 
 
 def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
-    """The records of an Arrow table, in its order; the stamps are left behind."""
+    """The records of an Arrow table, in its order, without stamps."""
     names = [field.name for field in dataclasses.fields(record)]
     return tuple(_adapter(typing.cast(Any, record)).validate_python(rows.select(names).to_pylist()))
 

@@ -1,9 +1,9 @@
-"""The scripted engine: replies by rules from a YAML file. For tests.
+"""The scripted engine, for tests: replies by the rules of a YAML file.
 
     replies:                      # the first rule that matches a request gives the reply
       - {prompt: answer, match: "Who wrote", reply: "Answer: (B)"}
       - {prompt: gist, reply: "cut off", finish_reason: length}
-      - {match: "chapter 9", hang: true}    # never replies; die: true is a dead engine
+      - {match: "chapter 9", hang: true}    # never replies; with die: true the engine dies
       - {reply: "anything else"}
     start_seconds: 2.5            # how long the engine takes to start
     start_dies: true              # its process exits while it starts
@@ -54,7 +54,7 @@ class Rule(Settings):
 
 
 class Script(Settings):
-    """A script file."""
+    """The content of a script file."""
 
     replies: list[Rule]
     start_seconds: float = 0.0
@@ -63,7 +63,7 @@ class Script(Settings):
 
     @classmethod
     def read(cls, path: str) -> "Script":
-        """Raises UsageError naming file and key where the file is missing or is no script."""
+        """Read a script. Raises UsageError naming file and key where it is missing or invalid."""
         try:
             return cls.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The base of every settings section, and the one way to hash settings and content."""
+"""The base class of settings sections, the cluster's settings, and the hash used everywhere."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ CONF = Path(__file__).parent.parent / "conf"
 
 
 class Settings(BaseModel):
-    """Frozen; refuses unknown keys and silent type changes."""
+    """Frozen; refuses unknown keys and type coercion."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -23,17 +23,17 @@ def sha(content: Any, digits: int = 64) -> str:
 
 
 class ClusterSettings(Settings):
-    """Where a run works and when it ends; what every kind of cluster has. Never hashed.
+    """The keys of a `cluster` section that every kind of cluster has. Never hashed.
 
-    `address` is null for a Ray of our own, `auto` for the one this machine is part of, else that of
-    its dashboard, which `gistmill submit` talks to.
+    `address`: null starts a local Ray, `auto` joins the one this machine is part of, and a URL is
+    the dashboard that `gistmill submit` sends the run to.
     """
 
     name: str
     address: str | None
-    autoscales: bool  # machines are fetched when workers ask for them
+    autoscales: bool  # whether the cluster adds machines on demand
     wait_minutes: PositiveFloat  # for the first workers to be placed
     scoring_workers: PositiveInt | None  # null: one per CPU
-    stall_minutes: PositiveFloat  # without any progress; then the run ends
-    deadline: str | None  # HH:MM, the next such time here, or an ISO 8601 date and time
-    grace_minutes: PositiveFloat  # for what is in flight: before the deadline, or after SIGTERM
+    stall_minutes: PositiveFloat  # without progress, after which the run ends
+    deadline: str | None  # HH:MM (the next such local time) or an ISO 8601 date and time
+    grace_minutes: PositiveFloat  # to finish what is in flight, before the deadline or on SIGTERM

@@ -1,7 +1,7 @@
-"""Replies to requests that several documents send: one chat session is part of many histories.
+"""Replies shared by documents that send the same request: one chat session is in many histories.
 
-<warehouse>/shared/<step_id>/<request_sha>.json holds the call of the document that came first. A
-request is asked at most once per worker; of workers that ask at the same moment the first commits.
+<warehouse>/shared/<step_id>/<request_sha>.json holds the call of the first document. A worker sends
+a request at most once; of workers that send it at the same time, the first to commit wins.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from upath import UPath
 from pipeline.place import commit
 from pipeline.rows import Call
 
-_KEPT = (None, "truncated")  # problems of replies that are asked for once
+_KEPT = (None, "truncated")  # problems of replies that are shared; after others each asks again
 
 
 class SharedReplies:
@@ -26,7 +26,7 @@ class SharedReplies:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def call(self, request_sha: str, make: Callable[[], Awaitable[Call]]) -> Call:
-        """The committed call, or the one that `make` makes, committed."""
+        """The committed call; if there is none, the call that `make` makes, which is committed."""
         lock = self._locks.setdefault(request_sha, asyncio.Lock())
         async with lock:
             file = self._folder / f"{request_sha}.json"
@@ -39,7 +39,7 @@ class SharedReplies:
 
 
 class SharedCopies(SharedReplies):
-    """Those of a step, the new ones kept in memory: the warehouse is only read."""
+    """Shared replies that keep new calls in memory: the warehouse is only read."""
 
     def __init__(self, warehouse: UPath, step_id: str) -> None:
         super().__init__(warehouse / "shared" / step_id)

@@ -1,6 +1,6 @@
 """The simulated engine: a GPU engine's sequences, token rates and KV cache, on the real clock.
 
-It measures how well requests are scheduled, without a GPU; its replies mean nothing. How it works:
+For measuring scheduling without a GPU; its replies are meaningless. How it works:
 
 - Tokens are words. Requests are admitted in the order of their arrival, each once a sequence is
   free and the KV cache has space for its prompt and reply beside those of the running requests.
@@ -8,7 +8,7 @@ It measures how well requests are scheduled, without a GPU; its replies mean not
   of an earlier prompt that are still cached are skipped; the last token is always prefilled.
 - All running sequences decode at the same time, each at `decode_tokens_per_second`.
 - Blocks that no running request uses stay cached until their space is needed; the least recently
-  used are evicted first. Requests with the same beginning share its blocks.
+  used are evicted first. Requests with a common prefix share its blocks.
 - An unconstrained reply begins with the text in `openings` for its prompt and is filled up to
   `reply_tokens`. A reply constrained to choices is the first of them; one constrained to a pattern
   is the opening alone.
@@ -32,7 +32,7 @@ from pipeline.settings import sha
 class SimulatedSettings(EngineSettings):
     """The `engine` section of engine=simulated; conf/engine/simulated.yaml explains the keys.
 
-    It is no model, so its verdicts do not count as ratings.
+    It is not a model, so its verdicts do not count as ratings.
     """
 
     name: Literal["simulated"]
@@ -43,7 +43,7 @@ class SimulatedSettings(EngineSettings):
     block_tokens: PositiveInt
     reply_tokens: PositiveInt  # of every unconstrained reply, unless the request allows fewer
     openings: dict[str, str]  # prompt -> the beginning of its replies
-    gpus_per_worker: NonNegativeFloat  # reserved, not used: to test where a cluster places engines
+    gpus_per_worker: NonNegativeFloat  # reserved but not used, to test placement on a cluster
 
     is_model: ClassVar[bool] = False
     takes_constraints: ClassVar[bool] = True
@@ -83,7 +83,7 @@ class SimulatedEngine:
         self._request_finished = asyncio.Event()
 
     async def generate(self, request: Request) -> Reply:
-        """A reply after the time that a GPU engine would take.
+        """A reply, after the time that a GPU engine would take.
 
         Problem: context_overflow where prompt and reply exceed the whole KV cache.
         """
@@ -115,7 +115,7 @@ class SimulatedEngine:
 
     @asynccontextmanager
     async def _admitted(self, prefix: Sequence[int], num_private: int) -> AsyncIterator[int]:
-        """Hold a sequence and the KV blocks within the block; yields the cache hits in `prefix`."""
+        """Hold a sequence and KV blocks inside the context; yields the cache hits in `prefix`."""
         async with self._admission_lock:
             while True:
                 is_free = self._num_running < self._settings.sequences
@@ -133,7 +133,7 @@ class SimulatedEngine:
             self._request_finished.set()
 
     async def _sleep_until_done(self, num_prefill: int, num_decode: int) -> None:
-        """Wait for as long as the tokens take. Prefill times are added up, not measured, so that
+        """Sleep for as long as the tokens take. Prefill times are summed, not measured, so that
         late wake-ups of the event loop do not accumulate."""
         now = time.perf_counter()
         begin = max(now, self._prefill_ends)

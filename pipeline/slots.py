@@ -1,4 +1,4 @@
-"""Limits of a worker: requests in flight by slots, documents in flight by their text's size."""
+"""A worker's limits: slots for requests in flight, capacity for the text of documents in flight."""
 
 import asyncio
 import heapq
@@ -8,7 +8,7 @@ from itertools import count
 
 
 class Slots:
-    """`size` slots; a free one goes to the request of the lowest `rank`, then by arrival."""
+    """`size` slots; a free one goes to the waiting request of lowest `rank`, then by arrival."""
 
     def __init__(self, size: int) -> None:
         self.num_finished = 0
@@ -49,8 +49,8 @@ class Slots:
 
 
 class Capacity:
-    """A limit on the total weight in flight, first come, first served. What is heavier than all of
-    it is admitted alone."""
+    """A limit on the total weight in flight, first come, first served. An item heavier than the
+    limit is admitted alone."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -60,7 +60,7 @@ class Capacity:
 
     @asynccontextmanager
     async def held(self, weight: int) -> AsyncIterator[None]:
-        """Hold so much of the capacity inside the context."""
+        """Hold `weight` of the capacity inside the context."""
         weight = min(weight, self._size)
         async with self._queue:
             while self._taken + weight > self._size:

@@ -1,4 +1,4 @@
-"""Steps: a stage with all that shapes its rows, named by a hash of it. Reads no files."""
+"""Steps: a stage with all that determines its rows, named by a hash of it. Reads no files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from pipeline.stage import Stage
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One way of making one table's rows; `id` hashes all that shapes them.
+    """A stage with its settings, prompts, engine and inputs; `id` is a hash of them.
 
-    `stage` is null for the two steps that load a corpus. `upstream` are the steps it reads,
-    `memory` the pagination that page indexes in its rows belong to (`shared` for the run's own).
+    `stage` is null for the two steps that load a corpus. `upstream`: the steps it reads; `memory`:
+    the pagination that page indexes in its rows refer to (`shared` for the run's own).
     """
 
     corpus: str
@@ -36,7 +36,7 @@ class Step:
         return f"{self.name}-{sha(self.description(), 8)}"
 
     def description(self) -> dict[str, Any]:
-        """All that is hashed, as JSON."""
+        """All that is hashed into `id`, as JSON."""
         starts = self.stage is not None and self.stage.starts_memory
         return {
             "stage": self.name,
@@ -60,10 +60,10 @@ class Step:
 
     @property
     def document_fields(self) -> tuple[str, ...] | None:
-        """The fields of a document that its units are named by; null, of the loading steps: all."""
+        """The fields of a document that its units are named by; null, for loading steps: all."""
         return self.stage.document_fields if self.stage else None
 
     @property
     def question_fields(self) -> tuple[str, ...] | None:
-        """The same of a question."""
+        """The same for questions."""
         return self.stage.question_fields if self.stage else None

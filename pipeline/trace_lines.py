@@ -1,10 +1,10 @@
-"""Lines that `gistmill trace` prints of rows, whatever their table."""
+"""The lines that `gistmill trace` prints for rows of any table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Columns that the reader of a trace knows: where a row stands and what made it.
+# Columns left out of a trace, as its headings identify the row already.
 _PLACE = (
     *("corpus", "step_id", "unit", "method", "repeat", "memory", "input_sha"),
     *("document_id", "question_id"),
@@ -13,7 +13,7 @@ _PLACE = (
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """A line that ends in a text which may be long: `gistmill trace` cuts it unless `--full`."""
+    """A line that ends in a possibly long text, which `gistmill trace` cuts without `--full`."""
 
     lead: str
     text: str
@@ -22,10 +22,10 @@ class RawText:
 Line = str | RawText
 
 
-def columns_told(row: Mapping[str, Any]) -> str:
-    """A row of any table on one line: its columns and what they hold, but for its place."""
-    told = {name: value for name, value in row.items() if name not in _PLACE and value is not None}
-    return ", ".join(f"{name} {value}" for name, value in told.items())
+def columns_line(row: Mapping[str, Any]) -> str:
+    """A row of any table on one line: names and values of its columns, without ids and nulls."""
+    shown = {name: value for name, value in row.items() if name not in _PLACE and value is not None}
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
 
 
 def titled(
@@ -33,7 +33,7 @@ def titled(
     rows: Iterable[Mapping[str, Any]],
     trace: Callable[[Mapping[str, Any]], Sequence[Line]],
 ) -> list[Line]:
-    """A heading, and the lines of each row below it, set in."""
+    """A heading, followed by the indented lines of each row."""
     lines = [line for row in rows for line in trace(row)]
     return [title, *(f"  {x}" if isinstance(x, str) else RawText(f"  {x.lead}", x.text)
                      for x in lines)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Units of work: what names them, and which of a document's are still to do. Reads no files."""
+"""Units of work: how they are named, and which of a document's are pending. Reads no files."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,14 +11,14 @@ from pipeline.settings import sha
 from pipeline.steps import Step
 
 Fields = tuple[str, ...] | None
-"""Names of a record's fields that a stage is given; null stands for all."""
+"""Names of the record fields that a stage is given; null stands for all."""
 _STATE = ("problem", "skipped", "detail")  # every stage is given these, too
-_LONG = 1_000  # characters; a longer value is hashed once for all sets of fields
+_LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionKey:
-    """What units are named by, of one question: a hash of it for each set of fields in use."""
+    """The hashes of one question that name units, one for each set of fields in use."""
 
     question_id: str
     shas: Mapping[Fields, str]
@@ -27,7 +27,7 @@ class QuestionKey:
 
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
-    """What units are named by, of one document; all the driver keeps of it."""
+    """The hashes of one document and its questions that name units; all that the driver keeps."""
 
     document_id: str
     shas: Mapping[Fields, str]
@@ -39,7 +39,7 @@ class DocumentKey:
     def of(
         cls, document: Document, questions: Iterable[Question], steps: Sequence[Step]
     ) -> "DocumentKey":
-        """The key for `steps`, which say what of the rows they use."""
+        """The key for `steps`, whose stages name the fields they use."""
         of_question = dict.fromkeys(step.question_fields for step in steps if step.per_question)
         of_document = dict.fromkeys(step.document_fields for step in steps)
         return cls(
@@ -59,7 +59,7 @@ class DocumentKey:
 
 
 def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
-    """A hash of the row's ids, what is wrong with it, and the fields of each set."""
+    """For each set of fields, a hash of the row's ids, its problem and those fields."""
     place = [row.document_id, getattr(row, "question_id", None)]
     own = {name: _short(value) for name, value in dataclasses.asdict(row).items()}
     state = {name: own[name] for name in _STATE if own.get(name)}
@@ -75,8 +75,8 @@ def _short(value: Any) -> Any:
 
 
 def given(row: Any, fields: tuple[str, ...]) -> Any:
-    """The row as a stage is given it: with its ids, its problem and the fields it names; all else
-    at its default, so that nothing is used that does not name its units."""
+    """The row as a stage is given it: ids, problem and `fields`. Other fields are at their
+    defaults, so that a stage cannot use a field that is not hashed."""
     keep = {"document_id", "question_id", *_STATE, *fields}
     names = (field.name for field in dataclasses.fields(row))
     return type(row)(**{name: getattr(row, name) for name in names if name in keep})
@@ -84,10 +84,10 @@ def given(row: Any, fields: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """One shard's worth of work: a document, or a chunk of its questions, in one step.
+    """The work of one shard: a document, or a chunk of its questions, in one step.
 
-    `inputs` maps each question to the hash of all its rows are made from. Units of the same
-    `chunk` of a document's questions follow from each other, step by step.
+    `inputs`: question_id -> hash of all that the question's rows are made from. Units of one
+    document with the same `chunk` hold the same questions in successive steps.
     """
 
     step_id: str
@@ -99,12 +99,12 @@ class Unit:
 
 
 Item = tuple[str, Sequence[Unit]]
-"""One document and its units in an execution, done and not."""
+"""One document and its units in an execution, both done and pending."""
 
 
 @dataclass(frozen=True)
 class Committed:
-    """What the store holds: a step's units, and the unit of each question input."""
+    """What the store holds: the units of each step, and the unit of each question input."""
 
     units: Mapping[str, frozenset[str]]
     inputs: Mapping[str, Mapping[str, str]]  # step_id -> input_sha -> unit
@@ -113,12 +113,11 @@ class Committed:
 def plan_document(
     steps: Sequence[Step], key: DocumentKey, committed: Committed, questions_per_unit: int
 ) -> list[Unit]:
-    """The document's units in every step, done or not; `steps` come after what they read.
+    """The document's units in every step, done or pending; `steps` are in dependency order.
 
-    Questions that are committed keep their unit; those that are not form new units of about
-    `questions_per_unit`, cut by the questions' hashes: a crash re-forms the same ones. A bad
-    document has no memory, only question units (they will hold `upstream` rows); a bad question
-    is in `questions` alone.
+    Committed questions keep their unit. Pending ones form units of about `questions_per_unit`, cut
+    by hashes of their ids, so that the same units are formed again after a crash. A bad document
+    has question units only, for `upstream` rows; a bad question is in `questions` only.
     """
     planned: dict[str, list[Unit]] = {}
     for step in steps:
@@ -172,24 +171,24 @@ def _question_units(
 def _input_sha(
     step: Step, key: DocumentKey, question: QuestionKey, planned: Mapping[str, list[Unit]]
 ) -> str:
-    """A hash of all that a question's rows are made from. Its own row does not rest on the text:
-    `questions` is named by the question alone."""
+    """A hash of all that a question's rows are made from. The `questions` step does not depend on
+    the document's text."""
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
     own = question.shas[step.question_fields]
     return sha([document, own, *_shards(step, planned, question.question_id)], 16)
 
 
 def unit_name(inputs: Iterable[str]) -> str:
-    """The name of a chunk of questions: a hash of what each is made from."""
+    """The name of a chunk of questions: a hash of their input hashes."""
     return sha(sorted(inputs), 16)
 
 
 def _shards(
     step: Step, planned: Mapping[str, list[Unit]], question_id: str | None = None
 ) -> list[str]:
-    """The shards of upstream steps that this document or question is made from.
+    """The upstream shards that the rows of this document or question are made from.
 
-    The document and the question themselves come in by their own hashes.
+    Without those of `documents` and `questions`, whose rows have hashes of their own.
     """
     return [
         f"{unit.step_id}/{unit.unit}.1"
@@ -201,6 +200,6 @@ def _shards(
 
 
 def rows_of(rows: Iterable[Record], question_ids: Iterable[str]) -> tuple[Any, ...]:
-    """The rows of some questions, in their order."""
+    """The rows of these questions, in the order of `rows`."""
     wanted = set(question_ids)
     return tuple(row for row in rows if getattr(row, "question_id", None) in wanted)

@@ -7,7 +7,7 @@ from pipeline.rows import Call
 
 @dataclass(kw_only=True)
 class UsageCounters:
-    """Counts of a worker's process, or of one document. Tokens are the engine's own."""
+    """Counters of a worker's process, or of one document. Tokens are the engine's."""
 
     calls: int = 0
     prompt_tokens: int = 0

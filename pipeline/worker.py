@@ -1,4 +1,4 @@
-"""The worker: one engine, and the documents it has in flight. Knows neither ray nor reading.
+"""The worker: one engine, and the documents it has in flight. Knows nothing of Ray or reading.
 
 Documents do not wait for each other; pipeline/executor.py executes the stages of one.
 """
@@ -27,8 +27,8 @@ from pipeline.store import Shards
 from pipeline.units import Unit
 from pipeline.usage import UsageCounters
 
-# Bytes of the documents in flight, or one larger. All that is made of a document on the way takes
-# about thirteen times its text.
+# Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
+# about thirteen times its text in memory.
 _TEXT_IN_FLIGHT = 64_000_000
 
 Start = Callable[[], Awaitable[Reader]]
@@ -37,8 +37,8 @@ Start = Callable[[], Awaitable[Reader]]
 class Worker:
     """Starts one engine (none for scoring) and commits the units it is given.
 
-    `run` is the run's folder in the warehouse; `launch` names the command that works on it now,
-    `name` the worker, and after its process died the next one in its place.
+    `run`: the run's folder in the warehouse. `launch`: the id of the command that executes it now.
+    `name`: identifies the worker, and stays the same when its process is restarted.
     """
 
     def __init__(
@@ -62,15 +62,16 @@ class Worker:
         self._reader: asyncio.Task[Reader] | None = None
         self._shared: dict[str, SharedReplies] = {}
         self._ranks = count()
-        self._alone = RWLock()  # a document that must be alone in flight is its writer
+        self._alone = RWLock()  # held for writing by a document that must be alone in flight
         self._text = Capacity(_TEXT_IN_FLIGHT)
 
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
-        """Commit every unit that is not done; none that is not begun where the run is ending.
+        """Commit every pending unit; starts no more units once the run is ending.
 
-        A document that was in flight when a worker crashed is executed alone, one unit at a time; a
-        unit that crashed two workers so becomes `unit_failed` rows. Raises UsageError where the
-        warehouse cannot be seen from here, StartError or EngineError where the engine is dead.
+        A document that was in flight when a worker crashed is executed alone, one unit at a time;
+        a unit that crashes two workers this way becomes `unit_failed` rows. Raises UsageError where
+        the warehouse is not visible from this machine, StartError or EngineError where the engine
+        is dead.
         """
         began = time.perf_counter()
         self._refuse_unshared()
@@ -107,16 +108,16 @@ class Worker:
         return executor.summary
 
     def _refuse_unshared(self) -> None:
-        """What the driver committed before must be there on every machine."""
+        """Raise UsageError where this machine does not see what the driver has committed."""
         warehouse = self._shards.warehouse
         if not (warehouse / "tables").exists():
             raise UsageError(
-                f"warehouse={warehouse}: not to be seen from {socket.gethostname()}; put it where "
-                "all machines of the cluster see it, such as s3://BUCKET/FOLDER"
+                f"warehouse={warehouse}: not visible from {socket.gethostname()}; put it where "
+                "all machines of the cluster can reach it, such as s3://BUCKET/FOLDER"
             )
 
     def _text_bytes(self, units: Sequence[Unit]) -> int:
-        """How much text the document is."""
+        """The bytes of the document's rows in memory: mostly its text."""
         loaded = (unit for unit in units if self._steps[unit.step_id].table == "documents")
         return sum(self._shards.num_bytes("documents", u.step_id, u.unit) for u in loaded)
 
@@ -126,7 +127,7 @@ class Worker:
         return self._shared[step_id]
 
     async def _started(self) -> Reader:
-        """The reader, started once however many documents wait for it."""
+        """The reader, started once for all documents that wait for it."""
         if self._reader is None:
             self._reader = asyncio.create_task(self._start_reader())
         return await asyncio.shield(self._reader)

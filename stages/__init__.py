@@ -1,5 +1,5 @@
-"""The methods' stages, their tables and prompts. A document's way from text to score, in the order
-to read it:
+"""The stages of all methods, with their tables and prompts. Read the packages in this order, which
+is a document's path from text to score:
 
 corpora/    a file in its native format -> documents, questions
 index/      document -> pages -> gists, embeddings             (ReadAgent sections 3.1, 4.2)
@@ -8,7 +8,7 @@ read/       question + gists and pages -> answer
 judge/      answer x reference -> strict and permissive verdict  (section 4.1)
 score/      answer -> metrics, evidence recall
 
-A stage's file holds the record class of the table it writes. prompts/ has a module per prompt: what
-it is filled with, how its reply is read, and all else that is known of it. text/ has words,
-paragraphs and rankings. Every stage sees a model only through `ask`; imports go to `pipeline` only.
+A stage's file holds the record class of the table it writes. prompts/ has one module per prompt:
+its fields, how its reply is parsed, its constraint and budget. text/ has words, paragraphs and
+ranking. A stage calls a model only through `ask`. Imports go to `pipeline` only.
 """

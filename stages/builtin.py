@@ -1,10 +1,10 @@
-"""Makes every built-in stage, prompt and table known by its name, by importing their modules."""
+"""Register every built-in stage, prompt and table under its name, by importing their modules."""
 
 from pipeline.plugins import import_all
 
 
 def load_builtin() -> None:
-    """Import every module of `stages`; what stands in one is found by its name from then on."""
+    """Import every module of `stages`, which registers what it defines."""
     import stages
 
     import_all(stages)

@@ -96,7 +96,7 @@ def test_rows_without_their_calls_make_the_run_exit_1(words: list[str]) -> None:
     done = gistmill(*words)
     calls.write_bytes(before)
     assert done.returncode == 1, done.stderr
-    assert "the shard of its calls is gone; delete tables/*/answer-" in done.stderr
+    assert "the shard of its calls is missing; delete tables/*/answer-" in done.stderr
 
 
 def an_other_version(text: str) -> str:
@@ -113,7 +113,7 @@ def a_list(text: str) -> str:
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [(an_other_version, "other version"), (torn, "no JSON"), (a_list, "no JSON object")],
+    [(an_other_version, "other version"), (torn, "not JSON"), (a_list, "not a JSON object")],
 )
 def test_a_step_that_another_one_made_makes_the_run_exit_1(
     words: list[str], change: Callable[[str], str], why: str

@@ -69,5 +69,5 @@ def test_what_asks_no_engine_is_refused(tmp_path: Path) -> None:
     )  # fmt: skip
     pages_only = {key: config.memory.stages[key] for key in list(config.memory.stages)[:1]}
     memory = config.memory.model_copy(update={"stages": pages_only})
-    with pytest.raises(UsageError, match="methods=constant: ask no engine"):
+    with pytest.raises(UsageError, match="methods=constant: need no engine"):
         read(config.model_copy(update={"memory": memory}), tmp_path / "warehouse")

@@ -72,7 +72,7 @@ def test_orders() -> None:
         (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
         (
             ("speed",),
-            "speed: no part of bench; there are limit, schedule, cache, rates",
+            "speed: not a part of bench; there are limit, schedule, cache, rates",
         ),
         (("limit=4",), "name what to measure: limit, schedule, cache, rates"),
         (("schedule", "engine.speed=4"), "engine.speed"),

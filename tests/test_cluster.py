@@ -115,7 +115,7 @@ def test_a_cluster_that_cannot_be_joined_is_refused(
 
 
 def test_a_worker_that_does_not_see_the_warehouse_ends_it() -> None:
-    trouble = UsageError("warehouse=w: not to be seen from n2")
+    trouble = UsageError("warehouse=w: not visible from n2")
     items: Any = [(name, []) for name in ("bad", "a")]
-    with pytest.raises(UsageError, match="not to be seen from n2"):
+    with pytest.raises(UsageError, match="not visible from n2"):
         list(run_items(worker(trouble), items, POOL, lambda: None, {}))

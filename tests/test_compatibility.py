@@ -106,7 +106,7 @@ def test_what_may_change(warehouse: Warehouse, word: str) -> None:
 )
 def test_what_may_not(warehouse: Warehouse, word: str, shown: str) -> None:
     folder = start(warehouse, night())
-    with pytest.raises(UsageError, match="run=night was made otherwise") as caught:
+    with pytest.raises(UsageError, match="run=night was started with other settings") as caught:
         grown(night(word), folder)
     assert shown in str(caught.value)
     assert "\n" not in str(caught.value)

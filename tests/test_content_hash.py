@@ -273,4 +273,4 @@ def test_a_command_that_reads_for_long_says_so(
     monkeypatch.setattr(content_hash_module, "_SILENT_SECONDS", 0.0)
     content_hash(folder)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"gistmill: reading all files of {folder} once")
+    assert line.startswith(f"gistmill: hashing all files of {folder}")

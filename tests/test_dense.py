@@ -231,5 +231,7 @@ def test_a_named_run_grows_by_its_first_embedder_and_keeps_to_it(tmp_path: Path)
     assert dense == ["bm25(top_k=3)", "dense(over=pages,top_k=3)"]
     assert night("methods=bm25", f"embedder.model={small}") == dense
     for words in ([f"embedder.model={other}"], []):
-        with pytest.raises(UsageError, match=r"run=night was made otherwise: embedder\b"):
+        with pytest.raises(
+            UsageError, match=r"run=night was started with other settings: embedder\b"
+        ):
             night("methods=bm25", *words)

@@ -45,10 +45,10 @@ def test_a_deadline_is_the_next_such_time(given: str, found: datetime) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("tomorrow", "cluster.deadline=tomorrow: no time; write 07:00"),
-        ("25:00", "no time"),
-        ("2026-11-21T19:59", "is over; give a later one"),
-        ("2020-01-01T00:00+02:00", "is over"),
+        ("tomorrow", "cluster.deadline=tomorrow: not a time; write 07:00"),
+        ("25:00", "not a time"),
+        ("2026-11-21T19:59", "is in the past; give a later one"),
+        ("2020-01-01T00:00+02:00", "is in the past"),
     ],
 )
 def test_what_is_no_deadline_is_refused(given: str, words: str) -> None:
@@ -58,7 +58,7 @@ def test_what_is_no_deadline_is_refused(given: str, words: str) -> None:
 
 def test_a_wrong_deadline_is_one_line(tmp_path: Path) -> None:
     told = refused("run", "cluster.deadline=noon", f"warehouse={tmp_path / 'w'}")
-    assert told == "cluster.deadline=noon: no time; write 07:00, or 2026-12-01T07:00"
+    assert told == "cluster.deadline=noon: not a time; write 07:00, or 2026-12-01T07:00"
     assert not (tmp_path / "w").exists()
 
 
@@ -126,7 +126,7 @@ def test_sigterm_ends_a_run(tmp_path: Path) -> None:
     assert driver.returncode == 4, told
     last = told.splitlines()[-1]
     assert last.startswith("ended by SIGTERM: ") and last.endswith(
-        " inputs are left; run the same command again"
+        " inputs are left; run the same command to resume"
     )
     assert sql(tmp_path, "select count(*) as n from calls") == sql(
         tmp_path, "select (select count(*) from gists) + (select count(*) from answers) as n"

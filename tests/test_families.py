@@ -155,7 +155,7 @@ THERE = "no such prompt; there are answer, break_point, gist, gist_for_task, loo
         ("examples: {rate: []}", f"examples.rate: {THERE}"),
         ("examples: {answer: [{reply: A}]}", "examples.answer.0.reads: Field required"),
         ("examples: {rate_strict: [{reply: 'YES', reads: yes}]}",
-         "examples.rate_strict.0.reads: YAML takes yes and no for booleans; put them in quotes"),
+         "examples.rate_strict.0.reads: YAML reads yes and no as booleans; put them in quotes"),
         ("first: [", "not YAML: "),
         ("- 1", "the file: Input should be a valid dictionary"),
     ],

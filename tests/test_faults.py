@@ -108,8 +108,8 @@ def test_what_hangs_ends_the_run(tmp_path: Path) -> None:
     command = words(tmp_path, {"prompt": "answer", "hang": True}, REPLY)
     told = last_line(own_process(*command, "cluster.stall_minutes=0.2"), code=1)
     assert told == (
-        "gistmill: nothing was finished for cluster.stall_minutes=0.2; the same command goes on "
-        "from here"
+        "gistmill: nothing was finished for cluster.stall_minutes=0.2; run the same command to "
+        "resume"
     )
 
 

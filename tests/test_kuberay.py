@@ -185,4 +185,4 @@ def test_what_kubectl_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_no_kubectl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     line = refused("submit", *WORDS)
-    assert line == "kubectl: not installed here; --print shows what it would be given"
+    assert line == "kubectl: not installed here; --print shows what would be submitted"

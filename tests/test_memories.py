@@ -142,8 +142,8 @@ def test_a_stage_that_would_mix_two_is_refused(tmp_path: Path, stages: str, line
     with pytest.raises(UsageError) as raised:
         steps(tmp_path, "mixed", mixed=f"arguments: {{}}\nstages:\n{stages}")
     assert str(raised.value).endswith(
-        f"/mixed.yaml: {line}; read all from stages that rest on one, with `from` where several "
-        "write a table"
+        f"/mixed.yaml: {line}; read all from stages that use the same one, with `from` where "
+        "several write a table"
     )
 
 

@@ -138,9 +138,9 @@ def test_a_setting_that_is_wrong(tmp_path: Path, stages: str, line: str) -> None
 
 FILES = [
     (HEAD + LOOK_UP + "  look_up: {kind: none}\n" + ANSWER,
-     ": look_up stands twice; give one of them another name"),
+     ": look_up occurs twice; give one of them another name"),
     (HEAD + "  look_up: {kind: bm25, top_k: 1, top_k: 2}\n" + ANSWER,
-     ": top_k stands twice; give one of them another name"),
+     ": top_k occurs twice; give one of them another name"),
     ("stages:\n" + LOOK_UP, ": arguments missing; see the other methods"),
     ("arguments: {}\n", ": stages missing; see the other methods"),
     ("", ": arguments, stages missing; see the other methods"),
@@ -184,5 +184,5 @@ def test_a_role_without_an_engine(tmp_path: Path) -> None:
 def test_a_method_of_a_built_in_name(tmp_path: Path) -> None:
     plugins = methods(tmp_path, bm25=HEAD + LOOK_UP + ANSWER)
     line = refused("run", plugins, "methods=bm25", f"warehouse={tmp_path / 'warehouse'}")
-    assert line.startswith(f"{file_of(plugins, 'bm25')}: the method bm25 is there already, in ")
+    assert line.startswith(f"{file_of(plugins, 'bm25')}: the method bm25 exists already, in ")
     assert line.endswith("conf/method/bm25.yaml; give it another name")

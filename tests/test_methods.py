@@ -126,15 +126,15 @@ def test_a_canonical_name_names_itself() -> None:
         ("readagent_p(max_pages=0)", ["max_pages: "]),
         ("truncated(keep=middle)", ["keep: ", "'first'"]),
         ("truncated(keep=first,num_words=0)", ["num_words: "]),
-        ("bm25(top_k=)", ["bm25: top_k= is no value"]),
-        ("bm25(top_k=3|)", ["bm25: top_k= is no value"]),
-        ("truncated(keep=first,num_words=null)", ["truncated: num_words=null is no value"]),
-        ("bm25(top_k=[)", ["top_k=[ is no value"]),
-        ("bm25(top_k=[3])", ["top_k=[3] is no value"]),
-        ("bm25(top_k=@)", ["top_k=@ is no value"]),
-        ("bm25(top_k=2024-13-45)", ["top_k=2024-13-45 is no value"]),
-        ("bm25(top_k=3", ["'bm25(top_k=3' is no method"]),
-        ("../conf/method/bm25", ["is no method"]),
+        ("bm25(top_k=)", ["bm25: top_k= is not a value"]),
+        ("bm25(top_k=3|)", ["bm25: top_k= is not a value"]),
+        ("truncated(keep=first,num_words=null)", ["truncated: num_words=null is not a value"]),
+        ("bm25(top_k=[)", ["top_k=[ is not a value"]),
+        ("bm25(top_k=[3])", ["top_k=[3] is not a value"]),
+        ("bm25(top_k=@)", ["top_k=@ is not a value"]),
+        ("bm25(top_k=2024-13-45)", ["top_k=2024-13-45 is not a value"]),
+        ("bm25(top_k=3", ["'bm25(top_k=3' is not a method"]),
+        ("../conf/method/bm25", ["is not a method"]),
         ("", ["names no method"]),
         (" , ", ["names no method"]),
     ],
@@ -225,6 +225,6 @@ def test_two_folders_with_a_method_of_one_name_are_refused(tmp_path: Path) -> No
     with pytest.raises(UsageError) as raised:
         expand("bm25", [FOLDER, tmp_path])
     assert str(raised.value) == (
-        f"{tmp_path / 'bm25.yaml'}: the method bm25 is there already, in {FOLDER / 'bm25.yaml'}; "
+        f"{tmp_path / 'bm25.yaml'}: the method bm25 exists already, in {FOLDER / 'bm25.yaml'}; "
         "give it another name"
     )

@@ -47,7 +47,7 @@ def done(corpus: Words, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--gpus", "1", *MODEL, "engine.args.tensor_parallel_size=2"),
          "--gpus 1: an engine needs 2; raise it"),
         (("corpus.path=/nowhere/books",), "/nowhere/books: no such file or folder"),
-        (("engine=none",), "engine=none: there is none"),
+        (("engine=none",), "engine=none: no such choice"),
         (("pilot=0",), "pilot=0: name how many documents to run, 1 or more"),
         (("pilot=some",), "pilot=some: name how many documents to run, 1 or more"),
         (("pilot=-1",), "pilot=-1: name how many documents to run, 1 or more"),
@@ -64,7 +64,7 @@ def test_runs_that_are_no_example_and_cannot_be_planned_on(done: Path, corpus: W
     line = refused("plan", *corpus, f"warehouse={done}", "engine=simulated", "--like", "r")
     assert line.startswith("--like r: extractive read it, now simulated shall")
     words = (*corpus, "memory.words=30", "run=r", f"warehouse={done}")
-    assert "run=r was made otherwise: memory.words 40 -> 30" in refused("plan", *words)
+    assert "run=r was started with other settings: memory.words 40 -> 30" in refused("plan", *words)
 
 
 def phase(*words: str | Path) -> dict[str, Any]:

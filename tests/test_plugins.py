@@ -140,9 +140,9 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
 @pytest.mark.parametrize(
     ("file", "text", "told"),
     [
-        ("broken.py", "import nosuchmodule\n", "does not import: ModuleNotFoundError"),
-        ("broken.py", "def f(:\n", "does not import: SyntaxError"),
-        ("broken.py", "1 / len('')\n", "does not import: ZeroDivisionError"),
+        ("broken.py", "import nosuchmodule\n", "cannot be imported: ModuleNotFoundError"),
+        ("broken.py", "def f(:\n", "cannot be imported: SyntaxError"),
+        ("broken.py", "1 / len('')\n", "cannot be imported: ZeroDivisionError"),
         (
             "again.py",
             "from dataclasses import dataclass\nfrom typing import ClassVar\n"
@@ -163,7 +163,7 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
             "class Mine(ShortenPage):\n    name: ClassVar[str] = 'gist'\n",
             "is the prompt 'gist', which is that of stages.prompts.gist.ShortenPage",
         ),
-        ("conf/method/bm25.yaml", "arguments: {}\nstages: {}\n", "method bm25 is there already"),
+        ("conf/method/bm25.yaml", "arguments: {}\nstages: {}\n", "method bm25 exists already"),
         ("conf/method/q.yaml", "arguments: {}\nstages: {quot: {}}\n", "quot: no stage 'quot'"),
         ("conf/prompts/generic/family.yaml", "wording: ours\n", "a family generic already"),
         ("conf/prompts/generic/quote.jinja", "{{ nosuch }}", "quote.jinja: 'nosuch' is undefined"),
@@ -181,8 +181,8 @@ def test_a_plugin_that_cannot_be_used(tmp_path: Path, file: str, text: str, told
     [
         ("nosuch", "no such folder"),
         ("my-plugin", "cannot be imported; name the folder like my_plugin"),
-        ("json", "a module 'json' is there already; rename the folder"),
-        ("stages", "a module 'stages' is there already; rename the folder"),
+        ("json", "a module 'json' exists already; rename the folder"),
+        ("stages", "a module 'stages' exists already; rename the folder"),
     ],
 )
 def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path, name: str, told: str) -> None:

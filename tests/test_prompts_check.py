@@ -132,7 +132,7 @@ def test_a_plugin_takes_no_template_of_ours(tmp_path: Path) -> None:
     plugin = Path(shutil.copytree(PLUGIN, tmp_path / "my_plugin"))
     own, ours = (root / "prompts" / "generic" / "gist.jinja" for root in (plugin / "conf", CONF))
     own.write_text("{{ page }}")
-    told = f"{own}: a template of that name is there already, {ours}; put it in a family of its own"
+    told = f"{own}: a template of that name exists already, {ours}; put it in a family of its own"
     assert own_check(f"plugins={plugin}") == (2, "", f"gistmill: {told}")
 
 
@@ -140,7 +140,7 @@ def test_a_plugin_takes_no_template_of_ours(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("plugins=nowhere",), "plugins=nowhere: no such folder; name one that holds Python"),
-        (("a", "b"), "prompts check: it takes one FOLDER, and plugins=FOLDER,FOLDER once"),
+        (("a", "b"), "prompts check: takes one FOLDER, and plugins=FOLDER,FOLDER once"),
         (("nowhere",), "nowhere: no family.yaml there; name a folder of prompts"),
     ],
 )

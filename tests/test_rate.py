@@ -151,5 +151,5 @@ def test_every_question_must_have_a_rating() -> None:
     STAGE.check(given, made)
     assert {(r.strict, r.permissive, r.problem) for r in made} == {(None, None, "unit_failed")}
     for wrong in (made[:1], made[::-1], []):
-        with pytest.raises(AccountingError, match="reference_index does not add up"):
+        with pytest.raises(AccountingError, match="reference_index has gaps or is out of order"):
             STAGE.check(given, wrong)

@@ -198,7 +198,7 @@ def test_constrained_replies_need_an_engine_that_takes_constraints() -> None:
     with pytest.raises(UsageError) as caught:
         read_config([CONSTRAINED])
     assert str(caught.value) == (
-        "reply_format=constrained: engine=extractive replies in its own form; "
+        "reply_format=constrained: engine=extractive cannot constrain replies; "
         "use vllm or openai, or reply_format=free"
     )
 

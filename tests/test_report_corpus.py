@@ -79,4 +79,4 @@ def test_mistakes_are_one_line(hand: HandRun, tmp_path: Path) -> None:
     assert told.endswith("corpus.xyz: no such kind of file; write a .png or .svg")
     told = refused("report", warehouse, "--picture", tmp_path / "nowhere" / "corpus.png")
     assert "nowhere" in told and told.endswith("write it elsewhere")
-    assert "not known here" in refused("report", warehouse, "--corpus", "by=question_type")
+    assert "unknown option" in refused("report", warehouse, "--corpus", "by=question_type")

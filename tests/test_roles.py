@@ -73,8 +73,8 @@ GROUP = "extractive, none, openai, reader, scripted, simulated, vllm"
     ("words", "line"),
     [
         (["memory_engine=gpt"],
-         f"memory_engine=gpt: there is none; memory_engine is one of {GROUP}"),
-        (["extractor=null"], f"extractor=null: there is none; extractor is one of {GROUP}"),
+         f"memory_engine=gpt: no such choice; memory_engine is one of {GROUP}"),
+        (["extractor=null"], f"extractor=null: no such choice; extractor is one of {GROUP}"),
         (["extractor=scripted"], "extractor.script is not set; add extractor.script=..."),
         (["extractor=extractive", "extractor.seed=x"],
          "extractor.seed=x: Input should be a valid integer"),

@@ -157,7 +157,7 @@ def test_a_question_swapped_for_another_is_noticed(warehouse: Warehouse) -> None
     path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
     rows = pq.read_table(path)
     pq.write_table(pa.concat_tables([rows.slice(0, 1), rows.slice(0, 1)]), path)
-    with pytest.raises(AccountingError, match="gone"):
+    with pytest.raises(AccountingError, match="missing"):
         warehouse.shards.committed([ANSWERS])
 
 

@@ -109,13 +109,13 @@ def story(head: RayHead, tmp_path_factory: pytest.TempPathFactory) -> Story:
 def test_ctrl_c_leaves_the_job_alone(story: Story) -> None:
     assert story.first.returncode == 4
     line = story.first.stderr.splitlines()[-1]
-    assert line.startswith("gistmill: job gistmill-a_night-1 goes on without you.")
+    assert line.startswith("gistmill: job gistmill-a_night-1 keeps running.")
     assert f"gistmill submit --stop run=a_night cluster.address={story.address}" in line
     assert "Traceback" not in story.first.stderr
 
 
 def test_what_is_at_work_is_followed_and_not_sent_twice(story: Story) -> None:
-    assert "gistmill: run a_night is at work there already, as job gistmill-a_night-1" in (
+    assert "gistmill: run a_night is running there already, as job gistmill-a_night-1" in (
         story.second.stderr
     )
     assert "reading: 1 documents" in story.second.stdout  # told from its beginning
@@ -123,7 +123,7 @@ def test_what_is_at_work_is_followed_and_not_sent_twice(story: Story) -> None:
 
 def test_a_stopped_job_is_exit_4_and_not_complete(story: Story) -> None:
     assert story.stop.returncode == 0, story.stop.stderr
-    assert "job gistmill-a_night-1: stopped; to go on" in story.stop.stderr
+    assert "job gistmill-a_night-1: stopped; to resume" in story.stop.stderr
     told = {"run": "a_night", "job": "gistmill-a_night-1", "status": "STOPPED", "exit_code": 0}
     assert json.loads(story.stop.stdout) == told
     assert story.second.returncode == 4
@@ -141,7 +141,7 @@ def test_detached_is_no_success(story: Story) -> None:
 def test_sent_again_it_goes_on_to_the_end(story: Story) -> None:
     """What stood was kept as it was, and nothing was asked twice."""
     assert story.last.returncode == 0, story.last.stdout + story.last.stderr
-    assert "at work there already, as job gistmill-a_night-2" in story.last.stderr
+    assert "running there already, as job gistmill-a_night-2" in story.last.stderr
     assert "run a_night in warehouse" in story.last.stdout  # the log, to its last line
     after = shards(story.warehouse)
     assert story.shards_when_stopped.items() < after.items()
@@ -224,11 +224,11 @@ def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, 
 
 def test_nothing_to_stop_is_refused(head: RayHead) -> None:
     line = one_line(ended(started("--stop", "run=none", f"cluster.address={head.address}")))
-    assert line.startswith("run=none: no job of it is at work there")
+    assert line.startswith("run=none: no job of it is running there")
 
 
 @pytest.mark.parametrize(
-    ("token", "says"), [(None, "asks for a token"), ("wrong" * 8, "the token is a wrong one")]
+    ("token", "says"), [(None, "a token is required"), ("wrong" * 8, "the token is wrong")]
 )
 def test_who_has_no_token_is_refused(
     head: RayHead, tmp_path: Path, token: str | None, says: str

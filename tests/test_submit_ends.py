@@ -73,8 +73,8 @@ def _job(warehouse: Path, **own: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("job", "code", "says"),
     [
-        ({"status": "SUCCEEDED", "driver_exit_code": 0}, 0, "at work there already"),
-        ({"status": "STOPPED"}, 4, "job gistmill-r-1 was stopped; the same command goes on"),
+        ({"status": "SUCCEEDED", "driver_exit_code": 0}, 0, "running there already"),
+        ({"status": "STOPPED"}, 4, "job gistmill-r-1 was stopped; run the same command"),
         ({"status": "FAILED", "driver_exit_code": 1}, 1, "failed: exit code 1"),
         ({"status": "FAILED", "driver_exit_code": 2}, 2, "failed: exit code 2"),
         ({"status": "FAILED", "driver_exit_code": 3}, 3, "failed: exit code 3"),
@@ -97,13 +97,13 @@ def test_exit_codes(follow: Follow, job: dict[str, Any], code: int, says: str) -
 def test_a_job_that_is_forgotten(follow: Follow) -> None:
     done = follow({"status": "RUNNING"}, {})
     assert done.returncode == 1
-    assert "knows nothing of job gistmill-r-1 any more" in done.stderr.splitlines()[-1]
+    assert "no longer has job gistmill-r-1" in done.stderr.splitlines()[-1]
 
 
 def test_a_head_that_is_gone(follow: Follow) -> None:
     done = follow({"status": "RUNNING"}, None)
     assert done.returncode == 1
-    assert "job gistmill-r-1 may go on there" in done.stderr.splitlines()[-1]
+    assert "job gistmill-r-1 may still run there" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
 
 

@@ -53,9 +53,7 @@ def sent_to(address: str, folder: Path) -> str:
 def test_a_port_that_nobody_has(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     line = sent_to(f"http://127.0.0.1:{port}", tmp_path)
-    assert (
-        line == f"cluster.address=http://127.0.0.1:{port}: nothing answers there; is the head up?"
-    )
+    assert line == f"cluster.address=http://127.0.0.1:{port}: cannot connect; is the head up?"
 
 
 def test_a_port_that_is_silent(tmp_path: Path) -> None:
@@ -79,7 +77,7 @@ def test_an_address_that_takes_no_connection(
         line = sent_to(f"http://127.0.0.1:{full.getsockname()[1]}", tmp_path)
         for one in waiting:
             one.close()
-    assert "nothing answers there" in line
+    assert "cannot connect" in line
 
 
 @pytest.mark.parametrize(
@@ -88,7 +86,7 @@ def test_an_address_that_takes_no_connection(
 )
 def test_an_address_that_is_no_ray(tmp_path: Path, status: int, content: bytes) -> None:
     with served(status, content) as address:
-        assert ": not what a Ray answers (" in sent_to(address, tmp_path)
+        assert ": not the answer of a Ray dashboard (" in sent_to(address, tmp_path)
 
 
 def test_a_password_in_an_address_is_not_told(tmp_path: Path) -> None:
@@ -100,7 +98,7 @@ def test_a_password_in_an_address_is_not_told(tmp_path: Path) -> None:
 def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
     line = sent_to(address, tmp_path)
     assert line == (
-        f"cluster.address={address}: a run is sent to the dashboard's address, http://HEAD:8265"
+        f"cluster.address={address}: a run is submitted to the dashboard's address, http://HEAD:8265"
     )
 
 
@@ -113,12 +111,12 @@ def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
         (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
          "engine.model=stages: the cluster does not see this folder"),
         (["warehouse=/x"], "cluster.address is not set"),
-        (["cluster=local"], "cluster=local: gistmill run works on this machine"),
+        (["cluster=local"], "cluster=local: use gistmill run on this machine"),
         (["cluster.address=http://h:1", "limitt=1"], "limitt: no such key"),
         (["cluster=slurm", "cluster.partition=a b", "warehouse=/x"], "cluster.partition=a b:"),
         (["cluster=kuberay", "warehouse=/x"], "cluster.image is not set"),
         (["cluster=kuberay", "cluster.image=i", "warehouse=/x", "family=conf/prompts/generic"],
-         "family=conf/prompts/generic: files of this machine do not travel to Kubernetes"),
+         "family=conf/prompts/generic: local files are not sent to Kubernetes"),
         (["--stop", "cluster=slurm", "run=x"], "--stop: slurm ends its jobs itself"),
         (["--stop", "--print"], "--print, --detach and --stop: one of them at a time"),
     ],

@@ -139,8 +139,8 @@ def test_a_run_that_is_not_there(warehouse: Warehouse, tmp_path: Path) -> None:
         ("select nosuch from answers", "nosuch"),
         ("selec 1", "selec"),
         ("select 'a'::int", "a"),
-        ("", "no query"),
-        (" -- nothing", "no query"),
+        ("", "empty query"),
+        (" -- nothing", "empty query"),
     ],
 )
 def test_a_wrong_query_is_a_usage_error_of_one_line(empty: Any, statement: str, says: str) -> None:

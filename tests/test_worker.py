@@ -315,5 +315,5 @@ def test_documents_in_flight_have_so_much_text_at_most(
 def test_storage_that_is_not_shared_is_named(tmp_path: Path) -> None:
     """As a machine sees it that has not mounted it."""
     made = Worker(tmp_path / "w" / "runs" / "night", "launch", "name", [], None, 60.0)
-    with pytest.raises(UsageError, match=r"w: not to be seen from .*; put it where all machines"):
+    with pytest.raises(UsageError, match=r"w: not visible from .*; put it where all machines"):
         asyncio.run(made.work("d1", []))

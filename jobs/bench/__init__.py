@@ -1,14 +1,15 @@
-"""How close the pipeline comes to its engine: `gistmill bench`. Every figure is a ratio of two
-things measured in the same command, start-up apart.
+"""`gistmill bench`: how close the pipeline comes to the speed of its engine alone.
 
-figures.py    what a part comes to, and when a bar is missed
-recorder.py   an engine that keeps what it was asked, and when
+Most figures are ratios of two measurements of the same command; start-up is not counted.
+
+figures.py    the figures that a part measures, and their thresholds
+recorder.py   an engine wrapper that records every request and its time
 reading.py    one reading phase on Ray, timed and recorded
-chains.py     which call waits for which
+chains.py     dependencies between calls, and their critical path
 bare.py       an engine without the pipeline, in a process of its own
-limit.py      limit: the phase against the bare engine; what every execution costs
-schedule.py   schedule: eight simulated engines against the lower bound
+limit.py      limit: the phase against the bare engine; the fixed cost of an execution
+schedule.py   schedule: eight simulated engines against the lower bound of the makespan
 cache.py      cache: cached prompt tokens against the ideal
-throughput.py rates: tokens a second of one bare engine
-parts.py      the parts by name, and what each of them runs
+throughput.py rates: tokens per second of one bare engine
+parts.py      the parts by name, and the command each runs
 """

@@ -1,4 +1,4 @@
-"""An engine without the pipeline: no Ray, no stages, no Parquet, in a process of its own."""
+"""Run an engine alone, in its own process: no Ray, no stages, no Parquet."""
 
 import asyncio
 import multiprocessing
@@ -19,19 +19,21 @@ from pipeline.errors import EngineError, UsageError
 
 @dataclass(frozen=True)
 class Script:
-    """Requests, and for each the positions of those that must be answered before it is sent."""
+    """Requests to replay; `waits`: for each, the positions of those that it depends on."""
 
     requests: Sequence[Request]
     waits: Sequence[Sequence[int]]
 
     def all_at_once(self) -> "Script":
-        """The same requests with nothing to wait for."""
+        """The same requests without dependencies."""
         return Script(self.requests, [()] * len(self.requests))
 
 
 async def replay(engine: Engine, script: Script, at_once: int) -> tuple[float, float]:
-    """Seconds until all is answered, `at_once` requests at most being at the engine, and CPU
-    seconds of this process meanwhile."""
+    """Replay `script` with at most `at_once` concurrent requests.
+
+    Returns wall seconds until all are answered, and the CPU seconds of this process meanwhile.
+    """
     slots = asyncio.Semaphore(at_once)
     tasks: list[asyncio.Task[None]] = []
 
@@ -50,9 +52,10 @@ async def replay(engine: Engine, script: Script, at_once: int) -> tuple[float, f
 def on_engine(
     settings: EngineSettings, work: Callable[..., Awaitable[Any]], *arguments: Any
 ) -> Any:
-    """What `work(engine, *arguments)` returns, in a process that ends with its engine.
+    """The result of `work(engine, *arguments)` in a new process, which ends with its engine.
 
-    Raises what `work` and the engine raise; EngineError where the process died.
+    Raises the EngineError or UsageError of `work` or the engine; EngineError where the process
+    dies.
     """
     spawn = multiprocessing.get_context("spawn")
     receiver, sender = spawn.Pipe(duplex=False)
@@ -71,10 +74,10 @@ def on_engine(
 
 
 def _end(process: SpawnProcess) -> None:
-    """End the process and those it started: vLLM's do not end by themselves."""
+    """Kill the process and its children: those of vLLM do not exit by themselves."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid or 0, signal.SIGKILL)
-    process.kill()  # it may be so new that it is not yet at the head of its group
+    process.kill()  # it may not have called setpgrp yet
     process.join()
 
 
@@ -98,7 +101,7 @@ def _in_process(
 
 
 def _silence() -> None:
-    """What vLLM logs is not the benchmark's output; why it cannot start is raised."""
+    """Discard vLLM's log; a failed start is raised as an error."""
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)

@@ -1,7 +1,7 @@
-"""Prompt tokens that the engine had in its prefix cache, against those it could have had at best.
+"""The prompt tokens found in the engine's prefix cache, against the ideal.
 
-At best: of every prompt the longest beginning it shares with any earlier prompt at the same
-engine, in whole blocks. A prompt's last token is computed in any case.
+The ideal counts, for every prompt, the longest prefix it shares with any earlier prompt at the same
+engine, in whole blocks. A prompt's last token is always computed.
 """
 
 from collections.abc import Hashable, Sequence
@@ -16,23 +16,23 @@ from pipeline.engine import Engine
 from pipeline.errors import UsageError
 from pipeline.prompts import Message
 
-_BAR = 0.90
+_AT_LEAST = 0.90
 
 
 class BlockEngine(Protocol):
-    """What an engine with a prefix cache tells of it."""
+    """An engine with a prefix cache: the size of its blocks, and its tokenizer."""
 
     block_tokens: int
 
     async def tokens(self, messages: Sequence[Message]) -> Sequence[Hashable]:
-        """The tokens of the whole prompt as `generate` would send it."""
+        """The tokens of the whole prompt, rendered as `generate` renders it."""
         ...
 
 
 def cache(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Cached over ideal tokens, and cached tokens over all.
+    """Cached tokens over ideal tokens, and over all prompt tokens.
 
-    Raises UsageError where there is nothing to cache, or nothing to cache it.
+    Raises UsageError where no prompts share a prefix or the engine has no prefix cache.
     """
     of_ideal, of_all = [], []
     for pair in range(pairs):
@@ -40,34 +40,34 @@ def cache(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         prompts = [[one.request.messages for one in worker.sent] for worker in workers]
         best = on_engine(config.engine, ideal_tokens, prompts)
         if not best:
-            raise UsageError("no prompt begins as an earlier one does; read more documents")
+            raise UsageError("no prompt shares a prefix with an earlier one; read more documents")
         replies = [one.reply for worker in workers for one in worker.sent]
         cached = sum(reply.cached_tokens for reply in replies)
         of_ideal.append(cached / best)
         of_all.append(cached / sum(reply.prompt_tokens for reply in replies))
     return [
-        barred("cache", "cached tokens / ideal", of_ideal, ("at least", _BAR)),
+        barred("cache", "cached tokens / ideal", of_ideal, ("at least", _AT_LEAST)),
         plain("cache", "cached tokens / prompt tokens", of_all),
     ]
 
 
 async def ideal_tokens(engine: Engine, workers: Sequence[Sequence[Sequence[Message]]]) -> int:
-    """The ideal number of cached tokens of each worker's prompts, all added up.
+    """The ideal number of cached tokens, summed over workers; `workers`: the prompts of each.
 
-    Raises UsageError where the engine has no prefix cache to tell of.
+    Raises UsageError where the engine has no prefix cache.
     """
     if not hasattr(engine, "block_tokens"):
         raise UsageError(f"engine={engine.name}: cache needs an engine with a prefix cache")
-    told: BlockEngine = engine  # type: ignore[assignment]  # as it has blocks
+    cached: BlockEngine = engine  # type: ignore[assignment]  # checked above
     total = 0
     for prompts in workers:
-        tokens = [await told.tokens(messages) for messages in prompts]
-        total += ideal(tokens, told.block_tokens)
+        tokens = [await cached.tokens(messages) for messages in prompts]
+        total += ideal(tokens, cached.block_tokens)
     return total
 
 
 def ideal(prompts: Sequence[Sequence[Hashable]], block_tokens: int) -> int:
-    """Tokens of `prompts`, in this order, that were at the beginning of an earlier one."""
+    """The tokens of `prompts`, sent in this order, that a prefix cache of any size could hold."""
     known: set[tuple[int, Hashable]] = set()
     total = 0
     for prompt in prompts:

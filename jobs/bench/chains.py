@@ -1,8 +1,8 @@
-"""Which call waits for which: what the bare engine must respect, and what no engine can shorten.
+"""The dependencies between a run's calls, and the longest chain of them (the critical path).
 
-It follows from the steps: a call waits for all calls of the document that its step reads, directly
-or through steps that made none; those of a stage that asks in turn also wait for each other. What
-reads such a stage waits for its last call, or for that of its own page.
+They follow from the steps: a call waits for all calls of its document in the steps that its step
+reads, directly or through steps without calls. The calls of a stage with `asks_in_turn` also wait
+for each other; what reads such a stage waits for its last call, or for that of its own page.
 """
 
 from collections import defaultdict
@@ -15,14 +15,14 @@ from pipeline.steps import Step
 
 @dataclass(frozen=True)
 class Made:
-    """A call, and the step that made it."""
+    """A call and the step that made it."""
 
     step: Step
     call: Call
 
 
 def waits(made: Sequence[Made]) -> list[tuple[int, ...]]:
-    """For each call the positions in `made` of those that must be answered before it is sent."""
+    """For each call the positions in `made` of the calls it depends on."""
     by_step: dict[tuple[str, str], list[int]] = defaultdict(list)
     for position, one in enumerate(made):
         by_step[one.step.id, one.call.document_id].append(position)
@@ -42,7 +42,7 @@ def _asks_in_turn(step: Step) -> bool:
 def _before(
     made: Sequence[Made], by_step: Mapping[tuple[str, str], list[int]], one: Made
 ) -> set[int]:
-    """The one before it in its own step, if there is one; else what its step reads."""
+    """The previous call in its own step, if it waits for one; else the calls its step reads."""
     own = [
         position
         for position in by_step[one.step.id, one.call.document_id]
@@ -55,7 +55,7 @@ def _before(
 
 
 def _follows(one: Made, earlier: Call) -> bool:
-    """Whether its stage asks it after an earlier call of the same step: in turn, or once more."""
+    """Whether a call waits for an earlier one of its step: asked in turn, or a retry of it."""
     call = one.call
     if call.question_id != earlier.question_id:
         return False
@@ -67,7 +67,7 @@ def _follows(one: Made, earlier: Call) -> bool:
 def _last(
     made: Sequence[Made], by_step: Mapping[tuple[str, str], list[int]], step: Step, call: Call
 ) -> set[int]:
-    """What `call` waits for in a step it reads; in what that step reads, where it made no call."""
+    """The calls of `step` that `call` waits for; where it made none, those of its own inputs."""
     there = by_step.get((step.id, call.document_id), [])
     if call.question_id and step.per_question:
         there = [p for p in there if made[p].call.question_id == call.question_id]
@@ -82,20 +82,20 @@ def _last(
 
 
 def longest_chain(made: Sequence[Made], seconds: Callable[[Call], float]) -> float:
-    """The most seconds of calls that wait for each other; `seconds` are what a call takes."""
+    """Seconds of the critical path: the slowest chain of dependent calls of `seconds` each."""
     before = waits(made)
     ends: dict[int, float] = {}
 
     def end(position: int) -> float:
-        todo = [position]
-        while todo:
-            now = todo[-1]
+        stack = [position]
+        while stack:
+            now = stack[-1]
             missing = [p for p in before[now] if p not in ends]
             if missing:
-                todo += missing
+                stack += missing
             else:
                 last = max((ends[p] for p in before[now]), default=0.0)
-                ends[todo.pop()] = last + seconds(made[now].call)
+                ends[stack.pop()] = last + seconds(made[now].call)
         return ends[position]
 
     return max((end(position) for position in range(len(made))), default=0.0)

@@ -1,4 +1,4 @@
-"""What a part of the benchmark comes to."""
+"""The figures that a part of the benchmark measures, and the thresholds ("bars") they must meet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Bar = Literal["at most", "at least", "over"]
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One number. `ok` is null where it has no bar to meet; `values` are what it is a median of."""
+    """The median of `values`. `ok`: whether it meets its bar; null where it has none."""
 
     part: str
     what: str
@@ -20,7 +20,7 @@ class Figure:
     values: tuple[float, ...] = ()
 
     def row(self) -> dict[str, str | None]:
-        """As it is printed."""
+        """The columns of the printed table."""
         ok = None if self.ok is None else "yes" if self.ok else "no"
         values = " ".join(f"{value:.3f}" for value in self.values) if len(self.values) > 1 else None
         figure = f"{self.figure:.3f}"

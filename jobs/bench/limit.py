@@ -1,5 +1,5 @@
-"""A run's reading phase against the bare engine, given the same requests in the same order of
-dependence; what the pipeline itself computes meanwhile; and what every execution costs."""
+"""A run's reading phase against the bare engine replaying the same requests in dependency order;
+the CPU time of the pipeline itself; and the fixed cost of an execution."""
 
 import json
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from jobs.bench.recorder import Sent
 from jobs.config import RunConfig, read_config
 from pipeline.engines import num_slots
 
-_BAR = 1.10
+_AT_MOST = 1.10
 
 
 def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Ratios of seconds: the phase to the bare engine, and to it with all requests at once. CPU
-    seconds outside the engine. Seconds and CPU seconds of an execution that has nothing to do."""
+    """Seconds of the phase over those of the bare engine, in dependency order and with all requests
+    at once; CPU seconds outside the engine; seconds and CPU seconds of a minimal execution."""
     ratios, at_once, cpu, fixed = [], [], [], []
     for pair in range(pairs):
         reading = read(config, folder / f"limit-{pair}")
@@ -31,7 +31,7 @@ def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         cpu.append(1000 * (reading.cpu - bare_cpu) / num)
         fixed.append(smallest(config, folder / f"fixed-{pair}"))
     return [
-        barred("limit", "seconds of the run / of the bare engine", ratios, ("at most", _BAR)),
+        barred("limit", "seconds of the run / of the bare engine", ratios, ("at most", _AT_MOST)),
         plain("limit", "seconds of the run / of all requests at once", at_once),
         plain("limit", "CPU seconds outside the engine, per 1,000 requests", cpu),
         plain("limit", "fixed seconds of an execution", [one.all_seconds for one in fixed]),
@@ -40,8 +40,8 @@ def limit(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 
 def smallest(config: RunConfig, folder: Path) -> Reading:
-    """An execution over one document of one word, by an engine that answers at once: all that it
-    takes is fixed, whatever a run has to do."""
+    """An execution over one document of one word with the extractive engine, which answers at once:
+    all its time is the fixed cost of any execution."""
     folder.mkdir(parents=True)
     (folder / "documents.jsonl").write_text(json.dumps({"document_id": "d", "text": "Word."}))
     own = ("corpus=tables", f"corpus.path={folder}", "engine=extractive", "rater=none",
@@ -51,7 +51,7 @@ def smallest(config: RunConfig, folder: Path) -> Reading:
 
 
 def script_of(made: Sequence[Made], sent: Sequence[Sent]) -> Script:
-    """The requests of `made`, those first that were sent first."""
+    """The requests of `made` in the order they were first sent, with their dependencies."""
     first = {one.request_sha: one for one in reversed(sent)}
     in_order = sorted(made, key=lambda one: first[one.call.request_sha].begun)
     return Script([first[one.call.request_sha].request for one in in_order], waits(in_order))

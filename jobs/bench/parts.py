@@ -1,4 +1,4 @@
-"""The parts of `gistmill bench` by name, and what each of them runs."""
+"""The parts of `gistmill bench` by name, and the run that each measures."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -14,14 +14,14 @@ from jobs.bench.throughput import rates
 from jobs.config import RunConfig, read_config
 from pipeline.errors import UsageError
 
-# All of a document's questions in one unit: the phase is one execution.
+# One unit holds all questions of a document, so that the phase is one execution.
 _ALWAYS = ("questions_per_unit=1000000",)
 _QMSUM = ("corpus=qmsum", "rater=none", "engine=vllm", "reply_format=constrained")
 
 
 @dataclass(frozen=True)
 class Part:
-    """`words` are what it runs unless the command line says otherwise."""
+    """`words` are its default overrides; those of the command line take precedence."""
 
     words: tuple[str, ...]
     measure: Callable[[RunConfig, Path, int], list[Figure]]
@@ -37,15 +37,16 @@ PARTS = {
 
 
 def bench(words: Sequence[str], pairs: int) -> list[Figure]:
-    """The figures of the parts named in `words`, in that order; the other words are overrides.
+    """The figures of the parts named in `words`, in that order; words with `=` are overrides.
 
-    Raises UsageError where there is no part, or a word makes none of its sense.
+    Each is a median over `pairs` repetitions. Raises UsageError for an unknown or missing part and
+    for overrides that the part cannot use.
     """
     names = [word for word in words if "=" not in word]
     overrides = [word for word in words if "=" in word]
     for name in names:
         if name not in PARTS:
-            raise UsageError(f"{name}: no part of bench; there are {', '.join(PARTS)}")
+            raise UsageError(f"{name}: not a part of bench; there are {', '.join(PARTS)}")
     if not names:
         raise UsageError(f"name what to measure: {', '.join(PARTS)}")
     found = []
@@ -57,7 +58,7 @@ def bench(words: Sequence[str], pairs: int) -> list[Figure]:
 
 
 def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
-    """What the part runs; its corpus is written where it has one of its own."""
+    """The config that the part runs. For `schedule` its corpus is written to `folder`."""
     own = PARTS[name].words
     if name == "schedule":
         for word in overrides:

@@ -1,4 +1,4 @@
-"""The first phase of a run on Ray, timed and recorded."""
+"""Execute the first phase of a run on Ray, timed and with every request recorded."""
 
 import functools
 import sys
@@ -31,8 +31,11 @@ Order = Callable[[Sequence[DocumentKey]], Sequence[DocumentKey]]
 
 @dataclass(frozen=True)
 class Reading:
-    """`driver`: moments of the driver's process, one a second; the first when the execution began,
-    the last two at the last document's summary and when the execution was over."""
+    """The measurements of one phase.
+
+    `driver`: moments of the driver's process, one per second. The first is the start of the
+    execution, the last two are the last document's summary and the end of the execution.
+    """
 
     engine: EngineSettings
     driver: Sequence[Moment]
@@ -41,33 +44,33 @@ class Reading:
 
     @property
     def ready(self) -> float:
-        """When the engines were ready, on average.
+        """The clock when the engines were ready, averaged over workers.
 
-        On average, because that is when all the work could have been done had it been shared out
-        without a gap: an engine that is up a second earlier works a second longer.
+        With a perfect schedule, an engine that is ready a second earlier works a second longer:
+        the average start and a common end give the same total of engine seconds.
         """
         return sum(worker.ready.clock for worker in self.workers) / len(self.workers)
 
     @property
     def seconds(self) -> float:
-        """From when the engines were ready to the last document's summary."""
+        """Wall seconds from `ready` to the last document's summary."""
         return self.driver[-2].clock - self.ready
 
     @property
     def cpu(self) -> float:
-        """CPU seconds of driver and workers meanwhile."""
+        """CPU seconds of driver and workers in that time."""
         before = [moment for moment in self.driver if moment.clock <= self.ready]
         of_workers = (worker.ended.cpu - worker.ready.cpu for worker in self.workers)
         return self.driver[-2].cpu - before[-1].cpu + sum(of_workers)
 
     @property
     def all_seconds(self) -> float:
-        """Of the whole execution, the start of workers and engines with it."""
+        """Wall seconds of the whole execution, including the start of workers and engines."""
         return self.driver[-1].clock - self.driver[0].clock
 
     @property
     def all_cpu(self) -> float:
-        """CPU seconds of the driver in the whole execution, and of the workers since they began."""
+        """CPU seconds of the driver over the whole execution, and of the workers since start."""
         return self.driver[-1].cpu - self.driver[0].cpu + sum(w.ended.cpu for w in self.workers)
 
     def sent(self) -> list[Sent]:
@@ -76,19 +79,19 @@ class Reading:
 
 
 def longest_first(keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
-    """The order of a run."""
+    """The order in which a run processes documents."""
     return sorted(keys, key=lambda key: -key.num_words)
 
 
 def read(config: RunConfig, warehouse: Path, order: Order = longest_first) -> Reading:
-    """The first phase of `config` in a warehouse that holds nothing yet.
+    """Execute the first phase of `config` in an empty warehouse.
 
-    Raises UsageError where it asks no engine.
+    Raises UsageError where the phase has no engine.
     """
     prepared = prepare(config, warehouse, _warn)
     phase = prepared.phases[0]
     if phase.engine is None:
-        raise UsageError(f"methods={config.methods}: ask no engine; there is nothing to measure")
+        raise UsageError(f"methods={config.methods}: need no engine; there is nothing to measure")
     join(config.cluster.address)
     driver = _executed(prepared, phase, phase.engine, order(prepared.keys))
     workers = recorded(warehouse / "recorded")
@@ -98,7 +101,7 @@ def read(config: RunConfig, warehouse: Path, order: Order = longest_first) -> Re
 def _executed(
     prepared: Prepared, phase: Phase, engine: EngineSettings, keys: Sequence[DocumentKey]
 ) -> list[Moment]:
-    """Execute the phase; the moments of a Reading."""
+    """Execute the phase; the driver's moments of a Reading."""
     config, warehouse = prepared.config, prepared.shards.warehouse
     folder, kept = RunFolder(warehouse, "bench"), Path(str(warehouse)) / "recorded"
     launch, pool = uuid.uuid4().hex, phase.pool(config.cluster)
@@ -122,7 +125,7 @@ def _look(stall: StallWatch, driver: list[Moment]) -> None:
 
 
 def _made(prepared: Prepared, phase: Phase) -> list[Made]:
-    """Every call that was made, document by document, step by step."""
+    """Every call that was made, by document and step."""
     by_id = {step.id: step for step in phase.steps}
     return [
         Made(by_id[unit.step_id], call)

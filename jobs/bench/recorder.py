@@ -1,6 +1,6 @@
-"""What a worker keeps of its work: every request with its reply, and the CPU seconds it took.
+"""Record every request of a worker's engine with its reply, and the worker's CPU seconds.
 
-One file a process, written as it happens; nothing that is asked or replied changes.
+One pickle file per process, appended to at every event. Requests and replies pass unchanged.
 """
 
 import os
@@ -23,17 +23,17 @@ from pipeline.units import Unit
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request that went to an engine. Times are the machine's clock, in seconds."""
+    """A request sent to an engine, and its reply."""
 
     request_sha: str  # as in the calls table
     request: Request
     reply: Reply
-    begun: float
+    begun: float  # time.time()
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The clock, and the CPU seconds of this process so far, its child processes' apart."""
+    """time.time(), and the CPU seconds of this process so far, without its child processes."""
 
     clock: float
     cpu: float
@@ -45,8 +45,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What one worker's engine was asked, in the order of admission; when it was ready, and when
-    the worker's last document was through."""
+    """The requests of one worker's engine in the order they were sent; the moments when the engine
+    was ready and when the worker's last document was finished."""
 
     ready: Moment
     sent: tuple[Sent, ...]
@@ -54,7 +54,7 @@ class Recorded:
 
 
 class RecordedWorker:
-    """`worker`, watched."""
+    """A worker that records the moment when each document is finished."""
 
     def __init__(self, worker: AnyWorker, folder: Path) -> None:
         self.usage = worker.usage
@@ -67,7 +67,7 @@ class RecordedWorker:
 
 
 class _RecordedEngine:
-    """The reader's engine, watched."""
+    """The reader's engine; records its requests."""
 
     def __init__(self, reader: Reader, folder: Path) -> None:
         self.name = reader.engine.name
@@ -79,7 +79,7 @@ class _RecordedEngine:
     async def generate(self, request: Request) -> Reply:
         begun = time.time()
         reply = await self._engine.generate(request)
-        # The same name as in the calls table, by which a request finds its document.
+        # The calls table has the same sha, which joins a request to its document.
         _keep(self._folder, Sent(self._ask.sha_of(request), request, reply, begun))
         return reply
 
@@ -88,19 +88,19 @@ class _RecordedEngine:
 
 
 def recorded_worker(folder: Path, make: MakeWorker, name: str) -> RecordedWorker:
-    """The worker that `make` makes, watched."""
+    """The worker that `make` makes, recorded in `folder`."""
     return RecordedWorker(make(name), folder)
 
 
 async def start_recorded(
     folder: Path, engine: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
-    """The reader that a run would start, watched."""
+    """The reader that a run would start, its engine recorded in `folder`."""
     return recording(await start_reader(engine, family, reply_format), folder)
 
 
 def recording(reader: Reader, folder: Path) -> Reader:
-    """The reader with its engine watched from now on, when it is ready."""
+    """`reader` with its engine recorded from now on; the engine must be ready."""
     recorder = _RecordedEngine(reader, folder)
     _keep(folder, Moment.now())
     return replace(reader, engine=recorder)
@@ -113,7 +113,7 @@ def _keep(folder: Path, what: Sent | Moment) -> None:
 
 
 def recorded(folder: Path) -> list[Recorded]:
-    """What the workers' engines kept in `folder`."""
+    """What the workers recorded in `folder`, one entry per process."""
     found = []
     for file in sorted(folder.glob("*.pickle")):
         kept = list(_read(file))

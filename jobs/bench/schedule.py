@@ -1,7 +1,7 @@
-"""How well documents are shared out: simulated engines against the time no schedule can beat.
+"""Load balancing: the makespan on simulated engines against a lower bound for any schedule.
 
-The documents are of skewed length. The longest is a chain of calls, half as long as the engines
-need for everything; begun late, it ends late, so documents in random order miss the bar.
+Document lengths are skewed. The longest document's chain of calls takes half as long as the engines
+need for everything: started late it ends late, so documents in random order miss the bar.
 """
 
 import functools
@@ -20,9 +20,9 @@ from pipeline.simulated_engine import SimulatedSettings
 from pipeline.units import DocumentKey
 
 NUM_DOCUMENTS = 400
-_BAR = 1.15
-_LONGEST = 30  # pages, each a call of pagination after the one before, then one for a gist
-_PAGE_WORDS, _PARAGRAPH_WORDS = 600, 100  # of the generic family: a page ends at 280 to 600
+_AT_MOST = 1.15
+_LONGEST = 30  # pages; each is a pagination call that waits for the previous page's, and a gist
+_PAGE_WORDS, _PARAGRAPH_WORDS = 600, 100  # the generic family ends a page at 280 to 600 words
 _SIGMA = 0.8  # of the lognormal lengths
 _SEED = 7
 
@@ -46,14 +46,15 @@ def schedule(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
             bounds.append(lower_bound(reading, engine))
             ratios[name].append(reading.seconds / bounds[-1])
     return [
-        barred("schedule", "makespan / lower bound", ratios["longest"], ("at most", _BAR)),
-        barred("schedule", "the same in random order", ratios["random"], ("over", _BAR)),
+        barred("schedule", "makespan / lower bound", ratios["longest"], ("at most", _AT_MOST)),
+        barred("schedule", "the same in random order", ratios["random"], ("over", _AT_MOST)),
         plain("schedule", "lower bound, seconds", bounds),
     ]
 
 
 def lower_bound(reading: Reading, engine: SimulatedSettings) -> float:
-    """Seconds: all work shared out evenly, or the longest chain of calls, whichever is more."""
+    """Seconds that no schedule can beat: the larger of all work spread evenly over the engines'
+    sequences and the longest chain of dependent calls."""
     seconds = functools.partial(work, engine)
     total = sum(seconds(one.call) for one in reading.made)
     sequences = engine.sequences * len(reading.workers)
@@ -61,18 +62,18 @@ def lower_bound(reading: Reading, engine: SimulatedSettings) -> float:
 
 
 def work(engine: SimulatedSettings, call: Call) -> float:
-    """Seconds of one sequence that a call takes at the least."""
+    """The least seconds that a call occupies one of the engine's sequences."""
     prefill = (call.prompt_tokens - call.cached_tokens) / engine.prefill_tokens_per_second
     return prefill + call.reply_tokens / engine.decode_tokens_per_second
 
 
 def shuffled(keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
-    """In random order, the same each time."""
+    """A random order, the same each time."""
     return random.Random(_SEED).sample(keys, len(keys))
 
 
 def write_corpus(folder: Path, num_documents: int, sequences: int) -> None:
-    """documents.jsonl of skewed lengths, work for `sequences` sequences; no questions."""
+    """Write documents.jsonl of skewed lengths, work for `sequences` sequences; no questions."""
     folder.mkdir(parents=True)
     with (folder / "documents.jsonl").open("w") as file:
         for number, pages in enumerate(lengths(num_documents, sequences)):
@@ -81,8 +82,11 @@ def write_corpus(folder: Path, num_documents: int, sequences: int) -> None:
 
 
 def lengths(num_documents: int, sequences: int) -> list[int]:
-    """Pages of each document, lognormal. A page is two calls, one of them in the chain; so that
-    the longest chain is half of work / sequences, there are `sequences` x (longest + 1) pages."""
+    """The number of pages of each document, lognormal.
+
+    A page is two calls, one of them in the chain. With `sequences` x (longest + 1) pages the
+    longest chain is half of work / sequences.
+    """
     draw = random.Random(_SEED)
     shares = [draw.lognormvariate(0, _SIGMA) for _ in range(num_documents - 1)]
     wanted = sequences * (_LONGEST + 1) - _LONGEST
@@ -98,7 +102,7 @@ def _pages(scale: float, shares: Sequence[float]) -> list[int]:
 
 
 def _text(number: int, num_pages: int) -> str:
-    """Paragraphs that no other document has, a page of them at a time."""
+    """Whole pages of paragraphs, unique to the document so that no prefix cache helps."""
     paragraphs = range(num_pages * _PAGE_WORDS // _PARAGRAPH_WORDS)
     rest = " ".join(f"word{i}" for i in range(_PARAGRAPH_WORDS - 1))
     return "\n\n".join(f"{number}.{paragraph} {rest}" for paragraph in paragraphs)

@@ -1,4 +1,4 @@
-"""How many tokens a second one bare engine works through: what `gistmill plan --rates` takes."""
+"""Measure the prefill and decode rates of a bare engine, as `gistmill plan --rates` takes them."""
 
 import asyncio
 import time
@@ -17,8 +17,8 @@ _PROMPT_WORDS, _REPLY_TOKENS = 1000, 256
 
 
 def rates(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
-    """Prompt tokens a second where replies have one token, and reply tokens a second where prompts
-    have a few words; as many requests at once as a run has at the engine."""
+    """Uncached prompt tokens per second with replies of one token, and reply tokens per second with
+    prompts of a few words; with as many concurrent requests as a run has at the engine."""
     engine = config.engine
     num = min(_MOST_PROMPTS, _PROMPTS_PER_SEQUENCE * engine.sequences)
     measurements: list[tuple[float, float]] = on_engine(
@@ -32,7 +32,7 @@ def rates(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 
 
 async def measured(engine: Engine, num: int, at_once: int, pairs: int) -> list[tuple[float, float]]:
-    """Both rates, so many times; no prompt begins as another."""
+    """Both rates, measured `pairs` times with `num` requests each; no prompts share a prefix."""
     draw = Random(0)
     found = []
     for _ in range(pairs):
@@ -59,7 +59,7 @@ def _request(draw: Random, num_words: int, reply_tokens: int) -> Request:
 async def _answered(
     engine: Engine, requests: Sequence[Request], at_once: int
 ) -> tuple[float, int, int]:
-    """Seconds until all are answered, their uncached prompt tokens and reply tokens."""
+    """Seconds until all are answered, and their uncached prompt tokens and reply tokens."""
     slots = asyncio.Semaphore(at_once)
 
     async def one(request: Request) -> tuple[int, int]:
@@ -68,6 +68,6 @@ async def _answered(
         return reply.prompt_tokens - reply.cached_tokens, reply.reply_tokens
 
     start = time.perf_counter()
-    told = await asyncio.gather(*(one(request) for request in requests))
+    tokens = await asyncio.gather(*(one(request) for request in requests))
     seconds = time.perf_counter() - start
-    return seconds, sum(prompt for prompt, _ in told), sum(reply for _, reply in told)
+    return seconds, sum(prompt for prompt, _ in tokens), sum(reply for _, reply in tokens)

@@ -1,4 +1,4 @@
-"""`gistmill submit`: a run sent to a Ray that is up, or made into a RayJob or a Slurm script."""
+"""`gistmill submit`: submit a run to a running Ray cluster, or as a RayJob or Slurm script."""
 
 import shlex
 from collections.abc import Sequence
@@ -13,31 +13,33 @@ from pipeline.errors import UsageError
 
 
 def submit(words: Sequence[str], log: TextIO | None) -> Submission:
-    """Send the run to its cluster, and follow a Ray's job into `log`; null: do not. The exit code
-    is 0 only where the run is complete: one that was handed over is not."""
+    """Submit the run to its cluster. A Ray job is followed into `log` unless that is null.
+
+    The exit code is 0 only if the run is complete, so never for RayJobs and Slurm scripts.
+    """
     config, words = _read(words)
     if isinstance(config.cluster, RayCluster):
-        from jobs.submit.ray_job import send  # here: ray takes a second to import
+        from jobs.submit.ray_job import send  # imported here, as ray takes a second
 
         return send(config, words, log)
     text = rendered(words)
     if isinstance(config.cluster, KubeRayCluster):
-        said = hand_over(text, ["kubectl", "create", "-f", "-"])
+        answer = hand_over(text, ["kubectl", "create", "-f", "-"])
         where = f"{dns_name(config.run_name())} -n {config.cluster.namespace}"
-        then = f"kubectl get rayjob {where} shows it, kubectl delete rayjob {where} ends it"
+        then = f"kubectl get rayjob {where} shows it, kubectl delete rayjob {where} stops it"
     else:
-        said = hand_over(text, ["sbatch"])
+        answer = hand_over(text, ["sbatch"])
         then = (
             f"squeue --name gistmill-{config.run_name()} shows it, "
-            "scancel --batch --signal=TERM JOB ends it well"
+            "scancel --batch --signal=TERM JOB stops it gracefully"
         )
     status = shlex.join(["gistmill", "status", f"warehouse={config.warehouse}"])
-    tell(f"{said}. {then}; {status} run={config.run_name()}")
-    return Submission(config.run_name(), said, "SENT", INCOMPLETE)
+    tell(f"{answer}. {then}; {status} run={config.run_name()}")
+    return Submission(config.run_name(), answer, "SENT", INCOMPLETE)
 
 
 def rendered(words: Sequence[str]) -> str:
-    """What would be sent, as text."""
+    """What `submit` would send, as text: a command, a manifest or a script."""
     config, words = _read(words)
     if isinstance(config.cluster, RayCluster):
         refuse_unshared(config)
@@ -62,10 +64,10 @@ def stop(words: Sequence[str]) -> Submission:
 
 
 def _read(words: Sequence[str]) -> tuple[RunConfig, Sequence[str]]:
-    """The config, and the words with the kind of cluster among them: ray unless they say."""
+    """The config, and the words with a kind of cluster: ray by default."""
     if not any(word.startswith("cluster=") for word in words):
         words = ["cluster=ray", *words]
     config = read_config(words)
     if config.cluster.name == "local":
-        raise UsageError("cluster=local: gistmill run works on this machine")
+        raise UsageError("cluster=local: use gistmill run on this machine")
     return config, words

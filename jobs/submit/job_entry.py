@@ -1,6 +1,6 @@
-"""What a job on a cluster starts with: checks that its warehouse is the one it was sent from.
+"""Entry point of a job on a Ray cluster: checks that it sees the submitter's warehouse.
 
-`python -m jobs.submit.job_entry JOB WAREHOUSE WORD...` is then `gistmill run WORD...`.
+`python -m jobs.submit.job_entry JOB WAREHOUSE WORD...` then executes `gistmill run WORD...`.
 """
 
 import sys

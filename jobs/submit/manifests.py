@@ -1,4 +1,4 @@
-"""A run as a file for whoever starts machines: a RayJob for KubeRay, a script for Slurm."""
+"""Render a run as a RayJob manifest for KubeRay or as a Slurm script, and submit it."""
 
 import importlib.metadata
 import math
@@ -20,12 +20,12 @@ from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.settings import sha
 
-_LONGEST_NAME = 38  # and `gistmill-` before it: 47, what KubeRay takes
+_LONGEST_NAME = 38  # characters; with `gistmill-` before it 47, KubeRay's limit
 _SECONDS_TO_ANSWER = 60
 
 
 class _Quoted(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
-    """Strings in double quotes, whatever they look like."""
+    """Writes every string in double quotes."""
 
 
 _Quoted.add_representer(
@@ -67,12 +67,12 @@ def slurm_script(config: RunConfig, words: Sequence[str]) -> str:
 
 
 def hand_over(text: str, to: Sequence[str]) -> str:
-    """Pipe a rendered file to `kubectl` or `sbatch`; what that says.
+    """Pipe a rendered file to `kubectl` or `sbatch`; its output.
 
-    Raises UsageError where it is not installed, refuses or does not answer.
+    Raises UsageError where it is not installed, fails or does not answer.
     """
     if shutil.which(to[0]) is None:
-        raise UsageError(f"{to[0]}: not installed here; --print shows what it would be given")
+        raise UsageError(f"{to[0]}: not installed here; --print shows what would be submitted")
     try:
         done = subprocess.run(
             to, input=text, capture_output=True, text=True, timeout=_SECONDS_TO_ANSWER, check=False
@@ -85,7 +85,7 @@ def hand_over(text: str, to: Sequence[str]) -> str:
 
 
 def dns_name(run: str) -> str:
-    """A name for Kubernetes, which two runs never share."""
+    """The run's name in Kubernetes, unique per run."""
     label = re.sub(r"[^a-z0-9]+", "-", run).strip("-")
     if label != run or len(label) > _LONGEST_NAME:
         label = f"{label[: _LONGEST_NAME - 9].rstrip('-')}-{sha(run, 8)}"
@@ -93,7 +93,7 @@ def dns_name(run: str) -> str:
 
 
 def _gpus(config: RunConfig) -> int:
-    """What one worker takes, be it the reader's or a rater's."""
+    """The GPUs of one worker: the larger of the reader's and the raters'."""
     raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
     return max(math.ceil(engine.gpus) for engine in (config.engine, *raters))
 

@@ -1,6 +1,6 @@
-"""The marker that a submission leaves in its warehouse, by which the job sees that it has the same.
+"""A marker in the warehouse, by which a job checks that it sees the submitter's storage.
 
-<warehouse>/runs/.<run>.sent holds the job's id; storage that is not shared does not show it.
+<warehouse>/runs/.<run>.sent holds the job's id. On storage that is not shared the job misses it.
 """
 
 from upath import UPath
@@ -21,7 +21,7 @@ def unmark(warehouse: UPath, run: str) -> None:
 
 
 def take(warehouse: UPath, job_id: str) -> None:
-    """Remove the marker. Raises UsageError where it is not there."""
+    """Remove the marker. Raises UsageError where it is missing or of another job."""
     run = run_of(job_id)
     with reaching(warehouse, "warehouse"):
         file = _file(warehouse, run)

@@ -1,4 +1,4 @@
-"""What of a run goes to a cluster: the words there, and the code and files of this machine."""
+"""Package a run for a cluster: the command's words there, and the code and files it needs."""
 
 import shlex
 import shutil
@@ -13,22 +13,22 @@ from pipeline.place import is_remote, place
 from pipeline.settings import CONF, ClusterSettings
 
 _CODE = ("pipeline", "stages", "jobs", "conf")
-_FILES = ("script", "chat_template")  # keys of an engine that name files of this machine
-# What a kind of cluster sets otherwise than conf/cluster/ray.yaml, which its driver reads.
+_FILES = ("script", "chat_template")  # keys of an engine that name files on this machine
+# Keys whose values a kind of cluster passes on: the driver there reads conf/cluster/ray.yaml.
 _OF_KIND = ("autoscales", "wait_minutes")
 
 
 def words_there(
     config: RunConfig, words: Sequence[str], moved: Callable[[str, Path], str]
 ) -> list[str]:
-    """The words of `gistmill run` on the cluster's own machine.
+    """The words of `gistmill run` on the cluster.
 
-    `moved` says where the file that a key names is there.
+    `moved(key, path)` returns where the file that a config key names is on the cluster.
     """
     files = {key: moved(key, path) for key, path in named_files(config).items()}
     if plugins := plugin_folders(config.plugins):
-        there = [moved(f"plugins-{n}", Path(folder)) for n, folder in enumerate(plugins)]
-        files["plugins"] = ",".join(there)
+        folders = [moved(f"plugins-{n}", Path(folder)) for n, folder in enumerate(plugins)]
+        files["plugins"] = ",".join(folders)
     of_kind = {f"cluster.{key}": getattr(config.cluster, key) for key in _OF_KIND}
     of_kind |= _most_workers(config)
     kept = [word for word in words if _travels(word) and _key(word) not in (*files, "run")]
@@ -44,7 +44,7 @@ def words_there(
 
 
 def _most_workers(config: RunConfig) -> dict[str, int]:
-    """How far a pool may grow: or the first pod would be given documents for all the others."""
+    """The limits of worker pools; without them the first pod would get every pod's documents."""
     cluster = config.cluster
     if not isinstance(cluster, KubeRayCluster):
         return {}
@@ -56,7 +56,7 @@ def _most_workers(config: RunConfig) -> dict[str, int]:
 
 
 def _engines(config: RunConfig) -> dict[str, EngineSettings]:
-    """The engines that the config names, by section; of raters the one of this command."""
+    """The engines that the config names, by section; of raters only this command's."""
     sections = {
         "engine": config.engine,
         "rater": config.raters[-1],
@@ -71,7 +71,7 @@ def _key(word: str) -> str:
 
 
 def _travels(word: str) -> bool:
-    """Not what only says which cluster, and how to get there."""
+    """Whether a word is passed on: all but those that select the cluster and its address."""
     section, _, key = _key(word).partition(".")
     if section != "cluster":
         return True
@@ -79,13 +79,13 @@ def _travels(word: str) -> bool:
 
 
 def command(words: Sequence[str]) -> str:
-    """As a shell reads it, ending in its place: signals reach the run itself."""
+    """The shell command; `exec` replaces the shell, so that signals reach the run itself."""
     return f"exec python {shlex.join(words)}"
 
 
 def named_files(config: RunConfig) -> dict[str, Path]:
-    """The files and folders of this machine that the config names, by key; what comes with
-    gistmill is none. Raises UsageError where one is missing."""
+    """The files and folders on this machine that the config names, by key, without those shipped
+    with gistmill. Raises UsageError where one is missing."""
     found = {}
     if CONF not in config.family_folder.parents:
         found["family" if config.family else "corpus.family"] = config.family_folder
@@ -100,7 +100,7 @@ def named_files(config: RunConfig) -> dict[str, Path]:
 
 
 def refuse_unshared(config: RunConfig) -> None:
-    """Raise UsageError where the config names a folder that only this machine has."""
+    """Raise UsageError where the config names a folder by a path that only exists here."""
     named = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
     for key in ("path", "stories"):
         named[f"corpus.{key}"] = str(getattr(config.corpus, key, None) or "")
@@ -112,18 +112,18 @@ def refuse_unshared(config: RunConfig) -> None:
         if key == "warehouse" or Path(value).exists():
             raise UsageError(
                 f"{key}={value}: the cluster does not see this folder; name storage that it "
-                "shares, s3://... or an absolute path"
+                "shares, s3://... or an absolute path of a mounted folder"
             )
 
 
 def absolute(config: RunConfig) -> Callable[[str, Path], str]:
-    """Files stay where they are: on a file system that the nodes share, or in their image."""
+    """A `moved` for files at the same path on the cluster: on shared storage or in the image."""
 
     def moved(key: str, path: Path) -> str:
         if isinstance(config.cluster, KubeRayCluster) and not path.is_absolute():
             raise UsageError(
-                f"{key}={path}: files of this machine do not travel to Kubernetes; put it into the "
-                "image, and name it by its absolute path"
+                f"{key}={path}: local files are not sent to Kubernetes; put it into the image, and "
+                "name it by its absolute path"
             )
         return str(path.absolute())
 
@@ -131,16 +131,16 @@ def absolute(config: RunConfig) -> Callable[[str, Path], str]:
 
 
 def pack(folder: Path) -> Callable[[str, Path], str]:
-    """Copy the code into `folder`, and any file that it is told of beside it."""
+    """Copy the code into `folder`; returns a `moved` that copies files there, too."""
     for name in _CODE:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(CONF.parent / name, folder / name, ignore=ignored)
 
     def moved(key: str, path: Path) -> str:
-        there = Path("files") / key / path.name  # its name may be part of the run's
-        (folder / there).parent.mkdir(parents=True)
+        target = Path("files") / key / path.name  # keeps its name, which may be hashed
+        (folder / target).parent.mkdir(parents=True)
         copy = shutil.copytree if path.is_dir() else shutil.copy
-        copy(path, folder / there)
-        return str(there)
+        copy(path, folder / target)
+        return str(target)
 
     return moved

@@ -1,4 +1,4 @@
-"""What came of sending a run, or of stopping it."""
+"""The result of submitting a run, or of stopping it."""
 
 import sys
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ INCOMPLETE = 4
 
 @dataclass(frozen=True)
 class Submission:
-    """`exit_code` is the command's; `job` the id of whoever starts machines, or what that said."""
+    """The result of a submission."""
 
     run: str
-    job: str
-    status: str  # SENT, or as Ray calls it where the job is over: SUCCEEDED, FAILED, STOPPED
-    exit_code: int
+    job: str  # the Ray job's id, or the output of kubectl or sbatch
+    status: str  # SENT, or Ray's status of a job that is over: SUCCEEDED, FAILED, STOPPED
+    exit_code: int  # of the command
 
 
 def tell(line: str) -> None:
-    """A line for whoever watches, on standard error."""
+    """Write a line for the user on standard error."""
     sys.stderr.write(f"gistmill: {line}\n")

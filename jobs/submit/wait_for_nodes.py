@@ -1,4 +1,5 @@
-"""`python -m jobs.submit.wait_for_nodes HOST:PORT NUMBER MINUTES`: wait for nodes of a Ray."""
+"""`python -m jobs.submit.wait_for_nodes HOST:PORT NUMBER MINUTES`: wait for a Ray's nodes to join.
+Exits with code 4 where fewer have joined in time."""
 
 import sys
 
@@ -6,10 +7,10 @@ from pipeline.cluster.ray_jobs import wait_for_nodes
 
 if __name__ == "__main__":
     wanted, minutes = int(sys.argv[2]), float(sys.argv[3])
-    there = wait_for_nodes(sys.argv[1], wanted, 60 * minutes)
-    if there < wanted:
+    joined = wait_for_nodes(sys.argv[1], wanted, 60 * minutes)
+    if joined < wanted:
         sys.stderr.write(
-            f"gistmill: {there} of {wanted} nodes joined within cluster.wait_minutes={minutes:g}; "
-            "the same script goes on from here\n"
+            f"gistmill: {joined} of {wanted} nodes joined within cluster.wait_minutes={minutes:g}; "
+            "submit the same script to resume\n"
         )
         sys.exit(4)

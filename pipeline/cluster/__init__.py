@@ -1,15 +1,15 @@
-"""Ray, and nothing but Ray: one of our own or one to join, and Ray Data executions over documents.
+"""Everything that uses Ray: start or join a cluster, execute documents with Ray Data, Ray jobs.
 
-The driver sends ids and gets small summaries; workers read and write the warehouse themselves.
+The driver sends ids and receives small summaries; workers read and write the warehouse themselves.
 """
 
 import os
 
-# Before ray is imported, which reads it then.
+# Ray reads these when it is imported.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else C++ warnings on the terminal
 os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # else worker deaths on stdout
-# Else a thread of Ray Data that outlives a shutdown would start a Ray of its own.
+# Else a Ray Data thread that outlives a shutdown would start another Ray cluster.
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
 from pipeline.cluster.actor import MakeWorker
 from pipeline.cluster.execution import run_items

@@ -1,4 +1,4 @@
-"""The process of a worker: a `Worker` as a Ray Data actor, and what it tells Ray's metrics."""
+"""A `Worker` as a Ray Data actor in its own process, and the metrics it exports through Ray."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ _SECONDS_BETWEEN_METRICS = 5.0
 
 
 class AnyWorker(Protocol):
-    """What an actor needs of a `pipeline.worker.Worker`."""
+    """The interface of `pipeline.worker.Worker` that an actor uses."""
 
     usage: UsageCounters
 
@@ -32,21 +32,25 @@ class AnyWorker(Protocol):
 
 
 MakeWorker = Callable[[str], AnyWorker]
-"""A worker of that name, in its own process."""
+"""Makes the worker of a name; called in the worker's own process."""
 
-# Ray keeps of an exception only its text, so these come back as rows and are raised again here.
+# Ray preserves only the text of an exception, so these return as rows; the driver raises them.
 ERRORS: dict[str, type[Exception]] = {
     error.__name__: error for error in (AccountingError, StartError, UsageError)
 }
 
 
 class Actor:
-    """A Ray Data worker around a `Worker`; its blocks are documents."""
+    """The Ray Data UDF around a `Worker`.
+
+    A block holds rows (document_id, pickled units). It returns one row per document: `error`, the
+    name of an error class or "", and `payload`, the error's message or the Summary as JSON.
+    """
 
     def __init__(self, make_worker: bytes, tags: Mapping[str, str]) -> None:
-        """`make_worker`: a MakeWorker with its plugins, as `pipeline.plugins.sent` made it."""
+        """`make_worker`: a MakeWorker and its plugins, serialized by `pipeline.plugins.sent`."""
         make: MakeWorker = received(make_worker)
-        # Ray gives the next process of an actor the same id.
+        # The id stays the same when Ray restarts the actor in another process.
         self._worker = make(ray.get_runtime_context().get_actor_id() or "")
         self._metrics = _Metrics(self._worker.usage, tags)
         self._publishing: asyncio.Task[None] | None = None
@@ -57,37 +61,37 @@ class Actor:
     async def __call__(self, batch: Any) -> Any:
         if self._publishing is None:
             self._publishing = asyncio.create_task(self._metrics.publish())
-        yield pa.Table.from_pylist([await self._told(row) for row in batch.to_pylist()])
+        yield pa.Table.from_pylist([await self._result(row) for row in batch.to_pylist()])
 
-    async def _told(self, row: dict[str, Any]) -> dict[str, str]:
+    async def _result(self, row: dict[str, Any]) -> dict[str, str]:
         units = pickle.loads(row["units"])
         try:
             summary = await self._worker.work(row["document_id"], units)
         except tuple(ERRORS.values()) as error:
-            return {"error": type(error).__name__, "told": str(error)}
+            return {"error": type(error).__name__, "payload": str(error)}
         except EngineError:
-            os._exit(1)  # Ray starts another process with another engine, and asks it again
-        return {"error": "", "told": json.dumps(asdict(summary))}
+            os._exit(1)  # Ray restarts the actor, with a new engine, and retries the document
+        return {"error": "", "payload": json.dumps(asdict(summary))}
 
 
 class _Metrics:
-    """The worker's usage counters as counters of Ray."""
+    """Exports the worker's usage counters as Ray counters."""
 
     def __init__(self, usage: UsageCounters, tags: Mapping[str, str]) -> None:
         self._usage, self._published = usage, UsageCounters()
         self._counters = {
-            name.removeprefix("gistmill_"): Counter(name, told, tuple(tags))
-            for name, told in COUNTERS.items()
+            name.removeprefix("gistmill_"): Counter(name, description, tuple(tags))
+            for name, description in COUNTERS.items()
         }
         for counter in self._counters.values():
             counter.set_default_tags(dict(tags))
 
     async def publish(self) -> None:
-        """Every few seconds what is new, until the process ends."""
+        """Add the increments to Ray's counters every few seconds, until the process ends."""
         while True:
             for name, counter in self._counters.items():
                 new = getattr(self._usage, name) - getattr(self._published, name)
-                if new:  # Ray takes no 0
+                if new:  # Ray refuses an increment of 0
                     counter.inc(new)
             self._published = replace(self._usage)
             await asyncio.sleep(_SECONDS_BETWEEN_METRICS)

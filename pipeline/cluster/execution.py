@@ -1,4 +1,4 @@
-"""A Ray Data execution over documents, each one a block."""
+"""A Ray Data execution over documents, one document per block."""
 
 import json
 import pickle
@@ -18,7 +18,7 @@ from pipeline.executor import Summary
 from pipeline.plugins import sent
 from pipeline.units import Item
 
-# Documents in flight beyond the requests of a worker: one of them may be about to ask.
+# In-flight documents of a worker beyond its request slots: some of them are between requests.
 _DOCUMENTS_OVER_SLOTS = 4
 
 
@@ -29,42 +29,42 @@ def run_items(
     watch: Callable[[], None],
     tags: Mapping[str, str],
 ) -> Iterator[Summary]:
-    """A summary per item, as each is finished. `watch` is called every second meanwhile; `tags`
-    are on the metrics that workers export through Ray.
+    """One summary per item, in the order they finish. `watch` is called every second meanwhile;
+    `tags` label the metrics that workers export through Ray.
 
-    Raises UsageError where nothing can be placed or a worker does not see the warehouse; StartError
-    where an engine cannot start; at the end, what a document met with that is no row
-    (AccountingError); whatever `watch` raises.
+    Raises UsageError where no worker can be placed or one does not see the warehouse; StartError
+    where an engine cannot start; EngineError where a worker cannot be restarted; whatever `watch`
+    raises. A document's AccountingError is raised once all other documents are finished.
     """
     rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in items]
     dataset = _dataset(rows, make_worker, tags, pool)
     failed: list[Exception] = []
     for row in _rows(dataset, watch, pool):
         if not row["error"]:
-            yield Summary(**json.loads(row["told"]))
+            yield Summary(**json.loads(row["payload"]))
             continue
-        error = ERRORS[row["error"]](row["told"])
+        error = ERRORS[row["error"]](row["payload"])
         if not isinstance(error, AccountingError):
             raise error
         failed.append(error)
-    if failed:  # the other documents are through: what they cost is kept
+    if failed:  # raised last, so that the other documents are committed
         raise failed[0]
 
 
 def _dataset(
     rows: list[dict[str, Any]], make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool
 ) -> Any:
-    """One document per block and as many in flight as a worker can use, so that no engine waits
-    while another has documents queued up. Machines that join later are used, too."""
+    """One document per block, and as many in flight as a worker can use: no engine idles while
+    documents queue at another. The pool grows onto machines that join later."""
     size = min(pool.size(), len(rows))
     most = min(pool.most(size), len(rows))
     in_flight = min(pool.slots + _DOCUMENTS_OVER_SLOTS, -(-len(rows) // most))
-    # Or the first worker that is up would be given the longest documents, all of them.
+    # Wait for all workers, or the first one up would be given all of the longest documents.
     DataContext.get_current().wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
     return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         Actor,
         fn_constructor_args=(sent(make_worker), tags),
-        batch_size=1,  # the whole block; Ray Data wants a number where there are GPUs
+        batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set
         batch_format="pyarrow",
         num_cpus=pool.cpus,
         num_gpus=pool.gpus or None,
@@ -79,7 +79,7 @@ def _dataset(
 
 
 def _rows(dataset: Any, watch: Callable[[], None], pool: Pool) -> Iterator[dict[str, Any]]:
-    """What the workers return, as it comes."""
+    """The rows that workers return, as they arrive. Raises as `run_items` does."""
     batches: Any = iter(
         dataset.iter_batches(batch_size=None, prefetch_batches=0, batch_format="pyarrow")
     )
@@ -88,22 +88,23 @@ def _rows(dataset: Any, watch: Callable[[], None], pool: Pool) -> Iterator[dict[
             for batch in batches:
                 yield from batch.to_pylist()
     except ray.exceptions.RayActorError as error:
-        raise EngineError(f"a worker cannot be started again: {_first_line(error)}") from None
+        raise EngineError(f"a worker cannot be restarted: {_first_line(error)}") from None
     except ray.exceptions.GetTimeoutError:
         minutes = pool.cluster.wait_minutes
         raise UsageError(
-            f"the cluster found no room for {pool.section}'s workers within cluster.wait_minutes="
-            f"{minutes:g}; free some of it or raise that, and the same command goes on from here"
+            f"the cluster could not place {pool.section}'s workers within cluster.wait_minutes="
+            f"{minutes:g}; free resources or raise it, then run the same command to resume"
         ) from None
     finally:
-        batches.close()  # ends what is still at work
+        batches.close()  # stops documents that are still in flight
 
 
 @contextmanager
 def _watched(watch: Callable[[], None]) -> Iterator[None]:
-    """Call `watch` every second in a thread; an error that it raises ends what is within.
+    """Call `watch` every second in a thread; an error it raises is raised from the `with` block.
 
-    That waits in Ray, so a signal interrupts it as Ctrl-C would (which `nohup` may have disabled).
+    The block waits inside Ray, so it is interrupted by a signal: SIGUSR1, as `nohup` may have
+    disabled SIGINT.
     """
     is_over = threading.Event()
     raised: list[Exception] = []

@@ -1,4 +1,4 @@
-"""A Ray of our own on this machine, or the one this machine is part of."""
+"""Start a local Ray, or join one that runs."""
 
 import atexit
 import logging
@@ -18,10 +18,10 @@ _SECONDS_TO_ANSWER = 10.0
 
 
 def join(address: str | None) -> None:
-    """Be a driver of the Ray at `address`: null starts one of our own, `auto` is the one this
-    machine is part of. Where this process has joined one, it stays there.
+    """Connect this process as a driver to the Ray at `address`, unless it is connected already.
 
-    Raises UsageError where there is none to join.
+    Null starts a local Ray; `auto` joins the one this machine is part of. Raises UsageError where
+    there is none to join.
     """
     if not ray.is_initialized():
         with quiet_stderr():
@@ -45,35 +45,35 @@ def _init(address: str | None) -> None:
 
 
 def refuse_unreachable(address: str) -> None:
-    """Raise OSError where nothing listens at HOST:PORT: Ray itself would try for many minutes."""
+    """Raise OSError where nothing listens at HOST:PORT; Ray would retry for many minutes."""
     host, _, port = address.rpartition(":")
     if port.isdecimal():
         socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
 
 
 def nodes() -> list[dict[str, float]]:
-    """The resources of each machine that is alive. A Ray has been joined."""
-    told: Any = ray.nodes()  # type: ignore[no-untyped-call]  # Ray says no types here
-    return [node["Resources"] for node in told if node["Alive"]]
+    """The total resources of each live machine, by name. Call `join` first."""
+    found: Any = ray.nodes()  # type: ignore[no-untyped-call]  # not annotated by Ray
+    return [node["Resources"] for node in found if node["Alive"]]
 
 
 def _set_up_ray_data() -> None:
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
-    # Ray Data would give up after 30 minutes without an output; a long book takes longer.
+    # Ray Data fails an execution after 30 minutes without an output; a long book takes longer.
     context.execution_no_progress_timeout_s = -1
-    # A pool whose workers all have as many documents as they may hold grows by what there is room
-    # for; it never shrinks while documents wait.
+    # Scale up as soon as every worker holds as many documents as it may, as far as there are
+    # resources; never scale down while documents wait.
     context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
     context.autoscaling_config.actor_pool_util_downscaling_threshold = 0.0
     for name in ("ray.data", "ray"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is raised here
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are raised instead
 
 
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Ray's C++ announces its log level on file descriptor 2, past Python's reach."""
+    """Silence file descriptor 2: Ray's C++ code writes there, past Python's sys.stderr."""
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 2)

@@ -1,4 +1,4 @@
-"""The workers of an execution, and how many of them a cluster has room for."""
+"""The worker pool of an execution: resources per worker, and how many workers a cluster fits."""
 
 from dataclasses import dataclass
 
@@ -11,24 +11,24 @@ _MANY = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """`section` is where a user sets what a worker needs."""
+    """`cpus` and `gpus` are per worker; `section` is the config section that sets them."""
 
     section: str
     min_workers: int
-    max_workers: int | None  # null: as many as there is room for
+    max_workers: int | None  # null: as many as the cluster fits
     cpus: float
     gpus: float
-    slots: int  # requests that a worker has at its engine
+    slots: int  # concurrent requests of a worker at its engine
     cluster: ClusterSettings
 
     def most(self, size: int) -> int:
-        """The workers there may be once a cluster that begins with `size` has grown."""
+        """The most workers that a pool of initially `size` workers may grow to."""
         return self.max_workers or size
 
     def size(self) -> int:
-        """The workers to begin with: those there is room for now. Joins the cluster.
+        """The initial number of workers: as many as the cluster fits now. Joins the cluster.
 
-        Raises UsageError where it is too small, and will not grow by itself.
+        Raises UsageError where fewer than `min_workers` fit and the cluster does not autoscale.
         """
         join(self.cluster.address)
         room = sum(self._on(node) for node in nodes())
@@ -37,7 +37,7 @@ class Pool:
         return min(self.max_workers or _MANY, max(room, self.min_workers))
 
     def _on(self, resources: dict[str, float]) -> int:
-        """A worker is on one machine, with all its GPUs."""
+        """The workers that fit on one machine; a worker's GPUs must all be on the same one."""
         needs = {"GPU": self.gpus, "CPU": self.cpus}
         return min(
             int(resources.get(kind, 0.0) / need + 1e-9) if need else _MANY
@@ -45,7 +45,7 @@ class Pool:
         )
 
     def _too_small(self) -> UsageError:
-        """What there is not enough of; the GPUs first."""
+        """The error, naming the resource that is short; GPUs first."""
         needs = {"GPU": self.gpus, "CPU": self.cpus}
         there = {kind: sum(node.get(kind, 0.0) for node in nodes()) for kind in needs}
         lacking = [kind for kind in needs if there[kind] < self.min_workers * needs[kind]]

@@ -1,6 +1,6 @@
-"""Jobs on a Ray that is up, through its dashboard: sent, followed, stopped.
+"""Submit, follow and stop jobs on a running Ray cluster through its dashboard.
 
-Whoever asks is no part of that Ray. A token is read from the environment by Ray's client itself.
+The client does not join the cluster. Ray's client itself reads a token from the environment.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from pipeline.cluster.joining import nodes, quiet_stderr, refuse_unreachable
 from pipeline.errors import EngineError, UsageError
 
 _SECONDS_TO_ANSWER = 8.0
-_SECONDS_OF_SILENCE = 60.0  # of a log; then the job is looked at
-_SECONDS_LOST = 30.0  # a head that is away for longer is gone
+_SECONDS_OF_SILENCE = 60.0  # without a log line; then the job's status is polled
+_SECONDS_LOST = 30.0  # a head that does not answer for longer is taken to be gone
 _SECONDS_BETWEEN_LOOKS = 1.0
 _OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job as its head knows it. `exit_code` is its driver's, where that ended by itself."""
+    """A job as its head reports it. `exit_code`: of its driver; null until it ends by itself."""
 
     id: str
     status: str  # PENDING, RUNNING, SUCCEEDED, FAILED, STOPPED
@@ -46,27 +46,27 @@ class Job:
 
 
 class RayJobs:
-    """The jobs of one head. Every method raises UsageError, in one line and within seconds, where
-    it cannot be asked."""
+    """The jobs of one Ray head. Every method raises UsageError, a single line, within seconds
+    where the head cannot be reached."""
 
     def __init__(self, address: str) -> None:
         if not re.match(r"https?://.", address):
             raise UsageError(
-                f"cluster.address={address}: a run is sent to the dashboard's address, "
+                f"cluster.address={address}: a run is submitted to the dashboard's address, "
                 "http://HEAD:8265"
             )
-        self.address = re.sub(r"(?<=//)[^/]*@", "", address)  # as it may be printed
+        self.address = re.sub(r"(?<=//)[^/]*@", "", address)  # printable: without a password
         with self._reaching():
             self._client = _Client(address)
 
     def all(self) -> list[Job]:
-        """Those that were sent to this head, oldest first."""
+        """The jobs submitted to this head, oldest first."""
         with self._reaching():
             details = [one for one in self._client.list_jobs() if one.submission_id]
         return [_job(one) for one in sorted(details, key=lambda one: one.start_time or 0)]
 
     def job(self, job_id: str) -> Job | None:
-        """None where the head knows of no such job."""
+        """The job, or None where the head has none of that id."""
         return next((job for job in self.all() if job.id == job_id), None)
 
     def send(
@@ -77,7 +77,7 @@ class RayJobs:
         runtime_env: Mapping[str, Any],
         metadata: Mapping[str, str],
     ) -> None:
-        """Start a job in a copy of `folder`."""
+        """Start `entrypoint` as a job whose working directory is a copy of `folder`."""
         with self._reaching():
             self._client.submit_job(
                 submission_id=job_id,
@@ -87,7 +87,7 @@ class RayJobs:
             )
 
     def stop(self, job_id: str, seconds: float) -> Job | None:
-        """Have a job end, and wait so long for it; the job as it is then."""
+        """Stop a job and wait up to `seconds` for its end; the job's state after that."""
         with self._reaching():
             self._client.stop_job(job_id)
         last = time.monotonic() + seconds
@@ -96,9 +96,9 @@ class RayJobs:
         return job
 
     def follow(self, job_id: str, show: Callable[[str], None]) -> Job:
-        """Show what a job writes until it ends; the job as it ended.
+        """Pass a job's log to `show` until the job ends; its final state.
 
-        Raises EngineError where the head is gone or has forgotten it.
+        Raises EngineError where the head is gone or no longer has the job.
         """
         return asyncio.run(self._follow(job_id, _Log(show)))
 
@@ -111,7 +111,7 @@ class RayJobs:
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
 
     async def _show(self, job_id: str, log: "_Log") -> None:
-        """Show the log from where it was left, until it ends, breaks off or is silent."""
+        """Show new log text until the stream ends, breaks or is silent for a minute."""
         log.begin()
         now = asyncio.get_running_loop().time
         with suppress(TimeoutError, RuntimeError, aiohttp.ClientError, OSError):
@@ -121,7 +121,7 @@ class RayJobs:
                     limit.reschedule(now() + _SECONDS_OF_SILENCE)
 
     async def _found(self, job_id: str) -> Job:
-        """The job, asked for again and again where the head does not answer."""
+        """The job, retrying while the head does not answer. Raises EngineError."""
         last = time.monotonic() + _SECONDS_LOST
         while True:
             try:
@@ -129,45 +129,45 @@ class RayJobs:
             except UsageError as error:
                 if time.monotonic() > last:
                     raise EngineError(
-                        f"{error}; job {job_id} may go on there, the same command looks again"
+                        f"{error}; job {job_id} may still run there, the same command looks again"
                     ) from None
                 await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
                 continue
             if job is None:
                 raise EngineError(
-                    f"{self.address} knows nothing of job {job_id} any more; the same command "
-                    "sends the run again, and goes on from what is done"
+                    f"{self.address} no longer has job {job_id}; the same command submits the run "
+                    "again and resumes it"
                 )
             return job
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        """UsageError where the head refuses within, or is no head."""
+        """Turn errors of requests in the `with` block into UsageError."""
         key = f"cluster.address={self.address}"
         try:
             yield
         except AuthenticationError as error:
             wrong = "failed" in str(error).partition(":")[0]
             raise UsageError(
-                f"{key}: {'the token is a wrong one' if wrong else 'asks for a token'}; set "
+                f"{key}: {'the token is wrong' if wrong else 'a token is required'}; set "
                 "RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
             ) from None
         except (ConnectionError, requests.ConnectionError):
-            raise UsageError(f"{key}: nothing answers there; is the head up?") from None
+            raise UsageError(f"{key}: cannot connect; is the head up?") from None
         except requests.Timeout:
             raise UsageError(f"{key}: no answer in {_SECONDS_TO_ANSWER:g} seconds") from None
         except (RuntimeError, requests.RequestException, ValueError, TypeError, KeyError) as error:
-            said = " ".join(str(error).split())[:300]
-            raise UsageError(f"{key}: not what a Ray answers ({said})") from None
+            detail = " ".join(str(error).split())[:300]
+            raise UsageError(f"{key}: not the answer of a Ray dashboard ({detail})") from None
 
 
 class _Client(JobSubmissionClient):
-    """Ray's client, which would wait for ever."""
+    """Ray's client with a timeout for every request; Ray sets none."""
 
     def __init__(self, address: str) -> None:
         for handler in logging.getLogger("ray").handlers:
-            handler.setLevel(logging.CRITICAL)  # what goes wrong is raised
-        os.environ["RAY_API_SERVER_ADDRESS"] = address  # or RAY_ADDRESS would win over ours
+            handler.setLevel(logging.CRITICAL)  # errors are raised instead
+        os.environ["RAY_API_SERVER_ADDRESS"] = address  # else RAY_ADDRESS would take precedence
         super().__init__(address)
 
     def _do_request(self, method: str, endpoint: str, **kwargs: Any) -> requests.Response:
@@ -175,19 +175,19 @@ class _Client(JobSubmissionClient):
 
 
 class _Log:
-    """A log that is told from its beginning after each break, and shown once."""
+    """Shows a log once, although each reconnection streams it from its beginning."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
-        self._shown = self._told = 0
+        self._shown = self._received = 0  # characters, the latter in this connection
 
     def begin(self) -> None:
-        self._told = 0
+        self._received = 0
 
     def add(self, text: str) -> None:
-        new = text[max(0, self._shown - self._told) :]
-        self._told += len(text)
-        self._shown = max(self._shown, self._told)
+        new = text[max(0, self._shown - self._received) :]
+        self._received += len(text)
+        self._shown = max(self._shown, self._received)
         self._show(new)
 
 
@@ -202,7 +202,7 @@ def _job(details: Any) -> Job:
 
 
 def wait_for_nodes(address: str, num_nodes: int, seconds: float) -> int:
-    """The machines of the Ray at HOST:PORT, once there are so many or the time is up."""
+    """The number of machines of the Ray at HOST:PORT, once `num_nodes` joined or time is up."""
     last = time.monotonic() + seconds
     while (there := _num_nodes(address)) < num_nodes and time.monotonic() < last:
         time.sleep(_SECONDS_BETWEEN_LOOKS)

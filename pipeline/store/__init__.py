@@ -1,6 +1,6 @@
 """The warehouse: Parquet shards, the runs' files, and DuckDB views over both.
 
-`connect(warehouse)` is the public way in; it reads committed files only and locks none.
+`connect(warehouse)` is the public entry point; it reads committed files only and takes no locks.
 """
 
 from typing import Any
@@ -14,8 +14,8 @@ __all__ = ["Shards", "connect", "read_parquet_rows"]
 def connect(warehouse: AnyPath, run: str | None = None) -> Any:
     """An in-memory DuckDB connection with the views of one run, by default the latest.
 
-    Raises UsageError where the warehouse or the run is not there.
+    Raises UsageError where the warehouse or the run does not exist.
     """
-    from pipeline.store import views  # here: workers start for every execution and need no DuckDB
+    from pipeline.store import views  # imported here, so that workers start without DuckDB
 
     return views.connect(warehouse, run)

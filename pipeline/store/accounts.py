@@ -1,4 +1,4 @@
-"""Whether a run's rows add up, counted in SQL (the views `inputs` and `accounting`)."""
+"""Check in SQL that every input of a run is accounted for (views `inputs` and `accounting`)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +9,9 @@ from pipeline.rows import RECORDS
 
 @dataclass(frozen=True)
 class StepCounts:
-    """One step of a run: its inputs (documents or questions) and what became of them.
+    """One step of a run: its inputs (documents or questions), counted by outcome.
 
-    `not_done` counts the inputs whose unit has no shard, by the files alone.
+    `not_done` counts the inputs whose unit has no committed shard.
     """
 
     step_id: str
@@ -28,8 +28,8 @@ class StepCounts:
 
 
 def accounts(connection: Any) -> list[StepCounts]:
-    """The counts of every step. Raises AccountingError where inputs = ok + problem + skipped +
-    not done does not hold, or a row is there twice."""
+    """The counts of every step, by step_id. Raises AccountingError unless inputs = ok + problem +
+    skipped + not_done, and where two rows have the same key."""
     rows = connection.execute(
         """select step_id, method, inputs, ok, problem, skipped, not_done
         from accounting left join steps using (step_id) order by step_id"""

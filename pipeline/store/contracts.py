@@ -1,7 +1,7 @@
-"""The views that commands read whatever the stages are: a contract between them and the records.
+"""The views that commands read, independent of the stages: a contract with the record classes.
 
-Some are made of parts that record classes bring (`measures`, `memories`, `sizes`, `counts`), some
-follow from the columns that tables have (`inputs`, `accounting`, `runs`, `rests_on`).
+Some combine selects of record classes (`measures`, `memories`, `sizes`, `counts`); the others are
+derived from the columns of tables (`inputs`, `accounting`, `runs`, `rests_on`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,10 @@ from pipeline.rows import RECORDS, Call
 
 
 def derived(tables: Mapping[str, Any]) -> Iterator[str]:
-    """`create view` statements over the views of `tables`, given with their Arrow schemas: what
-    record classes bring, the counts of every step, and the contract views."""
+    """`create view` statements for the views of record classes and all contract views.
+
+    `tables`: table name -> Arrow schema.
+    """
     records = [record for name, record in RECORDS.items() if name in tables]
     for prefix in ("", "all_"):
         for record in records:
@@ -27,7 +29,7 @@ def derived(tables: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _inputs_view(tables: Mapping[str, Any]) -> str:
-    """One row per planned input of the run and what became of it, from its step's own table."""
+    """One row per planned input of the run and its outcome, from its step's table."""
     parts = []
     for table, columns in tables.items():
         if table == Call.table:
@@ -78,7 +80,7 @@ from accounting a left join steps s using (step_id) left join cost c using (step
 
 
 def _rests_on_view(tables: Mapping[str, Any]) -> str:
-    """A row per method and memory that its rows point into."""
+    """A row per method and memory that its rows refer to."""
     parts = [
         f"select method, memory from {table}"
         for table, columns in tables.items()
@@ -89,8 +91,8 @@ def _rests_on_view(tables: Mapping[str, Any]) -> str:
 
 
 def _memories_view(tables: Mapping[str, Any], parts: list[str]) -> str:
-    """A row per memory: the corpus it is of, what record classes say of it, its calls and tokens
-    (those of no method)."""
+    """A row per memory: the size of its corpus, the columns of record classes, and its calls and
+    tokens (those made for no method)."""
     index = [
         f"select memory from {table}"
         for table, columns in tables.items()

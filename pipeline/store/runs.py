@@ -1,6 +1,6 @@
-"""The files of one run: its config, what made it, and the inputs it planned.
+"""The files of one run: its config, its provenance and its planned inputs.
 
-They are written before work; progress is only ever the shards.
+They are written before execution. Committed shards are the only record of progress.
 """
 
 import json
@@ -20,11 +20,11 @@ from pipeline.store.shards import parquet, write_json
 from pipeline.store.views import UNITS
 from pipeline.units import Unit
 
-_SECONDS_ALIVE = 30.0
+_SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
 
 
 class RunFolder:
-    """<warehouse>/runs/<name>/ and the steps/ it shares with every other run."""
+    """<warehouse>/runs/<name>/, and the steps/ folder that all runs share."""
 
     def __init__(self, warehouse: AnyPath, name: str) -> None:
         self.warehouse = place(warehouse)
@@ -33,13 +33,15 @@ class RunFolder:
         self._plan = self.path / "plan.json"
 
     def config(self) -> dict[str, Any] | None:
-        """The config the run was last started with, if there is one."""
+        """The config the run was last started with; null for a new run."""
         file = self.path / "config.yaml"
         return yaml.safe_load(file.read_text()) if file.is_file() else None
 
     def report_facts(self) -> dict[str, Any]:
-        """What reading commands need of the config. Raises UsageError for a run of an earlier
-        version, which kept less of it."""
+        """The part of the config that `report` and other reading commands need.
+
+        Raises UsageError for a run started by an earlier version, which stored less of it.
+        """
         facts: dict[str, Any] = (self.config() or {}).get("report", {})
         if "stages" not in facts:
             raise UsageError(
@@ -50,9 +52,9 @@ class RunFolder:
     def start(
         self, config: Mapping[str, Any], provenance: Mapping[str, Any], has_work: bool
     ) -> None:
-        """Write the config, and what works on the run now beside what did before.
+        """Write the config, and add this launch's `provenance` to those of earlier launches.
 
-        A command that finds everything done made nothing, and is not named.
+        A launch without pending work makes no rows and is not added, unless it is the first.
         """
         write(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False).encode())
         before = self.launches()
@@ -61,29 +63,30 @@ class RunFolder:
             write_json(self.path / "provenance.json", launches)
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
-        """Keep what `gistmill plan` found, the last one only."""
+        """Store the result of `gistmill plan`, replacing an earlier one."""
         write(self._plan, json.dumps(plan, indent=1).encode())
 
     def plan_made(self) -> dict[str, Any] | None:
-        """What `gistmill plan` left; null where nobody asked it."""
+        """The stored result of `gistmill plan`; null without one."""
         return _json(self._plan)
 
     def took(self, phase: Mapping[str, Any]) -> None:
-        """Note what a phase of the launch at work took: seconds, workers, calls and tokens."""
+        """Record what a phase of the current launch took: seconds, workers, calls and tokens."""
         *before, launch = self.launches()
         launch = {**launch, "phases": [*launch.get("phases", []), phase]}
         write_json(self.path / "provenance.json", {"launches": [*before, launch]})
-        for file in self.path.glob("alive/*.json"):  # its workers are gone
+        for file in self.path.glob("alive/*.json"):  # heartbeats of the phase's workers
             file.unlink(missing_ok=True)
 
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
-        """How far the launch at work is; advisory."""
+        """Write the progress of the current launch, for `status`. Advisory."""
         write_json(self._progress, {"launch": launch, **state})
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-        """How far the launch at work is, and its workers; null and none where there is no such.
+        """The progress of the current launch and the heartbeats of its live workers.
 
-        A worker that is being ended may send a last heartbeat after its driver has gone.
+        (null, []) where nothing is running. Heartbeats may come without progress: a worker may
+        write a last one after its driver has gone.
         """
         state = _json(self._progress)
         workers = self.alive(state["launch"]) if state else []
@@ -93,13 +96,13 @@ class RunFolder:
         write(self.path / "report.md", f"{markdown}\n".encode())
 
     def launches(self) -> list[dict[str, Any]]:
-        """What made the run's rows: one entry for each command that did some of it, in order."""
+        """The provenance of the run's rows: one entry per launch that made some, in order."""
         found = _json(self.path / "provenance.json") or {"launches": []}
         launches: list[dict[str, Any]] = found["launches"]
         return launches
 
     def planned(self, column: str) -> set[str]:
-        """The document_id or question_id values of what the run has planned so far."""
+        """The values of `column` (document_id or question_id) that the run has planned so far."""
         file = self.path / "units.parquet"
         if not file.is_file():
             return set()
@@ -108,14 +111,14 @@ class RunFolder:
         return set(values.unique().to_pylist()) - {None}
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
-        """The launch's workers with a heartbeat in the last 30 seconds."""
+        """The heartbeats of the launch's workers that are less than 30 seconds old."""
         files = sorted(self.path.glob("alive/*.json"))
         fresh = [f for f in files if time.time() - f.stat().st_mtime < _SECONDS_ALIVE]
-        signs = [json.loads(file.read_text()) for file in fresh]
-        return [sign for sign in signs if sign["launch"] == launch]
+        heartbeats = [json.loads(file.read_text()) for file in fresh]
+        return [heartbeat for heartbeat in heartbeats if heartbeat["launch"] == launch]
 
     def all_gone(self) -> None:
-        """Forget the workers; whoever started them knows that they have ended."""
+        """Delete progress, heartbeats and in-flight markers. All workers must have ended."""
         self._progress.unlink(missing_ok=True)
         for file in self.path.glob("alive/*"):
             file.unlink(missing_ok=True)
@@ -124,7 +127,7 @@ class RunFolder:
             markers.fs.rm(markers.path, recursive=True)
 
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
-        """Write what made each step, once, and every input the run plans."""
+        """Write the description of each step, once, and every input that the run plans."""
         each(self._describe, steps)
         columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
         for unit in units:  # by column: there may be millions
@@ -136,18 +139,21 @@ class RunFolder:
         write(self.path / "units.parquet", parquet(pa.Table.from_pydict(columns, schema=UNITS)))
 
     def _describe(self, step: Step) -> None:
-        """Write what made a step, once. Raises AccountingError where the file says otherwise."""
+        """Write a step's description, unless it exists.
+
+        Raises AccountingError where the existing one differs.
+        """
         file = self.warehouse / "steps" / f"{step.id}.json"
-        # As JSON has it: tuples are lists there.
+        # Through JSON, which turns tuples into lists, to compare it with the file.
         made = json.loads(json.dumps({**step.description(), "table": step.table}))
         try:
             found = _json(file)
         except ValueError as error:
-            raise _another_step(file, f"no JSON: {error}") from None
+            raise _another_step(file, f"not JSON: {error}") from None
         if found is None:
             write_json(file, made)
         elif not isinstance(found, dict):
-            raise _another_step(file, "no JSON object")
+            raise _another_step(file, "not a JSON object")
         elif found != made:
             keys = [key for key in {**found, **made} if found.get(key) != made.get(key)]
             raise _another_step(file, f"other {', '.join(keys)}")
@@ -161,7 +167,7 @@ def _another_step(file: UPath, why: str) -> AccountingError:
 
 
 def _json(file: UPath) -> dict[str, Any] | None:
-    """Null where there is no such file."""
+    """The object in a JSON file; null where the file does not exist."""
     try:
         content: dict[str, Any] = json.loads(file.read_text())
     except FileNotFoundError:

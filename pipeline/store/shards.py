@@ -1,7 +1,7 @@
 """Shards: one Parquet file per unit and table, committed once: the first commit wins.
 
-<warehouse>/tables/<table>/<step_id>/<unit>.1.parquet. A shard's footer says how many rows were
-written, so that a row lost or doubled afterwards is noticed (`verify`).
+<warehouse>/tables/<table>/<step_id>/<unit>.1.parquet. A shard's footer holds the number of rows
+written, so that `verify` notices rows lost or doubled afterwards.
 """
 
 import io
@@ -39,7 +39,7 @@ class Shards:
         return frozenset(file.name.split(".")[0] for file in folder.glob("*.parquet"))
 
     def commit(self, record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bool:
-        """Write a shard unless it is there already: the first commit wins. True if ours does."""
+        """Write a shard unless it exists: the first commit wins. True if this call wrote it."""
         path = self.path(record.table, step.id, unit.unit)
         return commit(path, content(record, step, unit, rows))
 
@@ -53,13 +53,13 @@ class Shards:
         return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
 
     def recorded(self, step_id: str, unit: str) -> tuple[Call, ...] | None:
-        """The unit's calls, if its calls shard is committed."""
+        """The unit's calls; null where its calls shard is not committed."""
         if not self.path("calls", step_id, unit).is_file():
             return None
         return self.load(Call, step_id, unit)
 
     def committed(self, steps: Sequence[Step]) -> Committed:
-        """What of `steps` is committed. Raises AccountingError where a shard lacks rows."""
+        """The committed units of `steps`. Raises AccountingError where a shard lacks rows."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
         inputs = {
             step.id: self._inputs(step, units[step.id]) for step in steps if step.per_question
@@ -68,20 +68,22 @@ class Shards:
         return Committed(units=units, inputs=inputs)
 
     def _inputs(self, step: Step, units: frozenset[str]) -> dict[str, str]:
-        """The unit that holds each question input; of two that overlap, the lowest name."""
+        """input_sha -> the unit that holds it; of two units, the lower name."""
         names = sorted(units, reverse=True)
         paths = [self.path(step.table, step.id, unit) for unit in names]
         found: dict[str, str] = {}
         for unit, path, rows in zip(names, paths, each(_input_shas, paths), strict=True):
             inputs = set(rows)
             if unit_name(inputs) != unit:
-                raise AccountingError(_delete_and_rerun(path, "the rows of some question are gone"))
+                raise AccountingError(
+                    _delete_and_rerun(path, "the rows of some question are missing")
+                )
             found.update(dict.fromkeys(inputs, unit))
         return found
 
     def verify(self, steps: Sequence[Step]) -> None:
-        """Raise AccountingError where a committed shard holds more or fewer rows than written,
-        or is there without the calls that its rows were made from."""
+        """Raise AccountingError where a committed shard holds more or fewer rows than were written,
+        or the shard of the calls that its rows were made from is missing."""
         for step in steps:
             units, with_calls = self.units(step.table, step.id), self.units("calls", step.id)
             each(_verify, [self.path(step.table, step.id, unit) for unit in units])
@@ -89,11 +91,13 @@ class Shards:
             if step.prompts:
                 for unit in sorted(units - with_calls)[:1]:
                     path = self.path(step.table, step.id, unit)
-                    raise AccountingError(_delete_and_rerun(path, "the shard of its calls is gone"))
+                    raise AccountingError(
+                        _delete_and_rerun(path, "the shard of its calls is missing")
+                    )
 
 
 def content(record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bytes:
-    """A shard's file."""
+    """The Parquet content of a shard."""
     arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
     arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
     return parquet(arrow)
@@ -142,20 +146,20 @@ def _verify(path: UPath) -> None:
 
 
 def _delete_and_rerun(path: UPath, what: str) -> str:
-    """The rows and the calls they were made from are made anew together."""
+    """The message for a damaged shard; its rows and calls must be deleted together."""
     both = f"{path.parent.name}/{path.name}"
-    return f"{path}: {what}; delete tables/*/{both} and run again to make it anew"
+    return f"{path}: {what}; delete tables/*/{both} and run the same command to make it again"
 
 
 def read_parquet_rows(path: AnyPath) -> Iterator[dict[str, Any]]:
-    """The rows of a user's Parquet file. Raises UsageError where it is none."""
+    """The rows of a user's Parquet file, streamed. Raises UsageError where it is not readable."""
     try:
         with place(path).open("rb") as file:
             for batch in pq.ParquetFile(file).iter_batches(batch_size=256):
                 yield from batch.to_pylist()
     except (pa.ArrowInvalid, OSError) as error:
         line = str(error).splitlines()[0]
-        raise UsageError(f"{path}: no readable Parquet file ({line}); write it anew") from None
+        raise UsageError(f"{path}: not a readable Parquet file ({line}); write it again") from None
 
 
 def parquet(arrow: Any) -> bytes:
@@ -166,5 +170,5 @@ def parquet(arrow: Any) -> bytes:
 
 
 def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:
-    """Write a small JSON file so that readers see the old or the new one, whole."""
+    """Write or replace a small JSON file atomically."""
     write(place(path), (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())

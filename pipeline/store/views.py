@@ -1,7 +1,7 @@
 """DuckDB views over the committed files of a warehouse. The only file that imports duckdb.
 
 `answers`, `scores` ... show one run, `all_answers`, `all_scores` ... every run of the warehouse.
-A table without files is an empty view with its columns typed.
+A table without files is an empty view with typed columns.
 """
 
 import io
@@ -46,8 +46,8 @@ _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # column
 def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnection:
     """An in-memory connection with the views of one run, by default the latest.
 
-    The files are chosen now; what is committed later is seen by the next connection. Raises
-    UsageError where the warehouse or the run is not there.
+    It sees the files committed so far; later ones need a new connection. Raises UsageError where
+    the warehouse or the run does not exist.
     """
     folder = place(warehouse)
     name = run_name(folder, run)
@@ -68,27 +68,28 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
 
 
 def _without_progress_bar(connection: Any) -> None:
-    """In Jupyter without ipywidgets there is none, and DuckDB refuses to set even that."""
+    """Switch the progress bar off, if it is on: in Jupyter without ipywidgets DuckDB has none and
+    refuses the setting."""
     ((is_on,),) = connection.execute("select current_setting('enable_progress_bar')").fetchall()
     if is_on:
         connection.execute("set enable_progress_bar = false")
 
 
 def query(connection: Any, statement: str) -> list[dict[str, Any]]:
-    """The rows of a user's query. Raises UsageError with the line DuckDB complains about."""
+    """The rows of a user's query. Raises UsageError with the first line of DuckDB's error."""
     try:
         done = connection.execute(statement)
         rows = [] if done is None else done.fetchall()
     except duckdb.Error as error:
         raise UsageError(f"sql: {str(error).splitlines()[0]}") from None
     if done is None:
-        raise UsageError("sql: no query there; write one, such as 'from documents limit 3'")
-    names = _told_apart([column[0] for column in connection.description or ()])
+        raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
+    names = _unique([column[0] for column in connection.description or ()])
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _told_apart(names: list[str]) -> list[str]:
-    """A second column of the same name is `name_1`, as DuckDB itself calls it in a table."""
+def _unique(names: list[str]) -> list[str]:
+    """The names made unique: a second column `name` becomes `name_1`, as in DuckDB's tables."""
     earlier = [names[:index].count(name) for index, name in enumerate(names)]
     return [
         f"{name}_{count}" if count else name for name, count in zip(names, earlier, strict=True)
@@ -96,7 +97,10 @@ def _told_apart(names: list[str]) -> list[str]:
 
 
 def run_name(warehouse: AnyPath, run: str | None) -> str:
-    """`run` if the warehouse has it; the one that worked last where it is null."""
+    """`run` if the warehouse has it; if null, the run that was started last.
+
+    Raises UsageError where the warehouse has no runs, or not this one.
+    """
     folder = place(warehouse)
     runs = sorted(
         (f.parent for f in folder.glob("runs/*/units.parquet")),
@@ -124,17 +128,17 @@ def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any
 
 
 def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
-    """The committed shards of every table: of record classes that are known here, and of what
-    else the warehouse holds (a plugin's tables, where the plugin is not loaded)."""
+    """The committed shards of every table: those of loaded record classes, and others that the
+    warehouse holds (tables of a plugin that is not loaded)."""
     installed()
-    there = [path.name for path in folder.glob("tables/*")]
-    names = dict.fromkeys([*RECORDS, *sorted(name for name in there if name.isidentifier())])
+    stored = [path.name for path in folder.glob("tables/*")]
+    names = dict.fromkeys([*RECORDS, *sorted(name for name in stored if name.isidentifier())])
     return {table: sorted(folder.glob(f"tables/{table}/*/*.parquet")) for table in names}
 
 
 def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
-    """The tables and their Arrow schemas: a record class's, else that of the newest shard, where
-    it is one of rows like ours."""
+    """The tables with their Arrow schemas: of the record class, else of a shard, if that has the
+    columns of every record."""
     found = {}
     for table, paths in files.items():
         if table in RECORDS:
@@ -145,13 +149,13 @@ def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
 
 
 def _columns(files: list[UPath]) -> Any:
-    """The Arrow schema of one of a table's shards."""
+    """The Arrow schema of a table's last shard."""
     with files[-1].open("rb") as file:
         return pq.read_schema(file).remove_metadata()
 
 
 def _raw_view(connection: Any, table: str, files: list[UPath], columns: Any) -> None:
-    """All rows of a table; columns that its shards were written without are null."""
+    """Create the view of all rows of a table; columns that a shard lacks are null."""
     if files and is_remote(files[0]):
         connection.register(f"raw_{table}_files", _dataset(files, columns))
         connection.execute(f"create view raw_{table} as from raw_{table}_files")
@@ -165,7 +169,7 @@ def _raw_view(connection: Any, table: str, files: list[UPath], columns: Any) -> 
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
-    """Remote files as DuckDB can scan them without an extension: many at once, and each fetched
+    """Remote files as a dataset, which DuckDB scans without an extension: fetched in parallel, each
     once, when a query first reads it."""
     cached = fsspec.filesystem("simplecache", fs=files[0].fs)
     found = PyFileSystem(FSSpecHandler(cached))
@@ -207,7 +211,8 @@ def _units_of_run(file: UPath) -> Any:
 
 
 def _run_views(connection: Any, table: str, columns: Any) -> None:
-    """The run's rows, and everybody's with one row per input where two runs overlapped."""
+    """Create the views of a table: `<table>` with the run's rows, and `all_<table>` with those of
+    every run, without duplicates where two runs made rows for the same input."""
     per_question = "question_id" in columns.names
     same = "r.question_id is not distinct from u.question_id" if per_question else "true"
     connection.execute(

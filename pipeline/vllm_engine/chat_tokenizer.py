@@ -11,8 +11,8 @@ from typing import Any
 
 from pipeline.prompts import Message
 
-_THREADS = 4  # tokenizers written in Rust release Python's lock
-_CACHED_TOKENS = 10_000_000  # 40 MB: a prompt is counted first and sent later
+_THREADS = 4  # tokenizers written in Rust release the GIL
+_CACHED_TOKENS = 10_000_000  # 40 MB; cached, as a prompt is counted first and sent later
 
 _Key = tuple[tuple[str, str], ...]
 
@@ -25,12 +25,12 @@ class ChatTemplate:
     variables: Mapping[str, Any]
 
     def text(self) -> str | None:
-        """The file's; null means the model's own template. Raises OSError."""
+        """The file's content; null for the model's own template. Raises OSError."""
         return Path(self.file).read_text(encoding="utf-8") if self.file else None
 
 
 class ChatTokenizer:
-    """Token ids of whole prompts; those used last are cached."""
+    """Token ids of whole prompts, with an LRU cache."""
 
     def __init__(self, tokenizer: Any, template: ChatTemplate) -> None:
         self._tokenizer = tokenizer
@@ -41,7 +41,7 @@ class ChatTokenizer:
         self._num_cached_tokens = 0
 
     async def token_ids(self, messages: Sequence[Message]) -> "array[int]":
-        """The prompt's ids, those of the template and of its generation prompt included."""
+        """The prompt's token ids, including those of the chat template and generation prompt."""
         key = tuple((message["role"], message["content"]) for message in messages)
         if key not in self._cache:
             loop = asyncio.get_running_loop()
@@ -51,7 +51,7 @@ class ChatTokenizer:
         return self._cache[key]
 
     def tokenise(self, messages: Sequence[Message]) -> "array[int]":
-        """The same ids, at once and not cached.
+        """The same ids, computed synchronously and not cached.
 
         Raises ValueError or jinja2.TemplateError where there is no template or it does not render.
         """

@@ -1,4 +1,4 @@
-"""Send requests to vLLM's AsyncLLM and make replies of its outputs."""
+"""Send requests to vLLM's AsyncLLM and convert its outputs to replies."""
 
 import time
 import uuid
@@ -27,9 +27,9 @@ _FINISH_REASONS: dict[str | None, FinishReason] = {"stop": "stop", "length": "le
 class VllmEngine:
     """One `AsyncLLM` in this process. Use it from one event loop.
 
-    Temperature and seed are the only sampling parameters. Of a model's generation_config.json the
-    end tokens are used, its suggested sampling parameters are not. `context_tokens` are the tokens
-    that prompt and answer share; those reserved for thinking are subtracted.
+    Temperature and seed are the only sampling parameters. Of a model's generation_config.json only
+    the end tokens are used, not its sampling parameters. `context_tokens` is the limit of prompt
+    and answer together, with the tokens reserved for thinking subtracted.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class VllmEngine:
         return int(self.llm.vllm_config.cache_config.block_size)
 
     async def tokens(self, messages: Sequence[Message]) -> "array[int]":
-        """The token ids of the whole prompt as `generate` would send it."""
+        """The token ids of the whole prompt, as `generate` sends it."""
         return await self._chat_tokenizer.token_ids(messages)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
@@ -60,10 +60,10 @@ class VllmEngine:
         return len(await self.tokens(messages))
 
     async def generate(self, request: Request) -> Reply:
-        """One reply; a request that vLLM refuses is a Reply with finish_reason abort.
+        """One reply; if vLLM refuses the request, a Reply with finish_reason abort.
 
-        Problem: context_overflow where prompt and reply budget exceed the context; vLLM is not
-        asked then. Raises EngineError where vLLM's engine process is dead.
+        Problem: context_overflow where prompt and reply budget exceed the context; nothing is sent
+        then. Raises EngineError where vLLM's engine process is dead.
         """
         started = time.perf_counter()
         prompt = await self.tokens(request.messages)
@@ -74,7 +74,7 @@ class VllmEngine:
         except EngineDeadError:
             raise EngineError(f"{self.name}: vLLM's engine process is dead") from None
         except (VLLMClientError, EngineGenerateError, ValueError):
-            return _failed(prompt, started)  # the engine lives on and takes other requests
+            return _failed(prompt, started)  # the engine still serves other requests
         answer = self._answer(prompt, output.outputs[0], request.max_reply_tokens)
         return replace(
             answer,
@@ -87,8 +87,8 @@ class VllmEngine:
     def _answer(self, prompt: "array[int]", completion: Any, max_reply_tokens: int) -> Reply:
         """The text and finish_reason of a completion, with thinking and answer separated.
 
-        vLLM has one limit for both together: where the thinking used less than its budget, the
-        answer is cut at its own.
+        vLLM has one limit for both together. If the thinking used less than its budget, the answer
+        may exceed its own, and is cut there.
         """
         finish_reason = _FINISH_REASONS.get(completion.finish_reason, "abort")
         if self._thinking is None:

@@ -1,4 +1,4 @@
-"""Import vLLM and load a model; whatever fails becomes one line for the user."""
+"""Import vLLM and load a model; every failure becomes one line for the user."""
 
 import difflib
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ def load_engine(
 ) -> "VllmEngine":
     """The engine, ready for requests; `arguments` are those of vLLM's AsyncEngineArgs.
 
-    Blocks until the model is loaded. Raises UsageError for an argument that vLLM does not know,
-    StartError for everything else.
+    Blocks until the model is loaded. Raises UsageError for an argument unknown to vLLM, StartError
+    for all other failures.
     """
     with vllm_errors_in_file() as log:
         try:
@@ -52,7 +52,7 @@ def _load(
     from pipeline.vllm_engine.thinking import ThinkingParser
 
     config = engine_args.create_engine_config()
-    # Before the weights are loaded, so that a wrong chat template or parser fails in seconds.
+    # Checked before the weights are loaded: a wrong chat template or parser fails in seconds.
     tokenizer = cached_tokenizer_from_config(config.model_config)
     chat_tokenizer = _chat_tokenizer(tokenizer, template, arguments["model"])
     thinking = (
@@ -65,7 +65,7 @@ def _load(
 
 
 def _chat_tokenizer(tokenizer: Any, template: ChatTemplate, model: str) -> ChatTokenizer:
-    """Raises StartError where there is no chat template, or it does not render."""
+    """The chat tokenizer. Raises StartError where there is no chat template that renders."""
     chat_tokenizer = ChatTokenizer(tokenizer, template)
     try:
         chat_tokenizer.tokenise(_TEST_CHAT)
@@ -78,14 +78,15 @@ def _chat_tokenizer(tokenizer: Any, template: ChatTemplate, model: str) -> ChatT
 
 
 def _engine_name(arguments: Mapping[str, Any]) -> str:
-    """The name in calls and ratings: the model's, of a local one that of its folder."""
+    """The engine's name in calls and ratings: the model's name, or a local model's folder."""
     path, revision = Path(arguments["model"]), arguments["revision"]
     model = path.resolve().name if path.exists() else arguments["model"]
     return f"vllm:{model}" + (f"@{revision}" if revision else "")
 
 
 def _engine_args(arguments: Mapping[str, Any]) -> Any:
-    """Raises UsageError for an argument unknown to vLLM, StartError where vLLM does not import."""
+    """vLLM's AsyncEngineArgs. Raises UsageError for an argument unknown to vLLM, StartError where
+    vLLM cannot be imported."""
     try:
         from vllm.engine.arg_utils import AsyncEngineArgs
     except ImportError as error:

@@ -8,11 +8,11 @@ from pipeline.vllm_engine.chat_tokenizer import ChatTemplate, ChatTokenizer
 
 
 def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
-    """The tokenizer of a model folder, or of a name that Hugging Face's local cache holds.
+    """The tokenizer of a model folder, or of a model in Hugging Face's local cache.
 
-    `settings` are those of any engine; a revision and a chat template are used where it has them.
-    Null where transformers is not installed, the model is not on this machine, or its template
-    does not render.
+    `settings`: of any engine; its revision and chat template are used if it has them. Null where
+    transformers is not installed, the model is not on this machine, or its template does not
+    render.
     """
     try:
         from transformers import AutoTokenizer
@@ -26,6 +26,6 @@ def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
         loaded = AutoTokenizer.from_pretrained(model, revision=revision, local_files_only=True)
         tokenizer = ChatTokenizer(loaded, template)
         tokenizer.tokenise([{"role": "user", "content": "x"}])
-    except (OSError, ValueError, KeyError, TemplateError):  # raised for models not downloaded too
+    except (OSError, ValueError, KeyError, TemplateError):  # also if the model is not downloaded
         return None
     return tokenizer

@@ -14,12 +14,12 @@ from pipeline.errors import UsageError
 from pipeline.vllm_engine.chat_tokenizer import ChatTemplate
 from pipeline.vllm_engine.loading import load_engine
 
-# vLLM's arguments that are set by a key of this section, not in `args`.
+# vLLM's arguments that have a key of their own in this section.
 _SET_BY_KEY = {"model": "model", "revision": "revision", "max_num_seqs": "sequences"}
 
-# vLLM's arguments that decide where and how fast replies are made, but not which: recorded with
-# the run, not hashed. Every other one is hashed, so that an argument not listed here never mixes
-# two kinds of replies in one step.
+# vLLM's arguments that affect placement and speed but not replies: recorded with the run, not
+# hashed. All others are hashed, so that an argument missing here never mixes two kinds of replies
+# in one step.
 _NOT_HASHED = {
     # parallelism and placement
     "tensor_parallel_size", "pipeline_parallel_size", "decode_context_parallel_size",
@@ -41,7 +41,7 @@ _NOT_HASHED = {
     "renderer_num_workers", "shutdown_timeout",
 }  # fmt: skip
 
-# vLLM's arguments that name another model's files: a local path counts by its content.
+# vLLM's arguments that name other model files: a local path is hashed by content.
 _MODEL_ARGUMENTS = {"tokenizer", "hf_config_path", "generation_config"}
 
 
@@ -49,8 +49,8 @@ class VllmSettings(EngineSettings):
     """The `engine` section of engine=vllm; conf/engine/vllm.yaml explains the keys.
 
     `model` is a Hugging Face name or a local folder; `args` are vLLM's own engine arguments.
-    `thinking_tokens` is what a reasoning model may think before each answer, on top of the reply
-    budget. `chat_template` is a Jinja file that replaces the model's own template.
+    `thinking_tokens` is the thinking budget of a reasoning model per answer, in addition to the
+    reply budget. `chat_template` is a Jinja file that replaces the model's own template.
     """
 
     name: Literal["vllm"]
@@ -82,7 +82,7 @@ class VllmSettings(EngineSettings):
         return f"vllm {self.model}"
 
     def own_identity(self) -> Mapping[str, Any]:
-        """A local model and a chat template are named by content, a Hugging Face model by its name.
+        """The identity: a local model and a chat template by content, a Hugging Face model by name.
 
         Raises UsageError where a folder or file named here does not exist or cannot be read, or
         where keys contradict each other.
@@ -125,18 +125,18 @@ class VllmSettings(EngineSettings):
     async def start(self) -> Engine:
         """Load the model in this process.
 
-        Raises UsageError for an argument that vLLM does not know, else StartError.
+        Raises UsageError for an argument unknown to vLLM, StartError for all other failures.
         """
-        # In a thread: the worker's event loop writes heartbeats meanwhile.
+        # In a thread, so that the worker's event loop keeps writing heartbeats.
         return await asyncio.to_thread(self._load)
 
     def _load(self) -> Engine:
-        self.own_identity()  # hashes the model's files, if need be, here and not on the event loop
+        self.own_identity()  # checks the settings; may hash files, so not on the event loop
         template = ChatTemplate(self.chat_template, self.chat_template_kwargs)
         return load_engine(self._vllm_arguments(), template, self.thinking_tokens)
 
     def _vllm_arguments(self) -> dict[str, Any]:
-        """vLLM's engine arguments; those in `args` win."""
+        """vLLM's engine arguments; those in `args` take precedence."""
         arguments: dict[str, Any] = {
             "model": self.model,
             "revision": self.revision,
@@ -147,7 +147,7 @@ class VllmSettings(EngineSettings):
         if self.context_tokens:
             arguments["max_model_len"] = self.context_tokens
         if self.parallel_size > 1:
-            # In a Ray worker vLLM would ask Ray for more GPUs; it is to use those of its worker.
+            # In a Ray worker vLLM would request more GPUs from Ray; it must use its worker's.
             arguments["distributed_executor_backend"] = "mp"
         return {**arguments, **self.args}
 

@@ -14,11 +14,10 @@ from pydantic import ValidationError
 
 @contextmanager
 def vllm_errors_in_file() -> Iterator[Path]:
-    """Configure vLLM's logging for the time of the block; yields the file that errors go to.
+    """Configure vLLM's logging inside the context; yields the file that errors are logged to.
 
-    An engine's child process reports why it failed in its log only. Warnings and errors also go to
-    standard error. Where the user has a logging configuration of their own it is left alone, and
-    the file stays empty.
+    An engine's child process reports why it failed only in its log. Warnings and errors also go to
+    standard error. A user's own logging configuration is kept; the file stays empty then.
     """
     for key, value in _ENVIRONMENT.items():
         os.environ.setdefault(key, value)
@@ -57,7 +56,7 @@ def _logging_config(file: str) -> dict[str, Any]:
     }
 
 
-# The last line of a traceback. Some only refer to another one, which has the root cause.
+# The last line of a traceback. Some only refer to another traceback with the root cause.
 _TRACEBACK_END = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): (.+)$", re.MULTILINE)
 _REFERS_TO_ANOTHER = (
     "root cause",
@@ -68,7 +67,7 @@ _REFERS_TO_ANOTHER = (
 
 
 def root_cause(error: Exception, log: Path) -> str:
-    """One line: the last error in the log of vLLM's processes, or else `error`."""
+    """One line: the last error in the log of vLLM's processes, else `error`."""
     found = [
         line
         for line in _TRACEBACK_END.findall(log.read_text(encoding="utf-8", errors="replace"))
@@ -78,7 +77,7 @@ def root_cause(error: Exception, log: Path) -> str:
 
 
 def one_line(error: Exception) -> str:
-    """The first sentence of an error; of pydantic's, the first key that is wrong."""
+    """The first sentence of an error; for pydantic, of the first wrong key."""
     if isinstance(error, ValidationError):
         wrong = error.errors()[0]
         key = f"{wrong['loc'][0]}={wrong['input']!r}: " if wrong["loc"] else ""
@@ -91,7 +90,7 @@ def _first_sentence(text: str) -> str:
 
 
 def advice(cause: str) -> str:
-    """`; ` and what to do about a root cause of a known kind, else nothing."""
+    """`; ` and what to do about a known kind of root cause; "" for others."""
     for pattern, what_to_do in _ADVICE.items():
         if re.search(pattern, cause, re.IGNORECASE):
             return f"; {what_to_do}"

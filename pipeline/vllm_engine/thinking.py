@@ -1,4 +1,4 @@
-"""Separate a reasoning model's thinking from its answer, by vLLM's own reasoning parsers."""
+"""Separate a reasoning model's thinking from its answer with vLLM's reasoning parsers."""
 
 from array import array
 from bisect import bisect_left
@@ -12,13 +12,13 @@ from pipeline.errors import StartError
 
 
 class ThinkingParser:
-    """Splits token ids into thinking and answer; holds what requests need for a thinking budget.
+    """Splits token ids into thinking and answer, and holds the settings of a thinking budget.
 
     `budget` is the number of tokens a model may think before each answer. `reserved_tokens` adds
     those of the markers around the thinking. `generate_arguments` go to `AsyncLLM.generate`.
 
-    vLLM asks the same parser, about the same tokens, from where on a constraint holds. Raises
-    StartError where the parser defines no marker that ends the thinking.
+    vLLM uses the same parser to decide where a constraint starts to apply. Raises StartError where
+    the parser defines no marker that ends the thinking.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class ThinkingParser:
     def split(self, prompt: "array[int]", reply: Sequence[int]) -> tuple[str | None, Sequence[int]]:
         """The text of the thinking without its markers, and the answer's token ids.
 
-        The thinking is null where the prompt itself ends it already. The answer is empty where the
-        reply does not end it.
+        The thinking is null where the prompt already ends it. The answer is empty where the reply
+        does not end the thinking.
         """
         if self._parser.is_reasoning_end(list(prompt)):
             return None, reply
@@ -56,5 +56,5 @@ class ThinkingParser:
         return thinking.removeprefix(start_marker).removesuffix(end_marker).strip(), reply[end:]
 
     def text(self, ids: Sequence[int]) -> str:
-        """The text of token ids, special ones such as an end of turn left out."""
+        """The text of token ids, without special ones such as an end of turn."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))

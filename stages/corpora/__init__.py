@@ -22,16 +22,16 @@ def corpus_of(section: Mapping[str, Any]) -> Corpus:
     """
     name = section.get("format")
     if name not in FORMATS:
-        there = ", ".join(sorted(FORMATS))
-        raise UsageError(f"corpus.format={name}: no such format; there are {there}")
+        known = ", ".join(sorted(FORMATS))
+        raise UsageError(f"corpus.format={name}: no such format; there are {known}")
     return FORMATS[name].model_validate(dict(section))
 
 
 def load(corpus: Corpus) -> Iterator[Loaded]:
     """Load the corpus, one document at a time; details are in the module of its format.
 
-    Raises UsageError at once where the path is missing or there is no such split, and on the
-    first `next` where the path holds nothing of this format.
+    Raises UsageError at once where the path or the split is missing, and on the first `next` where
+    the path holds nothing of this format.
     """
     corpus.check()
     return corpus.load()

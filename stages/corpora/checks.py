@@ -1,4 +1,5 @@
-"""Typed access to the values of a row. Null counts as absent. All functions raise BadInputError."""
+"""Typed access to a row's values, for messages too. Null counts as absent. A value of the wrong
+type raises BadInputError."""
 
 import json
 from collections.abc import Collection, Iterable
@@ -10,11 +11,11 @@ from pipeline.rows import Span
 
 
 class BadInputError(Exception):
-    """What is wrong with a row and what to do about it; the caller adds file and line."""
+    """A row that cannot be used: the reason and what to do; the caller adds file and line."""
 
 
 def kind_of(value: Any) -> str:
-    """The type of a JSON value in words, for a message."""
+    """The name of a JSON value's type, for a message."""
     kinds = {bool: "a boolean", int: "a number", float: "a number", str: "a string",
              list: "a list", dict: "an object", type(None): "null"}  # fmt: skip
     return kinds.get(type(value), type(value).__name__)

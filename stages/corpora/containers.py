@@ -1,6 +1,7 @@
-"""Readers of JSON lines, JSON lists, CSV and Parquet files that yield each row with its line.
+"""Read the rows of JSON lines, JSON lists, CSV and Parquet files, each with its line number.
 
-Files are streamed. Where a damaged file cannot be read further, its rest is one row without value.
+Files are streamed. Where a damaged file cannot be read on, a single row without value stands for
+the remainder.
 """
 
 import csv
@@ -21,7 +22,7 @@ from pipeline.store import read_parquet_rows
 from stages.corpora.checks import kind_of, without_lone_surrogates
 from stages.corpora.row import Row
 
-# Surrogates, escaped or raw. Most are one of a pair; a lone one cannot be stored as UTF-8.
+# Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _GZIP, _BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
 csv.field_size_limit(sys.maxsize)  # a cell may be a book

@@ -25,7 +25,7 @@ FORMATS: "dict[str, type[Corpus]]" = {}
 
 @dataclass(frozen=True, slots=True)
 class Unhashed:
-    """Marks a field that says where the corpus is or which rows are read, not how they are read.
+    """Marks a field that locates the corpus or selects rows, but does not change their content.
 
     Its value is left out of the hash that names the `documents` and `questions` steps.
     """
@@ -61,11 +61,11 @@ class Corpus(Settings):
             register(FORMATS, name, cls, f"reads the format {name!r}")
 
     def hashed(self) -> Mapping[str, Any]:
-        """The settings that change what the rows hold; they name the steps."""
+        """The settings that change the content of rows; hashed into the steps' names."""
         return self.model_dump(mode="json", exclude=self._unhashed())
 
     def selection(self) -> Mapping[str, Any]:
-        """The settings that say which rows of which corpus are read; they name the run."""
+        """The settings that select the corpus and its rows; hashed into the run's name."""
         return self.model_dump(mode="json", include=self._unhashed() - {"family"})
 
     @classmethod
@@ -73,7 +73,7 @@ class Corpus(Settings):
         return {name for name, field in cls.model_fields.items() if _is_unhashed(field)}
 
     def check(self) -> None:
-        """Raise UsageError where, before anything is read, it is clear that nothing can be."""
+        """Raise UsageError for settings that cannot work, before anything is read."""
         return
 
     @abstractmethod
@@ -86,7 +86,10 @@ class Corpus(Settings):
     def document(
         self, document_id: str, text: str, title: str = "", metadata: str = "{}"
     ) -> Document:
-        """Make the Document, words and paragraphs counted. BadInputError: it has no words."""
+        """Make a Document and count its words and paragraphs.
+
+        Raises BadInputError where the text has no words.
+        """
         words = num_words(text)
         if not words:
             raise BadInputError("the text has no words; add it or delete the document")
@@ -125,7 +128,7 @@ def _is_unhashed(field: FieldInfo) -> bool:
 
 
 def _marks(annotation: Any) -> Iterator[Any]:
-    """All that is attached by Annotated to a type and to the types it is made of."""
+    """The Annotated metadata of a type and of its type arguments."""
     yield from getattr(annotation, "__metadata__", ())
     for inner in typing.get_args(annotation):
         yield from _marks(inner)

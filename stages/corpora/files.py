@@ -1,4 +1,4 @@
-"""Which files a corpus has, and their rows in order, for all types of file."""
+"""Find a corpus's files and read their rows in order, whatever the type of file."""
 
 from collections.abc import Iterator, Sequence
 
@@ -63,7 +63,7 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
 
 
 def row_at(file: UPath, line: int, start: int) -> Row:
-    """Read again the row of the line that starts at byte `start` of a JSON lines file."""
+    """Reread the row whose line starts at byte `start` of a JSON lines file."""
     with opened(file) as content:
         content.seek(start)
         return json_row(file, line, start, content.readline())

@@ -29,20 +29,20 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """Where a row has the document and its questions. The functions raise BadInputError.
+    """How to extract the document and its questions from a row. The functions raise BadInputError.
 
     `asked` returns the row's questions without the text: their position in the row (`outputs[3]`,
-    or "" for the row itself) and their values. `question` makes a Question from document_id, such
+    or "" for the row itself) and their values. `question` makes a Question from document_id, these
     values and question_id.
     """
 
     document_id: str | None  # the key of the document's id; null: the format has none
     question_id: str | None
-    asks: Sequence[str]  # keys of the question and its options; an id is made from their values
+    asks: Sequence[str]  # keys of the question and its options; without an id it is made from them
     text: Callable[[dict[str, Any]], Text]
     asked: Callable[[dict[str, Any]], Sequence[tuple[str, dict[str, Any]]]]
     question: Callable[[str, dict[str, Any], str], Question]
-    references: str | None = None  # rows of equal id and question are one; its lists are joined
+    references: str | None = None  # key of lists to join over rows of equal id and question
 
 
 def itself(keys: Sequence[str], row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

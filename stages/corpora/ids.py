@@ -1,4 +1,4 @@
-"""Ids of documents and questions: the file's own, or made from the content of the row."""
+"""Ids of documents and questions: those in the file, or hashes of a row's content."""
 
 import hashlib
 import json
@@ -37,14 +37,14 @@ class Ids:
         return None
 
     def of_place(self, row: Row) -> str:
-        """Return `file name:line`, hashed in the odd case that the file gives a row this id."""
+        """Return `file name:line`, hashed if another row has that as its id."""
         made = row.place
         while self.claim(made, row) is not None:
             made = _sha(made)[:_HEX_DIGITS]
         return made
 
     def of_given(self, row: Row, key: str) -> tuple[str, str | None]:
-        """Return the id under `key`, and null or what is wrong with the row."""
+        """Return the id under `key`, and the reason why the row is bad input, or null."""
         if row.value is None:
             return self.of_place(row), row.wrong
         try:
@@ -60,9 +60,9 @@ class Ids:
         return self.of_place(row), f"{repeated}; give this row another or delete it"
 
     def of_content(self, row: Row, *content: Any) -> tuple[str, str | None]:
-        """Return an id made from `content`, and null or what is wrong with the row.
+        """Return an id made from `content`, and the reason why the row is bad input, or null.
 
-        `content` is JSON values as they are in the file, before any cleaning.
+        `content`: JSON values as in the file, before any cleaning.
         """
         copy = row.file.name, _sha(content)
         made = _sha([copy[1], self._num_copies[copy]])[:_HEX_DIGITS]
@@ -73,10 +73,8 @@ class Ids:
         return self.of_place(row), f"the same content as in {first}; delete one of the two"
 
     def of_row(self, row: Row, key: str | None, *content: Any) -> tuple[str, str | None]:
-        """Return the id under `key` if there is one, else an id made from `content`.
-
-        With it, null or what is wrong with the row. `key` null: the format has no ids.
-        """
+        """Return the id under `key` if there is one, else an id made from `content`; and the reason
+        why the row is bad input, or null. `key` null: the format has no ids."""
         if row.value is None or (key and row.value.get(key) not in (None, "")):
             return self.of_given(row, key or "")
         made, wrong = self.of_content(row, *content)
@@ -86,6 +84,6 @@ class Ids:
 def _sha(content: Any) -> str:
     try:
         text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
-    except RecursionError:  # such a row is bad input, and needs an id all the same
+    except RecursionError:  # a bad row, which needs an id nevertheless
         text = "nested too deeply"
     return hashlib.sha256(text.encode()).hexdigest()

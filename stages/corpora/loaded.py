@@ -1,4 +1,4 @@
-"""One document with its questions, as every loader yields it, and the rows for unreadable input."""
+"""What every loader yields: a document with its questions; and rows for unreadable input."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from stages.corpora.row import Row
 class Loaded:
     """A document and its questions; the document_id of every question is the document's.
 
-    Questions about a document that does not exist come with a Document of problem `bad_input`.
+    Questions about a missing document come with a Document of problem `bad_input`.
     """
 
     document: Document
@@ -22,19 +22,19 @@ class Loaded:
 
 
 def bad_document(document_id: str, detail: str) -> Document:
-    """Make the Document for input that cannot be read: problem bad_input."""
+    """Make a Document with problem `bad_input`, for input that cannot be read."""
     return Document(document_id=document_id, problem="bad_input", detail=detail)
 
 
 def unreadable(row: Row, ids: Ids) -> Loaded:
-    """Make the bad_input document for a row that is not a JSON object."""
+    """Make the `bad_input` document for a row that is not a JSON object."""
     return Loaded(bad_document(ids.of_place(row), row.detail(row.wrong)), ())
 
 
 def bad_question(
     row: Row, document_id: str, question_id: str, wrong: BadInputError | str
 ) -> Question:
-    """Make the Question for a row that cannot be asked: problem bad_input; its text is kept."""
+    """Make a Question with problem `bad_input` for a row that cannot be used; keeps its text."""
     value = row.value or {}
     text = value.get("question", value.get("query"))
     return Question(
@@ -52,9 +52,9 @@ def question_or_bad(
     found: tuple[str, str | None],
     parse: Callable[[dict[str, Any], str], Question],
 ) -> Question:
-    """Parse the row's value into a Question, or make a Question of problem bad_input.
+    """Parse the row's value into a Question, or make one with problem `bad_input`.
 
-    `found` is the row's id and what is wrong with it, as Ids returns them.
+    `found`: the row's id and the reason why it is bad input, as Ids returns them.
     """
     question_id, wrong = found
     try:

@@ -2,7 +2,7 @@
 
 A history is a document of sessions in the order of their dates. A session begins with a form feed
 and a header, `[2023/05/30 (Tue) 21:48]`; each turn is a paragraph, `user: ...`. So a session's end
-is a page break (stages/paginate.py), and its header is not counted as words (stages/words.py).
+is a page break (stages/index/paginate.py), and its header counts no words (stages/text/words.py).
 """
 
 import re
@@ -36,13 +36,13 @@ _ASKED = ("question", "question_date", "haystack_dates", "haystack_sessions")  #
 _DATE = "%Y/%m/%d (%a) %H:%M"
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _NOT_IN_HEADERS = re.compile(r"[\[\]\s]+")
-# Answers of these types are rubrics: overlap of words does not tell whether a reply is right.
+# Answers of these types are rubrics, with which word overlap is meaningless.
 _ONLY_JUDGED = ("single-session-preference",)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`turns`: `role: content` each; `marked`: positions of the turns that contain the answer."""
+    """`turns`: each as `role: content`; `marked`: indexes of the turns that contain the answer."""
 
     session_id: str | None
     date: str | None
@@ -51,7 +51,7 @@ class Session:
 
     @property
     def when(self) -> datetime | None:
-        """The date, null where it is not written as in the published files."""
+        """The date; null where it is not in the format of the published files."""
         try:
             return datetime.strptime(self.date or "", _DATE)
         except ValueError:
@@ -183,7 +183,8 @@ def _question(
 
 
 def _spans(sessions: Sequence[Session], evidence_ids: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The turns marked as containing the answer; without marks, all of the answer sessions."""
+    """Spans of the turns marked as containing the answer; without marks, of all turns of the answer
+    sessions."""
     is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
     for session, start in zip(sessions, _starts(sessions), strict=True):
         if session.session_id not in evidence_ids:

@@ -66,7 +66,7 @@ class QMSumCorpus(FileCorpus):
                 yield _meeting(self, row, row.value, document_ids, question_ids)
 
     def _files(self) -> list[UPath]:
-        """One layout only, since a folder may hold the same meetings in both."""
+        """Files of one layout only: a folder may hold the same meetings in both."""
         path = split_of(self.path, self.split, "jsonl", "json")
         both = ("*.jsonl", "*.json")
         return files_of(path, *(both[:1] if any_of(path, both[0]) else both))
@@ -95,7 +95,7 @@ def _document_id(row: Row, meeting: dict[str, Any], ids: Ids) -> tuple[str, str 
 
 
 def _repeated(row: Row, document_id: str, wrong: str, ids: Ids) -> Loaded:
-    """A meeting that another file has too: it and its queries are bad_input."""
+    """A meeting that occurred in an earlier file: it and its queries are `bad_input`."""
     document = bad_document(document_id, row.detail(wrong))
     entries = (entry for key in _KINDS for entry in rows_within(row, key))
     queries = (

@@ -1,4 +1,4 @@
-"""Questions in a file of their own, one per row, for formats that keep them apart from the texts.
+"""Read questions from a separate file, one per row, for formats that keep them apart from texts.
 
 Required columns: document_id and question; optional: question_id, options, answer_index (from 0),
 references (a list or one string), question_type, asked_at, evidence (spans of the document's text
@@ -38,7 +38,7 @@ _COLUMNS = frozenset(
 
 
 class QuestionFile:
-    """The rows of a question file, all in memory, by the document they ask about."""
+    """The rows of a question file, all in memory, by document_id."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: dict[str, list[Row]] = {}
@@ -54,7 +54,8 @@ class QuestionFile:
     def take(self, document_id: str, num_chars: int | None) -> tuple[Question, ...]:
         """Remove and return the document's questions, in file order.
 
-        `num_chars`: the length of its text; null: it has none, so evidence is left out.
+        `num_chars`: the length of its text, which limits evidence spans; null: the document has no
+        text, and evidence is left out.
         """
         rows = self._rows.pop(document_id, [])
         parse = partial(_question, document_id, num_chars)
@@ -63,7 +64,7 @@ class QuestionFile:
         )
 
     def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
-        """Yield the questions that were not taken, all bad_input.
+        """Yield the questions that were not taken, all with problem `bad_input`.
 
         One Loaded per missing document, then one per row without a document_id.
         """

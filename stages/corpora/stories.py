@@ -26,8 +26,8 @@ _END = re.compile(
     r"|End of (?:the )?Project Gutenberg(?:'s)?\b)",
     re.MULTILINE | re.IGNORECASE,
 )
-# The least share of the words that must be left: a cut that leaves less was made at a marker that
-# also occurs within the story. Of a short book, half is Project Gutenberg's licence.
+# The least share of words that a cut must leave: if it leaves less, the marker also occurs within
+# the story. Project Gutenberg's licence makes up half of a short book.
 _MIN_SHARE_OF_BOOK, _MIN_SHARE_BETWEEN = 0.1, 0.5
 
 
@@ -94,7 +94,7 @@ def _found(text: str, marker: str) -> Iterator[re.Match[str]]:
 
 
 def _kept(text: str, start: int, end: int, least: float) -> str | None:
-    """The text between the two, null where that is less than `least` of all words."""
+    """`text[start:end]`, stripped; null where it has under `least` (a share) of all words."""
     between = text[start:end].strip()
     enough = len(between.split()) >= least * len(text.split())
     return between if enough else None

@@ -1,8 +1,8 @@
 """Synthetic documents of any number and length, with planted facts that the questions ask for.
 
-For tests of scale. Document number i depends only on the seed and on i. Sentences are random words
-that do not exist. A fact is one sentence; a question asks for it, its reference is the fact's
-object and its gold evidence the sentence.
+For tests of scale. Document number i depends only on the seed and on i. Sentences are made of
+random invented words. A fact is one sentence; its question's reference is the fact's object, and
+its gold evidence that sentence.
 """
 
 import math

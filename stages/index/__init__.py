@@ -1,1 +1,1 @@
-"""Index: what is made of a document once, for all its questions."""
+"""Index: a document's memory, made once for all its questions."""

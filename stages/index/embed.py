@@ -1,7 +1,7 @@
 """Embed every page of a document, or every gist, in chunks. Knows nothing of questions.
 
-A page is found by its best chunk: a whole page would be cut at the embedding model's input length,
-and its one vector would be a mean of all it speaks of.
+A page ranks by its best chunk. Embedded whole, it would be cut at the embedding model's input
+length, and one vector would average all its topics.
 """
 
 from abc import abstractmethod
@@ -25,9 +25,9 @@ from stages.text.words import word_spans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding(IndexRow):
-    """The vector of one chunk of a page's text or of its gist; its length is 1.
+    """The unit-length vector of one chunk of a page's text or of its gist.
 
-    The span is in the text that was embedded, not in the document's.
+    The span refers to the embedded text, not to the document's.
     """
 
     table: ClassVar[str] = "embeddings"
@@ -42,25 +42,26 @@ class Embedding(IndexRow):
 
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        """A vector says nothing to a reader."""
+        """Nothing: vectors are not readable."""
         return []
 
     def lack(self) -> str | None:
-        """A page without words is never found, and lacks nothing."""
+        """Null for a page without words, too: it is never retrieved, which is no failure."""
         if self.problem in (None, "empty_input"):
             return None
         return f"embed of page {self.page_index}: {self.problem}"
 
 
 class _EmbedTexts(Stage):
-    """The base: subclasses say which text of a page is embedded."""
+    """Base class; subclasses choose the text of a page that is embedded."""
 
     name: ClassVar[str] = "embed"
     writes: ClassVar[type[Record]] = Embedding
-    embedder: EmbedderSettings = Field(exclude=True)  # where the model is, and how it is run
+    # Excluded from the hash: paths and devices change no vector; see `hashed`.
+    embedder: EmbedderSettings = Field(exclude=True)
 
     def hashed(self) -> dict[str, Any]:
-        """With what names the model, and how long chunks are."""
+        """Its settings, the model's identity and the length of chunks."""
         return {**super().hashed(), **self.embedder.hashed()}
 
     def refuse_unusable(self, place: str) -> None:
@@ -73,7 +74,7 @@ class _EmbedTexts(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Embedding]:
         """Pages or gists -> an Embedding per chunk, in page order, then chunk order. No calls.
 
-        Problem: empty_input, a single row without an embedding where there is no word.
+        Problem: empty_input (one row without a vector for a page or gist without words).
         """
         found: list[tuple[int, int, Span, str]] = []
         empty: list[Embedding] = []
@@ -99,8 +100,8 @@ class _EmbedTexts(Stage):
         return [_row(rows, i, problem, detail) for i in range(len(self.texts(rows)))]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every page has its chunks, numbered from 0, and they hold
-        all that it says, in order."""
+        """Raise AccountingError unless every page has chunks, numbered from 0, that together cover
+        its text in order."""
         embeddings = [row for row in made if isinstance(row, Embedding)]
         pages = {n: list(mine) for n, mine in groupby(embeddings, lambda row: row.page_index)}
         texts = self.texts(rows)
@@ -139,7 +140,7 @@ class EmbedGists(_EmbedTexts):
 
 
 def chunks(text: str, words: int) -> list[Span]:
-    """The spans of each `words` words of `text`, the last one of what is left."""
+    """Consecutive spans of `words` words of `text` each; the last may be shorter."""
     spans = word_spans(text)
     parts = [spans[start : start + words] for start in range(0, len(spans), words)]
     return [Span(part[0][0], part[-1][1]) for part in parts]

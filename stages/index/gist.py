@@ -70,7 +70,7 @@ class Gist(IndexRow):
 
 
 class GistPages(Stage):
-    """ReadAgent section 3.1: each page by itself, "shorten", never "summarize"."""
+    """ReadAgent section 3.1: shorten each page by itself ("shorten", never "summarize")."""
 
     name: ClassVar[str] = "gist"
     version: ClassVar[int] = 1
@@ -82,8 +82,8 @@ class GistPages(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Gist]:
         """Pages -> one Gist each, in order.
 
-        Problems: truncated (the text is kept), unparseable (a whole reply without a word), and
-        without a text context_overflow, empty_input, timeout, engine_failed.
+        Problems: truncated (the text is kept), unparseable (a complete reply without a word); with
+        a null gist: context_overflow, empty_input, timeout, engine_failed.
         """
         headers = self._headers(rows[Page])
         gists = zip(rows[Page], headers, strict=True)
@@ -94,7 +94,7 @@ class GistPages(Stage):
         return ShortenPage(page=text)
 
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:
-        """Of each page its session's header, which the first page of a session begins with."""
+        """The session header of each page, taken from the first page of its session."""
         found: list[str | None] = []
         for page in pages:
             own = header_of(page.text or "") if self.page_breaks else None
@@ -102,8 +102,8 @@ class GistPages(Stage):
         return found
 
     async def _gist(self, page: Page, header: str | None, ask: Ask) -> Gist:
-        """The header is put before the gist, not shown: a session is shortened the same whenever
-        it was held, and in whichever histories it stands."""
+        """The header is not in the prompt but put before the gist. So equal sessions of different
+        dates and documents send the same request, which is asked once."""
         text = page.text or ""
         text = (without_header(text) if header else text).strip()
         if not text:

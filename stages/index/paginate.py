@@ -1,8 +1,8 @@
-"""Cut a document into pages where it is natural to pause. Knows nothing of questions.
+"""Paginate a document: cut it into pages at natural pauses. Knows nothing of questions.
 
 ReadAgent section 3.1 and appendix G; the tail rule and the label rule follow the authors' notebook.
-Words are those of stages/text/words.py. With `page_breaks` no page goes past a form feed (the end
-of a session), and what is before it has no say in what follows.
+Words are counted by stages/text/words.py. With `page_breaks` no page crosses a form feed (the end
+of a session), and each session is paginated independently of those before it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -62,16 +62,16 @@ class Page(IndexRow):
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        told = f"{row['num_words']} words, {row['problem'] or row['chosen_by']}"
-        return [RawText(f"<Page {row['page_index']}> ({told}) ", row["text"] or "-")]
+        facts = f"{row['num_words']} words, {row['problem'] or row['chosen_by']}"
+        return [RawText(f"<Page {row['page_index']}> ({facts}) ", row["text"] or "-")]
 
     def lack(self) -> str | None:
-        """A page keeps its text where only the reply about its end failed."""
+        """Only a page without text: where the call for its end failed, the fallback has text."""
         return f"paginate: {self.problem}" if self.text is None else None
 
 
 class Paginate(Stage):
-    """The base of everything that makes pages."""
+    """The base of every stage that writes pages."""
 
     name: ClassVar[str] = "paginate"
     writes: ClassVar[type[Record]] = Page
@@ -99,21 +99,23 @@ class Paginate(Stage):
 
 
 class _FromText(Paginate):
+    """Base class. `page_breaks`: form feeds separate sections, and pages stay within one."""
+
     paragraphs: Paragraphs
     page_breaks: bool
 
     def parts(self, text: str, max_words: int) -> Iterator[list[Piece]]:
-        """The pieces of each section that pages stay within."""
+        """The pieces of each section, none over `max_words` words but a single longer word."""
         for start, end in sections(text) if self.page_breaks else [(0, len(text))]:
             if found := pieces(text, start, end, self.paragraphs, max_words):
                 yield found
 
 
 class PaginateUniform(_FromText):
-    """Pages of about `words` words: each ends at the paragraph nearest to that, ties earlier.
+    """Pages of about `words` words: each ends at the nearest paragraph end, ties earlier.
 
-    ReadAgent appendix A, the uniform-length baseline. All pages are chosen by rule. Only a
-    paragraph longer than `max_words` (and than a page) is cut, at sentence ends.
+    ReadAgent appendix A, the uniform-length baseline. Only a paragraph longer than both `words` and
+    `max_words` is cut, at sentence ends.
     """
 
     kind: ClassVar[str] = "uniform"
@@ -122,7 +124,7 @@ class PaginateUniform(_FromText):
     max_words: PositiveInt
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
-        """Document -> Pages, in order. No calls."""
+        """Document -> Pages, in order, with chosen_by `rule`. No calls."""
         longest = max(self.words, self.max_words)
         made: list[Page] = []
         for parts in self.parts(rows.document.text, longest):
@@ -136,7 +138,7 @@ class PaginateUniform(_FromText):
 
 
 def word_totals(parts: Sequence[Piece]) -> list[int]:
-    """How many words stand before each piece, and at the end all of them."""
+    """Cumulative words: those before each piece, then those of all pieces."""
     return [0, *accumulate(part.num_words for part in parts)]
 
 
@@ -150,7 +152,7 @@ def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What one call sees: the pieces from `first` up to the last of the legal ends, `labels`."""
+    """What one call shows: the pieces from `first` to the last label; `labels`: the legal ends."""
 
     parts: Sequence[Piece]
     first: int
@@ -158,12 +160,12 @@ class Window:
 
 
 class PaginateByModel(_FromText):
-    """The model chooses among labels where to end each page.
+    """The model ends each page at one of the labels shown (ReadAgent section 3.1).
 
-    A window takes whole paragraphs while it stays within `max_words`; labels stand after the
-    paragraphs where the page would have `min_words` or more, and at the window's end. A rest of
-    fewer than `tail_words` is the last page without a call. `preceding_words` of the text before
-    the window are shown with it. A choice depends on the window's start alone.
+    A window holds as many whole paragraphs as fit `max_words`. A label follows each paragraph where
+    the page would have `min_words` or more, and the window's end. A remainder under `tail_words` is
+    the last page, without a call. The `preceding_words` words before the window are shown with it,
+    so that a prompt depends on the window's start alone.
     """
 
     kind: ClassVar[str] = "model"
@@ -175,7 +177,7 @@ class PaginateByModel(_FromText):
     tail_words: NonNegativeInt
     preceding_words: NonNegativeInt
 
-    @model_validator(mode="before")  # so that a family, which settles no more, can be checked
+    @model_validator(mode="before")  # so that it also checks a family's partial settings
     @classmethod
     def _in_order(cls, values: dict[str, Any]) -> dict[str, Any]:
         least, most = values.get("min_words"), values.get("max_words")
@@ -184,11 +186,11 @@ class PaginateByModel(_FromText):
         return values
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
-        """Document -> Pages, in order, one call after another.
+        """Document -> Pages, in order; calls are sequential.
 
-        chosen_by: model, rule (one legal label, no call), end (the tail, no call), fallback (no
-        reply that names a legal label: the last label). A fallback by itself is no problem.
-        Problems, the page's text kept: context_overflow, timeout, engine_failed.
+        chosen_by: model, rule (one legal label, no call), end (the tail, no call), fallback (the
+        last label, as the reply names no legal one). A fallback by itself is no problem.
+        Problems: context_overflow, timeout, engine_failed (fallback pages, which keep their text).
         """
         made: list[Page] = []
         for parts in self.parts(rows.document.text, self.max_words):
@@ -198,7 +200,7 @@ class PaginateByModel(_FromText):
     async def _section(
         self, rows: UnitRows, parts: Sequence[Piece], made: list[Page], ask: Ask
     ) -> None:
-        """Add the pages of one section to those `made`."""
+        """Append the pages of one section to `made`."""
         totals, ends = word_totals(parts), [part.end_char for part in parts]
         first = 0
         while first < len(parts):
@@ -213,9 +215,9 @@ class PaginateByModel(_FromText):
             first = bisect_left(ends, page.end_char) + 1
 
     async def _chosen(self, rows: UnitRows, window: Window, page_index: int, ask: Ask) -> Page:
-        """The page that the model ends, or the last label where it names no legal one.
+        """The page up to the label that the model chooses, or to the last label as a fallback.
 
-        A reply that never came is a fallback with its problem.
+        A fallback has a problem only where there was no reply.
         """
         prompt = self._prompt(rows.document.text, window)
         asked = await ask(prompt, Subject(page_index=page_index))
@@ -234,7 +236,7 @@ class PaginateByModel(_FromText):
         return BreakPoint(preceding=self._before(text, parts, first), paragraphs=shown)
 
     def _before(self, text: str, parts: Sequence[Piece], first: int) -> str:
-        """The last `preceding_words` words before piece `first`, looking no further back."""
+        """The last `preceding_words` words before piece `first`, within its section."""
         start, num_words = first, 0
         while start > 0 and num_words < self.preceding_words:
             start -= 1
@@ -249,9 +251,10 @@ def _shown(text: str, part: Piece) -> str:
 
 
 def legal_ends(totals: Sequence[int], first: int, min_words: int, max_words: int) -> list[int]:
-    """Where the page from piece `first` may end (half-open); a label's number is its end.
+    """The legal ends (half-open piece indexes) of the page from piece `first`, ascending.
 
-    Label 7 stands after the document's seventh piece. The window's own end is always legal.
+    An end is the number of its label: label 7 follows the section's seventh piece. The window's end
+    is always legal.
     """
     window = max(bisect_right(totals, totals[first] + max_words) - 1, first + 1)
     least = bisect_left(totals, totals[first] + min_words, lo=first + 1)

@@ -1,1 +1,1 @@
-"""Judge: verdicts on answers."""
+"""Judge: a model rates answers against references."""

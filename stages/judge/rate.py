@@ -1,7 +1,7 @@
 """Rate each answer against each reference, by a strict and a permissive rater prompt.
 
-ReadAgent section 4.1: both prompts are put to every answer. What the verdicts add up to (exact,
-partial, none, unscored; LR-1, LR-2) is the `lr` view's.
+ReadAgent section 4.1: both prompts are asked for every answer. The `lr` view combines the verdicts
+into exact, partial, none or unscored, and the report's LR-1 and LR-2.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Rating(QuestionRow):
         "select distinct step_id, rater from {prefix}ratings where rater_is_model",
         # Over references exact wins, else any unscored makes it unscored, else partial wins
         # (ReadAgent section 4.1). An answer with a problem is `none`. A step has one rater; rows
-        # of a failed unit do not name it and are its rows all the same.
+        # of a failed unit have an empty name, so the step's name is filled in.
         """create view {prefix}lr as
         with verdicts as (
           select * exclude (rater, rater_is_model), max(rater) over mine as rater,
@@ -84,8 +84,8 @@ class Rating(QuestionRow):
 
 
 class RateAnswers(Stage):
-    """One row per answer and reference. Multiple choice and questions without references are
-    skipped rows; an answer that has none to rate is an `upstream` row."""
+    """One row per answer and reference. Questions with options or without references give a skipped
+    row, answers with a problem an `upstream` row."""
 
     name: ClassVar[str] = "rate"
     version: ClassVar[int] = 1
@@ -97,7 +97,7 @@ class RateAnswers(Stage):
     question_fields: ClassVar[tuple[str, ...]] = ("question", "options", "references")
 
     def lack(self, rows: UnitRows) -> str | None:
-        """Answers say one by one what is wrong with them."""
+        """Null: `run` looks at each answer's problem."""
         return None
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
@@ -106,8 +106,8 @@ class RateAnswers(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Rating]:
         """Questions + Answers -> Ratings, in question order, then by reference.
 
-        Problems: upstream; unparseable (a verdict that cannot be read is null, never "no"),
-        context_overflow, timeout, engine_failed.
+        Problems: upstream; truncated, unparseable (a verdict that cannot be parsed is null, never
+        "no"); context_overflow, timeout, engine_failed.
         """
         answers = {answer.question_id: answer for answer in rows[Answer]}
         rated = await asyncio.gather(
@@ -155,7 +155,7 @@ class RateAnswers(Stage):
         ]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has its ratings, by reference from 0."""
+        """Raise AccountingError unless every question has ratings, numbered by reference from 0."""
         refuse_gaps(rows, made, "reference_index")
 
 

@@ -1,1 +1,1 @@
-"""Read: the answer to a question, from what was retrieved."""
+"""Read: answer a question from what was retrieved."""

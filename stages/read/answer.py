@@ -1,4 +1,4 @@
-"""Answer each question from what its method has looked up. One class per kind of context."""
+"""Answer each question from the final context of its method; one class per kind of context."""
 
 import asyncio
 from abc import abstractmethod
@@ -24,7 +24,7 @@ from stages.text.words import num_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(QuestionRow):
-    """A method's answer to one question, and what its final context held."""
+    """A method's answer to one question, and the final context it was made from."""
 
     table: ClassVar[str] = "answers"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
@@ -78,10 +78,10 @@ class Answer(QuestionRow):
 
 
 class AnswerFromContext(Stage):
-    """The base: subclasses say what the final context is.
+    """Base class; subclasses build the final context.
 
-    `answer_words`: about how long a free-form answer should be. A question of which a row it reads
-    failed becomes an `upstream` row, a skipped one a skipped row.
+    `answer_words`: the length of a free-form answer that the prompt asks for. Where a row that the
+    question depends on failed, the answer is an `upstream` row; where one is skipped, skipped.
     """
 
     name: ClassVar[str] = "answer"
@@ -92,10 +92,10 @@ class AnswerFromContext(Stage):
 
     @abstractmethod
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        """What the reader is shown for a question of which the pages `used` were looked up."""
+        """The final context for a question of which the pages `used` were looked up."""
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
-        """Questions + their rows -> one Answer each, in question order.
+        """Questions + the rows of `reads` -> one Answer each, in question order.
 
         Problems: context_overflow, timeout, engine_failed (no answer); truncated, unparseable,
         out_of_range (the text is kept); upstream.
@@ -125,7 +125,7 @@ class AnswerFromContext(Stage):
             used.pop()
 
     async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
-        """`empty` with the reply filled in, and the context it was made from."""
+        """Ask the reader; `empty` with the reply and facts about its context filled in."""
         prompt = AnswerQuestion(
             passages=context.passages,
             question=question.question,
@@ -191,7 +191,7 @@ def _with_context(answer: Answer, context: Context) -> Answer:
 
 
 class AnswerFromMemory(AnswerFromContext):
-    """From the gist memory, looked-up pages standing raw in their gists' place."""
+    """From the gist memory, with the looked-up pages in place of their gists (section 3.2)."""
 
     kind: ClassVar[str] = "memory"
     version: ClassVar[int] = 1
@@ -226,7 +226,7 @@ class AnswerFromText(AnswerFromContext):
 
 
 class AnswerClosedBook(AnswerFromContext):
-    """From the question alone: a floor."""
+    """From the question alone: a lower baseline."""
 
     kind: ClassVar[str] = "nothing"
     version: ClassVar[int] = 1
@@ -237,7 +237,7 @@ class AnswerClosedBook(AnswerFromContext):
 
 
 class AnswerConstant(AnswerFromContext):
-    """One fixed answer to everything, the first of any options: a floor. No calls."""
+    """The same answer to every question, the first of any options: a lower baseline. No calls."""
 
     kind: ClassVar[str] = "constant"
     version: ClassVar[int] = 1

@@ -1,4 +1,4 @@
-"""What the reader sees: gists, raw pages or raw text, how many words, and from where."""
+"""Build the reader's final context: passages of gists, raw pages or raw text, with their spans."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from stages.text.words import num_words, word_spans
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A reader's final context. Words are those of gists and raw text: no tags, no question."""
+    """A reader's final context."""
 
     passages: tuple[Passage, ...] = ()
     spans: tuple[Span, ...] = ()  # the raw text in it
     page_indexes: tuple[int, ...] = ()  # the raw pages in it
-    num_words: int = 0
+    num_words: int = 0  # of gists and raw text; tags and question are not counted
 
 
 def memory(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
-    """The gist memory of a document, the pages `used` raw in their gists' place."""
+    """The gist memory of a document with the raw pages `used` in place of their gists."""
     return gist_memory(rows[Page], rows[Gist], used, first_page)
 
 
 def gist_memory(
     pages: Sequence[Page], gists: Sequence[Gist], used: Collection[int], first_page: int
 ) -> Context:
-    """Gists in page order, the pages `used` standing raw in their gists' place (section 3.2)."""
+    """Gists in page order, the raw pages `used` in place of theirs (section 3.2)."""
     read = [page for page in pages if page.page_index in used]
     left = [gist for gist in gists if gist.page_index not in used]
     passages = {
@@ -49,7 +49,7 @@ def gist_memory(
 
 
 def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
-    """The pages `used` alone, in document order."""
+    """The raw pages `used` alone, in document order."""
     read = [page for page in rows[Page] if page.page_index in used]
     return Context(
         passages=tuple(

@@ -1,1 +1,1 @@
-"""Retrieve: which pages are read for a question."""
+"""Retrieve: choose the pages to read for a question."""

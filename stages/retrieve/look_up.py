@@ -1,4 +1,4 @@
-"""What every look-up is: which pages to read for a question, in turns; and no look-up at all."""
+"""The base of all look-ups, which choose the pages to read for a question; and no look-up."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from pipeline.trace_lines import Line
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A page that was asked for and not read, and why."""
+    """A page that was requested but not read, and why."""
 
     page_index: int
     reason: str  # duplicate, out_of_range, over_maximum, no_room
@@ -22,18 +22,18 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup(QuestionRow):
-    """One look-up turn of one question. A method that looks nothing up writes turn 0 with none."""
+    """One look-up turn of one question. A method without look-ups writes an empty turn 0."""
 
     table: ClassVar[str] = "lookups"
     key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
     turn: int
-    requested: tuple[int, ...] = ()  # page indexes, in the order asked for, legal or not
-    used: tuple[int, ...] | None = ()  # page indexes in order of importance; null: it failed
+    requested: tuple[int, ...] = ()  # page indexes in the order of the reply, legal or not
+    used: tuple[int, ...] | None = ()  # page indexes in order of importance; null: no reply
     dropped: tuple[Dropped, ...] = ()
     skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)
 
     def lack(self) -> str | None:
-        """A turn that cannot be read leaves the gists; one that was not replied to, nothing."""
+        """Only a turn without a reply: after one that cannot be parsed the gists remain."""
         return f"look_up: {self.problem}" if self.used is None else None
 
     @classmethod
@@ -46,7 +46,7 @@ class Lookup(QuestionRow):
 
 
 class LookUp(Stage):
-    """The base of every look-up: a question's turns, from 0, are its rows."""
+    """Base class: writes a row per question and turn, turns counted from 0."""
 
     name: ClassVar[str] = "look_up"
     writes: ClassVar[type[Record]] = Lookup
@@ -57,7 +57,7 @@ class LookUp(Stage):
         return [turn for turns in found for turn in turns]
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
-        """The look-up turns of one question; `used` is null where it failed for good."""
+        """The look-up turns of one question; `used` is null where there was no reply."""
         return [turn_row(question)]
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Lookup]:
@@ -67,7 +67,7 @@ class LookUp(Stage):
         ]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has its turns, from 0, without a gap."""
+        """Raise AccountingError unless every question has turns, numbered from 0 without a gap."""
         refuse_gaps(rows, made, "turn")
 
 
@@ -77,12 +77,12 @@ def used_pages(rows: UnitRows, question: Question) -> list[int]:
 
 
 def turn_row(question: Question, turn: int = 0) -> Lookup:
-    """A turn that asked for nothing and used nothing."""
+    """A turn that requests nothing and uses nothing."""
     return Lookup(document_id=question.document_id, question_id=question.question_id, turn=turn)
 
 
 class NoLookUp(LookUp):
-    """For methods that look nothing up: turn 0, nothing used. No calls."""
+    """For methods without look-ups: an empty turn 0. No calls."""
 
     kind: ClassVar[str] = "none"
     version: ClassVar[int] = 1

@@ -1,4 +1,4 @@
-"""Which pages to read for a question, without asking a model: BM25, dense, random, oracle."""
+"""Look-ups without a model call: BM25, dense, random and oracle pages."""
 
 import random
 from abc import abstractmethod
@@ -21,6 +21,8 @@ from stages.text.ranking import rank
 
 
 class RankedPages(LookUp):
+    """Base class: ranks the pages and uses the best `top_k`."""
+
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
     top_k: PositiveInt
 
@@ -35,8 +37,10 @@ class RankedPages(LookUp):
 
 
 class BM25(RankedPages):
-    """BM25Plus over the document's own pages (ReadAgent section 4.2; rank-bm25's variant, since
-    Okapi scores a word that half of few pages hold 0). Ties go to the lower page."""
+    """BM25Plus over the document's own pages (ReadAgent section 4.2). Ties go to the lower page.
+
+    Not BM25Okapi: with few pages, it scores a word 0 that half of them contain.
+    """
 
     kind: ClassVar[str] = "bm25"
     version: ClassVar[int] = 1
@@ -46,16 +50,17 @@ class BM25(RankedPages):
 
 
 class Dense(LookUp):
-    """The pages whose embeddings are nearest to the question's (section 4.2, "neural retrieval"):
-    the embeddings of the pages or of their gists say which, raw pages are read either way."""
+    """The pages whose embeddings are nearest to the question's ("neural retrieval", section 4.2).
+
+    The embeddings are those of pages or of gists; the raw pages are read in both cases.
+    """
 
     kind: ClassVar[str] = "dense"
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Embedding,)
     top_k: PositiveInt
-    embedder: EmbedderSettings = Field(
-        exclude=True
-    )  # that of the embeddings, whose step names the model
+    # Not hashed here: the step of the embeddings names the model.
+    embedder: EmbedderSettings = Field(exclude=True)
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
@@ -70,19 +75,20 @@ class Dense(LookUp):
 def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[int]]:
     """For each question vector the page indexes, best first, by their best chunk's dot product.
 
-    Ties go to the lower page; a page without any embedding comes last.
+    `questions`: (questions, dimensions). Ties go to the lower page; a page without an embedding
+    comes last.
     """
-    there = [row for row in rows if row.embedding is not None]
+    embedded = [row for row in rows if row.embedding is not None]
     best = np.full((1 + max((row.page_index for row in rows), default=-1), len(questions)), -np.inf)
-    if there:
-        chunks = np.array([row.embedding for row in there], dtype=np.float32)
-        # Rounded: the same text differs in the seventh digit between batches, and still ties.
-        np.maximum.at(best, [row.page_index for row in there], np.round(chunks @ questions.T, 5))
+    if embedded:
+        chunks = np.array([row.embedding for row in embedded], dtype=np.float32)
+        # Rounded so that equal texts tie: their vectors differ in the seventh digit by batch.
+        np.maximum.at(best, [row.page_index for row in embedded], np.round(chunks @ questions.T, 5))
     return [list(map(int, order)) for order in np.argsort(-best.T, axis=1, kind="stable")]
 
 
 class RandomPages(RankedPages):
-    """A floor: pages drawn by (seed, question_id, repeat)."""
+    """A lower baseline: pages drawn at random, seeded by (seed, question_id, repeat)."""
 
     kind: ClassVar[str] = "random"
     version: ClassVar[int] = 1
@@ -95,7 +101,7 @@ class RandomPages(RankedPages):
 
 
 class OraclePages(RankedPages):
-    """A ceiling: the pages with most of the gold evidence. Skips questions without any."""
+    """An upper bound: the pages with most gold evidence. Skips questions without any."""
 
     kind: ClassVar[str] = "oracle"
     version: ClassVar[int] = 1

@@ -1,7 +1,7 @@
-"""Which pages to read again for a question, asked of a model: ReadAgent-P and -S.
+"""Look-ups by a model, which reads the gist memory and chooses pages: ReadAgent-P and -S.
 
-ReadAgent section 3.2; context control as in appendix H. Page numbers in prompts and replies start
-with the family's `first_page`; rows hold page indexes.
+ReadAgent section 3.2; pages that would overflow the context are not read (appendix H). Page numbers
+in prompts and replies start at the family's `first_page`; rows hold page indexes, from 0.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,15 @@ from stages.retrieve.look_up import Dropped, LookUp, Lookup, turn_row
 
 
 class _FromGists(LookUp):
+    """Base class: prompts show the gist memory, with the pages read so far in place."""
+
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist)
     leaves_room_for: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
     max_pages: PositiveInt
     first_page: int = Field(ge=0, le=1)
 
     def room_tokens(self, ask: Ask) -> int:
-        """What must stay free once a page is taken: the answer, or the next look-up's reply."""
+        """Tokens that must remain free in the context: for the answer or the next look-up."""
         (look_up,) = self.prompts
         return max(ask.max_reply_tokens(AnswerQuestion), ask.max_reply_tokens(look_up))
 
@@ -38,14 +40,14 @@ class _FromGists(LookUp):
         return memory(rows, used, self.first_page).passages
 
     def refusal(self, rows: UnitRows, page_index: int, used: Sequence[int]) -> str | None:
-        """Why a page asked for cannot be read, if so: its place in the document, then the rest."""
+        """Why a requested page cannot be read: out_of_range, duplicate, or null if it can."""
         if not 0 <= page_index < len(rows[Page]):
             return "out_of_range"
         return "duplicate" if page_index in used else None
 
 
 class ReadAgentP(_FromGists):
-    """All pages in one reply, the most important first; at most `max_pages` are read."""
+    """ReadAgent-P: one reply names all pages, the most important first; `max_pages` are read."""
 
     kind: ClassVar[str] = "parallel"
     version: ClassVar[int] = 1
@@ -67,7 +69,8 @@ class ReadAgentP(_FromGists):
     async def _select(
         self, rows: UnitRows, question: Question, requested: Sequence[int], ask: Ask
     ) -> tuple[tuple[int, ...], tuple[Dropped, ...]]:
-        """Take pages in the order asked for; stop at the first that the context has no room for."""
+        """`requested`, split into the pages used and dropped: once a page does not fit the context,
+        no later one is used."""
         used: list[int] = []
         dropped: list[Dropped] = []
         has_room = True
@@ -87,8 +90,8 @@ class ReadAgentP(_FromGists):
     async def _fits(
         self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
     ) -> bool:
-        # The look-up prompt is never shorter than the answer prompt (a test of every family), so
-        # it stands for it here: a changed answer prompt then redoes no look-up.
+        # Measured by the look-up prompt, which is never shorter than the answer prompt (a test of
+        # every family): so a changed answer prompt does not redo look-ups.
         return await ask.fits(self._prompt(rows, question, used), self.room_tokens(ask))
 
     def _prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> ParallelLookUp:
@@ -102,12 +105,11 @@ class ReadAgentP(_FromGists):
 
 
 class ReadAgentS(_FromGists):
-    """One page a turn, the pages read so far in their gists' place, until STOP or `max_pages`.
+    """ReadAgent-S: one page per turn until STOP or `max_pages`, shown the pages read so far.
 
-    A page that is not there or was read already, or a reply that names none, is asked about once
-    more; if that does not help the look-up stops. With `answer_each_look_up` each look-up is shown
-    an answer from what has been read so far (ReadAgent's prompts for NarrativeQA's film scripts);
-    an answer that fails is not shown.
+    If the reply names no page, one that does not exist or one already read, the turn is asked once
+    more; then the look-up stops. With `answer_each_look_up` each prompt shows an answer made from
+    the pages read so far (ReadAgent's prompts for NarrativeQA film scripts), unless it failed.
     """
 
     kind: ClassVar[str] = "sequential"
@@ -115,7 +117,7 @@ class ReadAgentS(_FromGists):
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (SequentialLookUp,)
     asks_in_turn: ClassVar[bool] = True
     answer_each_look_up: bool
-    answer_words: PositiveInt  # of those answers
+    answer_words: PositiveInt  # the length asked of those answers
 
     def asked(self) -> tuple[type[Prompt[Any]], ...]:
         return (*self.prompts, AnswerQuestion) if self.answer_each_look_up else self.prompts
@@ -123,12 +125,12 @@ class ReadAgentS(_FromGists):
     def room_tokens(self, ask: Ask) -> int:
         if not self.answer_each_look_up:
             return super().room_tokens(ask)
-        # The next look-up shows an answer and replies.
+        # The next look-up prompt contains an answer, and its reply must fit, too.
         return ask.max_reply_tokens(AnswerQuestion) + ask.max_reply_tokens(SequentialLookUp)
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
-        """A row per turn asked; STOP is a row that uses nothing. Problems: unparseable (it
-        stops); context_overflow, timeout, engine_failed (used is null)."""
+        """One row per turn; STOP is a row with empty `used`. Problems: unparseable, truncated (the
+        look-up stops); context_overflow, timeout, engine_failed (`used` is null)."""
         found: list[Lookup] = []
         used: list[int] = []
         while len(used) < self.max_pages:
@@ -152,7 +154,7 @@ class ReadAgentS(_FromGists):
             subject = Subject(question_id=question.question_id, turn=turn, attempt=attempt)
             asked = await ask(prompt, subject)
             if asked.problem == "context_overflow" and dropped:
-                break  # no room to name the page refused: what was read so far has to do
+                break  # the refused page cannot be named for lack of room: stop here
             if not asked.has_reply:
                 return replace(row, used=None, problem=asked.problem)
             if asked.value == "stop":
@@ -170,7 +172,7 @@ class ReadAgentS(_FromGists):
             dropped.append(Dropped(index, reason))
             if reason == "no_room":
                 return replace(row, requested=tuple(requested), dropped=tuple(dropped))
-        # A page that is not there stands in `dropped`; a turn that named none twice has a problem.
+        # An illegal page is recorded in `dropped`; naming no page at all is a problem.
         problem = None if requested else asked.problem
         return replace(row, requested=tuple(requested), dropped=tuple(dropped), problem=problem)
 
@@ -199,7 +201,7 @@ class ReadAgentS(_FromGists):
     async def _previous_answer(
         self, rows: UnitRows, question: Question, turn: int, used: Sequence[int], ask: Ask
     ) -> str:
-        """What the look-up is shown of an answer so far."""
+        """An answer from the pages read so far, to show in the look-up prompt; "" for none."""
         if not self.answer_each_look_up:
             return ""
         prompt = AnswerQuestion(

@@ -1,1 +1,1 @@
-"""Score: metrics of answers."""
+"""Score: metrics of answers, without a model."""

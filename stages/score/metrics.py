@@ -1,7 +1,8 @@
-"""Scores of one answer against its references, 0-100, and arithmetic on spans. Pure functions.
+"""Metrics of one answer against its references, 0-100, and overlaps of spans. Pure functions.
 
-Metric names carry the variant, because papers that print "ROUGE-L" or "F1" mean different things.
-Over several references the best counts. Which answers are scored is scores.py's business.
+Metric names carry the variant, because papers mean different things by "ROUGE-L" or "F1". Of
+several references the best counts; every metric raises ValueError without references. Which answers
+are scored is decided in score.py.
 """
 
 import re
@@ -20,21 +21,21 @@ from stages.text.paragraphs import sentence_spans
 
 Metric = Callable[[str, Sequence[str]], float]
 _KINDS = ("rouge1", "rouge2", "rougeL")
-_WORDS = 65_536  # whose stems are remembered
+_WORDS = 65_536  # words whose stems are cached
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def scrolls_rouge(answer: str, references: Sequence[str]) -> float:
-    """Geometric mean of ROUGE-1, -2 and -L without stemming, each its own best over references.
+    """Geometric mean of ROUGE-1, -2 and -L without stemming, as in SCROLLS; 0 if one of them is 0.
 
-    As in SCROLLS; 0 where one of the three is 0.
+    Each of the three is the best over references by itself.
     """
     best = [max(_rouge(answer, r, False)[kind] for r in references) for kind in _KINDS]
     return geometric_mean(best) if all(best) else 0.0
 
 
 def rouge_l_sum(answer: str, references: Sequence[str]) -> float:
-    """ROUGE-Lsum with stemming: the longest common subsequence sentence by sentence."""
+    """ROUGE-Lsum with stemming: union of the longest common subsequences, by sentence."""
     scorer = _scorer(("rougeLsum",), True)
     made = _sentence_lines(answer)
     scores = (scorer.score(_sentence_lines(r), made)["rougeLsum"].fmeasure for r in references)
@@ -47,13 +48,13 @@ def longbench_f1(answer: str, references: Sequence[str]) -> float:
 
 
 def squad_em(answer: str, references: Sequence[str]) -> float:
-    """100 where the normalized words are those of a reference, in order; else 0 (SQuAD)."""
+    """Exact match as in SQuAD: 100 if the normalized words equal a reference's, else 0."""
     words = _normal_words(answer)
     return 100.0 * any(words == _normal_words(reference) for reference in references)
 
 
 def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
-    """How many characters of `gold` are in `read`. Spans are half-open and may overlap."""
+    """The number of characters of `gold` that are in `read`. Spans may overlap."""
     mine, theirs = _merged(gold), _merged(read)
     return sum(
         max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char))
@@ -63,7 +64,7 @@ def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
 
 
 def _stemmed(kind: str) -> Metric:
-    """ROUGE's F-measure with Porter stems. ValueError without references, like every metric."""
+    """ROUGE F-measure with Porter stems; `kind`: rouge1, rouge2 or rougeL."""
 
     def metric(answer: str, references: Sequence[str]) -> float:
         return max(_rouge(answer, reference, True)[kind] for reference in references)
@@ -82,7 +83,7 @@ METRICS: dict[str, Metric] = {
 }
 
 
-@lru_cache(maxsize=16)  # the three kinds of one answer are asked for one after the other
+@lru_cache(maxsize=16)  # the three kinds of one answer are computed by consecutive calls
 def _rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
     scores = _scorer(_KINDS, stem).score(reference, answer)
     return {kind: 100 * scores[kind].fmeasure for kind in _KINDS}
@@ -90,14 +91,14 @@ def _rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
 
 @cache
 def _scorer(kinds: tuple[str, ...], stem: bool) -> Any:
-    with _hidden("scipy", "sklearn"):  # only scoring needs these, and they bring in much
+    with _hidden("scipy", "sklearn"):  # imported here: slow, and only scoring needs them
         from nltk.stem.porter import PorterStemmer
         from rouge_score.rouge_scorer import RougeScorer
         from rouge_score.tokenize import tokenize
 
     if not stem:
         return RougeScorer(list(kinds))
-    stemmer = PorterStemmer()  # the package's own; it takes half of the time unless it remembers
+    stemmer = PorterStemmer()  # rouge_score's default; uncached it takes half of the time
     stemmer.stem = lru_cache(maxsize=_WORDS)(stemmer.stem)
     own = SimpleNamespace(tokenize=lambda text: tokenize(text, stemmer))
     return RougeScorer(list(kinds), tokenizer=own)
@@ -105,13 +106,13 @@ def _scorer(kinds: tuple[str, ...], stem: bool) -> Any:
 
 @contextmanager
 def _hidden(*packages: str) -> Iterator[None]:
-    """Within it the packages cannot be imported, unless they already are.
+    """Block the import of `packages`, unless they are imported already.
 
-    nltk imports them where they are installed, for parts that scoring never uses: that would be
-    most of the CPU time that a scoring worker needs to start.
+    nltk imports them if installed, for parts that scoring never uses; that would be most of the CPU
+    time of a scoring worker's start.
     """
     absent = dict.fromkeys(package for package in packages if package not in sys.modules)
-    sys.modules.update(absent)  # type: ignore[arg-type]  # null stands for a module not to be found
+    sys.modules.update(absent)  # type: ignore[arg-type]  # None makes an import fail
     try:
         yield
     finally:
@@ -120,7 +121,7 @@ def _hidden(*packages: str) -> Iterator[None]:
 
 
 def _sentence_lines(text: str) -> str:
-    """`text` with one sentence a line, as rougeLsum takes it."""
+    """`text` with one sentence per line, as rougeLsum expects it."""
     sentences = (" ".join(text[start:end].split()) for start, end in sentence_spans(text))
     return "\n".join(sentence for sentence in sentences if sentence)
 
@@ -137,7 +138,7 @@ def _token_f1(made: Sequence[str], wanted: Sequence[str]) -> float:
 
 
 def _merged(spans: Sequence[Span]) -> list[Span]:
-    """The same characters as disjoint spans in order."""
+    """The same characters as disjoint, sorted spans."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
         if merged and span.start_char <= merged[-1].end_char:

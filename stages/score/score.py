@@ -1,7 +1,7 @@
 """Score each answer by the family's metrics, and by how much gold evidence was read.
 
-Everything is 0-100. An answer with a problem scores 0 and its rows say `upstream`, so that a mean
-over all rows is the headline and a mean over rows without a problem the answered-only one.
+All values are 0-100. An answer with a problem scores 0 and its rows have problem `upstream`: the
+mean over all rows is the headline, the mean over rows without a problem the answered-only one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from stages.score.metrics import METRICS, covered_chars
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(QuestionRow):
-    """One metric of one answer, 0-100. An answer with a problem scores 0 and says so."""
+    """One metric of one answer, 0-100; 0 with problem `upstream` where the answer failed."""
 
     table: ClassVar[str] = "scores"
     key: ClassVar[tuple[str, ...]] = ("question_id", "metric")
@@ -37,12 +37,12 @@ class Score(QuestionRow):
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
         """All on one line."""
         values = sorted((r["metric"], r["value"]) for r in rows if r["value"] is not None)
-        told = ", ".join(f"{metric} {value:.1f}" for metric, value in values)
-        return [f"scores: {told}"] if told else []
+        scores = ", ".join(f"{metric} {value:.1f}" for metric, value in values)
+        return [f"scores: {scores}"] if scores else []
 
 
 class ScoreAnswers(Stage):
-    """`metrics` are those of free-form answers; multiple choice has `accuracy`."""
+    """`metrics` apply to free-form answers; multiple choice is scored by `accuracy`."""
 
     name: ClassVar[str] = "score"
     version: ClassVar[int] = 1
@@ -51,7 +51,7 @@ class ScoreAnswers(Stage):
     document_fields: ClassVar[tuple[str, ...]] = ()
     question_fields: ClassVar[tuple[str, ...]] = ("options", "only_judged", *GOLD)
     metrics: tuple[str, ...]
-    judged: bool  # has an accuracy, by judges of its own (LongMemEval section 3.3)
+    judged: bool  # judges give free-form answers an accuracy, too (LongMemEval section 3.3)
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -62,7 +62,7 @@ class ScoreAnswers(Stage):
         return tuple(metrics)
 
     def lack(self, rows: UnitRows) -> str | None:
-        """Answers say one by one what is wrong with them."""
+        """Null: `run` looks at each answer's problem."""
         return None
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
@@ -79,8 +79,8 @@ class ScoreAnswers(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:
         """Questions + Answers -> Scores, in question order, then by metric.
 
-        Every question has an `evidence_recall` row, null without gold evidence. Precision is
-        null where nothing was read. No calls.
+        Every question has an `evidence_recall` row, null without gold evidence. Precision is null
+        where no raw text was read. No calls. Problem: upstream.
         """
         answers = {answer.question_id: answer for answer in rows[Answer]}
         return [
@@ -120,14 +120,14 @@ class ScoreAnswers(Stage):
         ]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has a score, in order."""
+        """Raise AccountingError unless every question has scores, in question order."""
         scored = dict.fromkeys(row.question_id for row in made if isinstance(row, Score))
         if list(scored) != [question.question_id for question in rows.questions]:
             raise AccountingError(f"{rows.document.document_id}: scores do not match questions")
 
 
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
-    """Shares of the gold characters in the raw text of the final context."""
+    """Overlap of the gold evidence with the raw text of the final context, in characters."""
     gold = covered_chars(question.evidence, question.evidence)
     if not gold:
         yield "evidence_recall", None

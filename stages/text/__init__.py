@@ -1,1 +1,1 @@
-"""What stages and prompts use of plain text: words, paragraphs, ranking, excerpts."""
+"""Plain-text helpers of stages and prompts: words, paragraphs, BM25 ranking, excerpts."""

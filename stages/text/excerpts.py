@@ -1,7 +1,8 @@
-"""Whole sentences taken from texts: a page's gist, and what answers a question. No model.
+"""Extractive summaries without a model: a page's gist, and an answer to a question.
 
-What is taken stands in its old order, without `{vocalsound}`-like tags and line breaks. Words are
-those of `ranking.num_words`. Constants were tuned on QMSum val, by recall and length, not answers.
+Selected sentences keep their order in the text; tags like `{vocalsound}` and line breaks are
+removed. Words are counted by `stages.text.words.num_words`. The constants were tuned on QMSum val,
+for evidence recall and gist length, never on answers.
 """
 
 import math
@@ -18,20 +19,20 @@ _TAG = re.compile(r"\{[^{}]*\}")
 _CLAUSE_END = re.compile(r"[,;:，；：、]\s*|\s+[-–—]+\s+")
 _ENDED = re.compile(r"[.!?…。！？][\"'”’」』）)\]]*$")
 _WHOLE_WORDS = 60  # a shorter page is its own gist
-_LONG_PAGE = 200  # a shorter one may be told by its first sentences
-_GIST_SHARE = 0.155  # 67 of 430 words
-_GIST_WORDS = (48, 95)  # aimed at, whatever the page's length
-_LIMITS = (40, 110)  # kept to where the page's sentences allow it
-_COMFORTABLE = (8, 40)  # a sentence that says something and leaves room for others
-_PIECE_WORDS = 30  # a sentence too long for any gist is cut into such pieces
-_LENGTH_PENALTY = 0.6  # 0 favours long sentences, 1 dense ones
-_ANSWER_SENTENCE = (12, 40)
-_CENTRALITY_SHARE = 0.6  # beside 1 for the match with the question
+_LONG_PAGE = 200  # words; a shorter page's gist may be its first sentences
+_GIST_SHARE = 0.155  # of the page's words: 67 of 430
+_GIST_WORDS = (48, 95)  # the target length is clamped to this
+_LIMITS = (40, 110)  # minimum and maximum length, where the sentences allow them
+_COMFORTABLE = (8, 40)  # words: informative, yet short enough to leave room for others
+_PIECE_WORDS = 30  # sentences too long for any gist are cut into pieces of this length
+_LENGTH_PENALTY = 0.6  # 0 favours long sentences, 1 sentences of high weight per word
+_ANSWER_SENTENCE = (12, 40)  # words
+_CENTRALITY_SHARE = 0.6  # weight of centrality; the match with the question weighs 1
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence or a piece of one, cleaned; `half` of the text it is from: 0 or 1."""
+    """A cleaned sentence or a piece of one; `half`: the half of the text it is in, 0 or 1."""
 
     text: str
     num_words: int
@@ -40,93 +41,99 @@ class Sentence:
 
 @lru_cache(maxsize=256)  # the same pages are read for many questions; a book takes a megabyte
 def sentences(text: str) -> tuple[Sentence, ...]:
-    """The sentences of `text` in order, those that are nothing but tags left out."""
+    """The sentences of `text` in order, without those that consist of tags only."""
     return tuple(_cleaned(text, sentence_spans(text)))
 
 
 def gist(page: str) -> str:
-    """A page in about 15 % of its words: 40 to 110 on pages of 200 and more, from both halves.
+    """A page's gist: sentences with about 15 % of its words, 40 to 110 words on a long page.
 
-    Each sentence taken is the one with the most weight of terms not yet said, for its length. A
-    short page comes whole. Pieces of sentences are taken only where no whole ones will do. The
-    mere beginning of a page of 200 words will not, unless the page only repeats itself.
+    Sentences are chosen greedily: next comes the one with the highest weight of terms not covered
+    so far, relative to its length. A page under 60 words is returned whole. Pieces of sentences
+    are used only where whole sentences do not fit. A page of 200 words or more is covered in both
+    halves: its gist is not merely its beginning, unless the page only repeats itself.
     """
     found = sentences(page)
     every = range(len(found))
     if _words(found, every) < _WHOLE_WORDS:
         return _joined(found, every)
-    took = _not_the_beginning(found, _covering(found, every))
+    chosen = _not_the_beginning(found, _covering(found, every))
     long = num_words(page) >= _LONG_PAGE
-    if _words(found, took) < _LIMITS[0] or (long and _is_the_beginning(found, took)):
+    if _words(found, chosen) < _LIMITS[0] or (long and _is_the_beginning(found, chosen)):
         found = tuple(_cleaned(page, _piece_spans(page)))
-        took = _not_the_beginning(found, _covering(found, range(len(found))))
-    return _joined(found, took)
+        chosen = _not_the_beginning(found, _covering(found, range(len(found))))
+    return _joined(found, chosen)
 
 
-def _not_the_beginning(found: Sequence[Sentence], took: list[int]) -> list[int]:
-    """`took`, or other sentences where it is how the text begins and enough are left."""
-    if not _is_the_beginning(found, took):
-        return took
+def _not_the_beginning(found: Sequence[Sentence], chosen: list[int]) -> list[int]:
+    """`chosen`; if that is the beginning of the text and enough others exist, those instead."""
+    if not _is_the_beginning(found, chosen):
+        return chosen
     text = _joined(found, range(len(found)))
     others = [i for i, sentence in enumerate(found) if not text.startswith(sentence.text)]
     instead = _covering(found, others)
-    return instead if _words(found, instead) >= _LIMITS[0] else took
+    return instead if _words(found, instead) >= _LIMITS[0] else chosen
 
 
-def _is_the_beginning(found: Sequence[Sentence], took: list[int]) -> bool:
-    # By the texts: sentences that are apart may say the same.
-    return _joined(found, range(len(found))).startswith(_joined(found, took))
+def _is_the_beginning(found: Sequence[Sentence], chosen: list[int]) -> bool:
+    # Compares texts, not positions: a sentence may occur twice.
+    return _joined(found, range(len(found))).startswith(_joined(found, chosen))
 
 
 def _covering(found: Sequence[Sentence], allowed: Collection[int]) -> list[int]:
-    aim = _GIST_SHARE * _words(found, range(len(found)))
-    aim = min(max(aim, _GIST_WORDS[0]), _GIST_WORDS[1])
+    """Indexes of the gist's sentences: complete ones first, then of any length within limits."""
+    target = _GIST_SHARE * _words(found, range(len(found)))
+    target = min(max(target, _GIST_WORDS[0]), _GIST_WORDS[1])
     low, high = _COMFORTABLE
     comfortable = [i for i in allowed if low <= found[i].num_words <= high]
-    # One that breaks off would run into the next.
-    ended = [i for i in comfortable if _ENDED.search(found[i].text)]
-    took = _cover(found, ended, [], 0.92 * aim, min(1.12 * aim, _LIMITS[1]))
-    took = _cover(found, comfortable, took, 0.8 * aim, min(1.12 * aim, _LIMITS[1]))
-    took = _cover(found, allowed, took, _LIMITS[0], _LIMITS[1])
-    if _words(found, took) < _LIMITS[0]:  # what was taken may leave no room for a long one
+    # A sentence without final punctuation would run into the next one.
+    complete = [i for i in comfortable if _ENDED.search(found[i].text)]
+    chosen = _cover(found, complete, [], 0.92 * target, min(1.12 * target, _LIMITS[1]))
+    chosen = _cover(found, comfortable, chosen, 0.8 * target, min(1.12 * target, _LIMITS[1]))
+    chosen = _cover(found, allowed, chosen, _LIMITS[0], _LIMITS[1])
+    if _words(found, chosen) < _LIMITS[0]:  # the rest may be too long to fit beside these
         alone = [i for i in allowed if _LIMITS[0] <= found[i].num_words <= _LIMITS[1]]
-        took = _cover(found, alone, [], _LIMITS[0], _LIMITS[1]) or took
-    return took
+        chosen = _cover(found, alone, [], _LIMITS[0], _LIMITS[1]) or chosen
+    return chosen
 
 
 def _cover(
-    found: Sequence[Sentence], allowed: Collection[int], took: list[int], least: float, most: float
+    found: Sequence[Sentence],
+    allowed: Collection[int],
+    chosen: list[int],
+    least: float,
+    most: float,
 ) -> list[int]:
-    """`took` and more of `allowed` until there are `least` words, never more than `most`."""
+    """`chosen` and more of `allowed` until there are `least` words, never more than `most`."""
     weight = weights([sentence.text for sentence in found])
-    said = {term for i in took for term in terms(found[i].text)}
-    while _words(found, took) < least:
-        room = most - _words(found, took)
-        fitting = [i for i in allowed if i not in took and found[i].num_words <= room]
-        halves = {found[i].half for i in took}
+    covered = {term for i in chosen for term in terms(found[i].text)}
+    while _words(found, chosen) < least:
+        room = most - _words(found, chosen)
+        fitting = [i for i in allowed if i not in chosen and found[i].num_words <= room]
+        halves = {found[i].half for i in chosen}
         other = [i for i in fitting if len(halves) == 1 and found[i].half not in halves]
         if not fitting:
             break
-        gains = {i: _gain(found[i], weight, said) for i in other or fitting}
-        if not any(gains.values()):  # all has been said: begin anew, or the first ones would win
-            said.clear()
-            gains = {i: _gain(found[i], weight, said) for i in gains}
+        gains = {i: _gain(found[i], weight, covered) for i in other or fitting}
+        if not any(gains.values()):  # every term is covered: start over, or the first would win
+            covered.clear()
+            gains = {i: _gain(found[i], weight, covered) for i in gains}
         best = max(gains, key=lambda i: (gains[i], -i))
-        took = [*took, best]
-        said.update(terms(found[best].text))
-    return took
+        chosen = [*chosen, best]
+        covered.update(terms(found[best].text))
+    return chosen
 
 
-def _gain(sentence: Sentence, weight: dict[str, float], said: Collection[str]) -> float:
-    new = sum(weight[t] for t in dict.fromkeys(terms(sentence.text)) if t not in said)
+def _gain(sentence: Sentence, weight: dict[str, float], covered: Collection[str]) -> float:
+    new = sum(weight[t] for t in dict.fromkeys(terms(sentence.text)) if t not in covered)
     return new / math.pow(sentence.num_words, _LENGTH_PENALTY)
 
 
 def best_sentences(texts: Sequence[str], question: str, answer_words: int) -> str:
-    """What `texts` say to `question` in about `answer_words` words; "" where they say nothing.
+    """The sentences of `texts` that answer `question` best, about `answer_words` words in all.
 
-    Sentences by BM25 and centrality among all, those of a good length first. An answer too short
-    for two is the best sentence, cut to its best clauses.
+    Ranked by BM25 plus centrality, those of 12 to 40 words first. Where `answer_words` is too few
+    for two sentences, the best one's best clauses. "" where `texts` have no sentence.
     """
     found = [sentence for text in texts for sentence in sentences(text)]
     order = _by_merit(found, question)
@@ -148,21 +155,22 @@ def _by_merit(found: Sequence[Sentence], question: str) -> list[int]:
 
 
 def _fill(found: Sequence[Sentence], order: Sequence[int], answer_words: int) -> list[int]:
-    took: list[int] = []
-    said: set[str] = set()
+    """The first of `order` that fit, none twice, until about `answer_words` words are reached."""
+    chosen: list[int] = []
+    texts: set[str] = set()
     total = 0
     for i in order:
         if total >= 0.93 * answer_words:
             break
-        if total + found[i].num_words <= 1.1 * answer_words and found[i].text not in said:
-            took.append(i)
-            said.add(found[i].text)
+        if total + found[i].num_words <= 1.1 * answer_words and found[i].text not in texts:
+            chosen.append(i)
+            texts.add(found[i].text)
             total += found[i].num_words
-    return took
+    return chosen
 
 
 def best_clauses(sentence: str, question: str, most_words: int) -> str:
-    """`sentence`, or at most `most_words` of it from the clause that answers `question` best on."""
+    """At most `most_words` words of `sentence`, from the clause that matches `question` best."""
     if num_words(sentence) <= most_words:
         return sentence
     starts = [0, *(m.end() for m in _CLAUSE_END.finditer(sentence) if m.end() < len(sentence))]
@@ -170,7 +178,7 @@ def best_clauses(sentence: str, question: str, most_words: int) -> str:
     match = relevance([sentence[a:b] for a, b in zip(starts, ends, strict=True)], question)
     start = starts[int(match.argmax())]
     words = [start + end for _, end in word_spans(sentence[start:])[:most_words]]
-    # Ending with a clause is worth half of the words, no more.
+    # End at a clause, if that keeps at least half of the words.
     whole = [end for end in ends if words[(len(words) - 1) // 2] <= end <= words[-1] + 1]
     return sentence[start : whole[-1] if whole else words[-1]].strip(" \t,;:，；：、-–—")
 
@@ -179,11 +187,11 @@ def _cleaned(text: str, spans: Sequence[tuple[int, int]]) -> list[Sentence]:
     clean = [" ".join(_TAG.sub(" ", text[start:end]).split()) for start, end in spans]
     halves = [int(start + end > len(text)) for start, end in spans]
     rows = zip(clean, halves, strict=True)
-    return [Sentence(said, num_words(said), half) for said, half in rows if said]
+    return [Sentence(line, num_words(line), half) for line, half in rows if line]
 
 
 def _piece_spans(text: str) -> list[tuple[int, int]]:
-    """Spans of `_PIECE_WORDS` words at most: whole sentences, or runs of a longer one."""
+    """Spans of at most `_PIECE_WORDS` words: whole sentences, and pieces of longer ones."""
     spans: list[tuple[int, int]] = []
     for start, end in sentence_spans(text):
         words = word_spans(text[start:end])
@@ -193,9 +201,9 @@ def _piece_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _words(found: Sequence[Sentence], took: Collection[int]) -> int:
-    return sum(found[i].num_words for i in took)
+def _words(found: Sequence[Sentence], chosen: Collection[int]) -> int:
+    return sum(found[i].num_words for i in chosen)
 
 
-def _joined(found: Sequence[Sentence], took: Collection[int]) -> str:
-    return " ".join(found[i].text for i in sorted(took))
+def _joined(found: Sequence[Sentence], chosen: Collection[int]) -> str:
+    return " ".join(found[i].text for i in sorted(chosen))

@@ -1,4 +1,4 @@
-"""Where paragraphs and sentences end. Spans are half-open and tile the text they cut."""
+"""Split a text into paragraphs and sentences, as half-open spans that tile it."""
 
 import re
 from itertools import pairwise
@@ -10,11 +10,12 @@ _BREAKS: dict[str, re.Pattern[str]] = {
     "lines": re.compile(r"\n"),
     "blank_lines": re.compile(r"\n[^\S\n]*\n\s*"),
 }
-# A full stop after these, or after an initial, ends nothing; "I" is rather a word than an initial.
+# A full stop after these or after an initial ends no sentence; "I" is a word more often than an
+# initial.
 _ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "Rev", "Capt", "St", "vs", r"e\.g", r"i\.e")
 _ABBREVIATED = "".join(rf"(?<!\b{word}(?=\.\s))" for word in (*_ABBREVIATIONS, "[A-HJ-Z]"))
-# After . ! ? … and closing quotes or brackets, after a CJK full stop, at a blank line, and before
-# a line that a new speaker begins. The first condition keeps runs of dots from quadratic time.
+# A sentence ends after . ! ? … with closing quotes or brackets, after a CJK full stop, at a blank
+# line, and before a line "Speaker: ". The look-behind keeps runs of dots from quadratic time.
 _SENTENCE_END = re.compile(
     rf"(?<![.!?…]){_ABBREVIATED}[.!?…]+[\"'”’)\]]*\s+"
     r"|[。！？]+[”’」』）]*\s*"
@@ -24,10 +25,10 @@ _SENTENCE_END = re.compile(
 
 
 def paragraph_spans(text: str, how: Paragraphs) -> Spans:
-    """Half-open spans that tile `text`, one a paragraph, its trailing white space included.
+    """Half-open spans that tile `text`, one per paragraph, its trailing white space included.
 
-    `lines`: every line is one (transcripts). `blank_lines`: they stand between blank lines.
-    `auto`: blank_lines where the text has one, else lines. White space before the first word
+    `lines`: every line is a paragraph (transcripts). `blank_lines`: blank lines separate them.
+    `auto`: `blank_lines` where the text has one, else `lines`. White space before the first word
     belongs to the first paragraph; a text without any word is one paragraph.
     """
     if how == "auto":
@@ -46,9 +47,9 @@ def paragraph_spans(text: str, how: Paragraphs) -> Spans:
 
 
 def sentence_spans(text: str) -> Spans:
-    """Half-open spans that tile `text`, one a sentence, trailing white space included.
+    """Half-open spans that tile `text`, one per sentence, its trailing white space included.
 
-    A rule of thumb by punctuation, blank lines and speakers; good enough to cut at and to rank.
+    A heuristic by punctuation, blank lines and speakers, good enough to cut at and to rank.
     """
     ends = [m.end() for m in _SENTENCE_END.finditer(text)]
     cuts = sorted({0, *ends, len(text)})

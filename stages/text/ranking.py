@@ -1,6 +1,6 @@
-"""The terms of a text, texts ranked for a query by BM25, and how central each is among the others.
+"""Lexical ranking: stemmed terms, BM25Plus scores of texts for a query, centrality among texts.
 
-Deterministic, and nothing is downloaded. Knows nothing of pages, questions or prompts.
+Deterministic; downloads nothing. Knows nothing of pages, questions or prompts.
 """
 
 import math
@@ -19,14 +19,14 @@ from stages.text.words import CHARACTERS
 
 Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
 
-# rank-bm25's own defaults, written out because the published baselines are made with them.
+# rank-bm25's defaults, stated here because the published baselines depend on them.
 _K1, _B, _DELTA = 1.5, 0.75, 1.0
-# ASCII words, as in the design; letters beyond Latin make words too, or such texts had no terms.
+# ASCII words; words in other scripts too, or such texts would have no terms.
 _TERM = re.compile(rf"[a-z0-9]+|[{CHARACTERS}]|[^\W_\u0000-\u024f{CHARACTERS}]+")
-# The list writes "don't"; terms are split at such signs, and so are the stop words.
+# The list has "don't", which _TERM splits at the apostrophe: the stop words are split likewise.
 _STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _TERM.findall(word))
 _STEMMER = Stemmer.Stemmer("porter")
-_LONG_TERM = 12  # few stems are longer, but web addresses and hashes are
+_LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashes are
 
 
 def terms(text: str) -> list[str]:
@@ -37,35 +37,38 @@ def terms(text: str) -> list[str]:
 def rank(texts: Sequence[str], query: str) -> list[int]:
     """Indexes of `texts` by BM25Plus for `query`, best first, ties to the lower index.
 
-    A query without terms, or with terms that no text has, ties them all.
+    All texts tie where none contains a term of the query.
     """
     scores = relevance(texts, query)
     return sorted(range(len(texts)), key=lambda index: -scores[index])
 
 
 def relevance(texts: Sequence[str], query: str) -> Scores:
-    """The BM25Plus score of each text, less the part that is the same for all: 0 is no match."""
+    """The BM25Plus score of each text for `query`, in the order of `texts`; 0 is no match.
+
+    BM25Plus gives every text the same base score for each term; that part is subtracted.
+    """
     index = _index(tuple(texts))
-    asked = [term for term in _terms(query) if term in index.num_texts_with]
-    if index.bm25 is None or not asked:
+    known = [term for term in _terms(query) if term in index.num_texts_with]
+    if index.bm25 is None or not known:
         return np.zeros(len(texts))
-    same_for_all = _DELTA * sum(index.bm25.idf[term] for term in asked)
-    # Rounded so that equal texts tie whatever order the terms were added in.
-    return np.asarray(np.round(index.bm25.get_scores(asked) - same_for_all, 9), dtype=np.float64)
+    same_for_all = _DELTA * sum(index.bm25.idf[term] for term in known)
+    # Rounded so that equal texts tie despite floating-point differences in the sums.
+    return np.asarray(np.round(index.bm25.get_scores(known) - same_for_all, 9), dtype=np.float64)
 
 
 def centrality(texts: Sequence[str]) -> Scores:
-    """How much each text says of what the others speak of, 0 to 1: the share of its weight.
+    """How much each text shares with the others: its weight over the largest one, 0 to 1.
 
-    A text's weight is the sum of log(1 + the number of texts with the term) over its terms.
+    A text's weight is the sum over its distinct terms of log(1 + number of texts with the term).
     """
     return _index(tuple(texts)).centrality
 
 
 def weights(texts: Sequence[str]) -> dict[str, float]:
-    """Each term of `texts` and its length in characters x log(1 + the number of texts with it).
+    """The weight of each term: its length in characters x log(1 + number of texts with it).
 
-    Long terms say more: "yeah", "know" and "like" are no stop words, but said everywhere.
+    Long terms carry more meaning: "yeah", "know" and "like" are no stop words, but everywhere.
     """
     found = _num_texts_with(texts).items()
     return {term: min(len(term), _LONG_TERM) * math.log1p(n) for term, n in found}
@@ -73,12 +76,12 @@ def weights(texts: Sequence[str]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    bm25: BM25Plus | None  # null: not a single term
+    bm25: BM25Plus | None  # null: the texts have no terms
     num_texts_with: Counter[str]
     centrality: Scores
 
 
-@lru_cache(maxsize=16)  # a worker reads few documents at once; an index of a book takes megabytes
+@lru_cache(maxsize=16)  # few documents are in flight in a worker; a book's index takes megabytes
 def _index(texts: tuple[str, ...]) -> _Index:
     split = [_terms(text) for text in texts]
     num_texts_with = _num_texts_with(texts)

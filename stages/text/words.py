@@ -1,8 +1,8 @@
-"""Words: how many a text has, and where they stand.
+"""Count and locate the words of a text.
 
-Whitespace-separated; in scripts without spaces between words every Chinese and Japanese character
-is one, and every four characters of Thai, Lao, Burmese and Khmer. A session's header, the line
-`[...]` after a form feed, has none: it is a date, not something to read.
+Words are separated by white space. In scripts written without spaces every Chinese or Japanese
+character counts as a word, and so do every four characters of Thai, Lao, Burmese and Khmer. A
+session's header, the line `[...]` after a form feed, counts none: it is a date.
 """
 
 import re
@@ -10,7 +10,7 @@ import re
 PAGE_BREAK = "\f"
 _CHUNK = 1_000_000  # characters
 
-# A character a word; a few characters a word.
+# CHARACTERS: each counts as a word. _SYLLABLES: every four do.
 CHARACTERS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _SYLLABLES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _UNSPACED = re.compile(f"[{CHARACTERS}{_SYLLABLES}]")
@@ -21,7 +21,7 @@ _HEADER = re.compile(rf"{PAGE_BREAK}(\[[^\]\n]*\])\s*")
 
 
 def num_words(text: str) -> int:
-    """The words of `text`, headers left out."""
+    """The number of words of `text`, session headers not counted."""
     if PAGE_BREAK in text:
         text = _HEADER.sub(" ", text)
     if text.isascii() or not _UNSPACED.search(text):
@@ -30,27 +30,27 @@ def num_words(text: str) -> int:
 
 
 def _spaced(text: str) -> int:
-    """As len(text.split()), without a list of all words: a document may have 100 MB."""
+    """len(text.split()) without the list of all words: a document may have 100 MB."""
     total = 0
     for start in range(0, len(text), _CHUNK):
         total += len(text[start : start + _CHUNK].split())
         cut = start > 0 and not text[start].isspace() and not text[start - 1].isspace()
-        total -= cut  # a word over the edge is counted on both sides
+        total -= cut  # a word across the chunks' boundary was counted in both
     return total
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Half-open spans of the words; those of headers are among them."""
+    """Half-open spans of the words in order; words of session headers are included."""
     return [match.span() for match in _WORD.finditer(text)]
 
 
 def header_of(text: str) -> str | None:
-    """The header that `text` begins with, as `[...]`."""
+    """The session header that `text` begins with, as `[...]`; null without one."""
     found = _HEADER.match(text)
     return found[1] if found else None
 
 
 def without_header(text: str) -> str:
-    """`text` without the header it begins with."""
+    """`text` without the session header it begins with."""
     found = _HEADER.match(text)
     return text[found.end() :] if found else text
