@@ -27,12 +27,16 @@ GOLD = ("references", "answer_index", "evidence")  # and those that only judges 
 @dataclass(frozen=True)
 class Column:
     """A column of the report: a measure of the view `measures`, its heading, and its place (columns
-    stand in the order of their places). `has_interval`: its spread is printed, too."""
+    stand in the order of their places). `has_interval`: its spread is printed, too.
+
+    With `geometric_mean_of`, measures of the view, it is the geometric mean of their means.
+    """
 
     measure: str
     heading: str
     place: int
     has_interval: bool = True
+    geometric_mean_of: Sequence[str] = ()
 
 
 class Stage(Settings):
