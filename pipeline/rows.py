@@ -159,6 +159,8 @@ class Question(Record):
     evidence: tuple[Span, ...] = ()  # gold characters of the document's text; empty: not given
     asked_at: str | None = None
     only_judged: bool = False  # no overlap of words says whether an answer is right
+    task: str | None = None  # of a benchmark that scores each of its tasks in another way
+    classes: tuple[str, ...] = ()  # all that a task of classification knows
     metadata: str = "{}"
     detail: str | None = None
 
