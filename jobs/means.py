@@ -43,7 +43,7 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
     are columns."""
     found: dict[Key, dict[str, Mean]] = defaultdict(dict)
     parts = {c.measure: c.geometric_mean_of for c in columns if c.geometric_mean_of}
-    for key, values in _values(connection).items():
+    for key, values in _by_measure(connection).items():
         wanted = {**{measure: (measure,) for measure in values}, **parts}
         for measure, names in wanted.items():
             if all(name in values for name in names):
@@ -75,7 +75,7 @@ def geometric_mean(values: Sequence[float]) -> float:
     return values[0] if len(values) == 1 else math.prod(values) ** (1 / len(values))
 
 
-def _values(connection: Any) -> dict[Key, dict[str, _Values]]:
+def _by_measure(connection: Any) -> dict[Key, dict[str, _Values]]:
     found: dict[Key, dict[str, _Values]] = defaultdict(dict)
     for row in query(connection, _OVERALL):
         found[row["method"], row["by_value"]][row["measure"]] = _Values(row, [], [])

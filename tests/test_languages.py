@@ -99,6 +99,7 @@ def test_latin_texts_have_the_packages_own_values(answer: str, reference: str) -
         ("longbench_f1_zh", "谁?", "Peter", True),
         ("longbench_rouge_zh", "Who?", "彼得", True),
         ("longbench_rouge_zh", "誰ですか?", "ピーター", False),
+        ("longbench_rouge_zh", "誰ですか?", "田中", False),
         ("longbench_rouge", "Who?", "Peter", True),
         ("longbench_rouge", "Кто?", "Пётр", True),
         ("longbench_rouge", "谁?", "彼得", False),

@@ -55,7 +55,7 @@ def _rouge(kind: str, stem: bool) -> Metric:
 
 def _has_chinese(question: Question) -> bool:
     """An answer may be a year or a foreign name: then the question is in Chinese."""
-    return any(map(is_chinese, (question.question, *question.references)))
+    return is_chinese(" ".join((question.question, *question.references)))
 
 
 def _has_spaces(question: Question) -> bool:
