@@ -1,6 +1,6 @@
 """Estimate the time left in a phase: remaining work by words, at the cost of finished work.
 
-Documents are weighted rather than counted: they differ a hundredfold in length, and the longest come
+Documents are weighted, not counted: they differ a hundredfold in length, and the longest come
 first.
 """
 

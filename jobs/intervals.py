@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,21 +10,22 @@ LEAST_DOCUMENTS = 10
 _RESAMPLES = 2000
 
 
-def interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float] | None:
-    """The 95% percentile interval of sum(sums) / sum(counts), documents drawn with replacement.
+def interval(sums: Sequence[Sequence[float]], counts: Sequence[int]) -> tuple[float, float] | None:
+    """The 95% percentile interval of a mean, sum / count, or of the geometric mean of several (a
+    list of sums each), documents drawn with replacement.
 
     One sum and one count per document. Questions about the same document are correlated, so whole
     documents are drawn (cluster bootstrap). Null below 10 documents.
     """
-    if len(sums) < LEAST_DOCUMENTS:
+    if len(counts) < LEAST_DOCUMENTS:
         return None
     from scipy.stats import bootstrap  # imported here, as it takes seconds
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of equal documents, whose interval is a point
         found = bootstrap(
-            (np.asarray(sums, float), np.asarray(counts, float)),
-            lambda s, n, axis: s.sum(axis=axis) / n.sum(axis=axis),
+            (*np.asarray(sums, float), np.asarray(counts, float)),
+            _geometric_mean,
             n_resamples=_RESAMPLES,
             paired=True,
             vectorized=True,
@@ -31,6 +33,11 @@ def interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float
             rng=np.random.default_rng(0),
         ).confidence_interval
     return float(found.low), float(found.high)
+
+
+def _geometric_mean(*sums_and_counts: Any, axis: int) -> Any:
+    *sums, counts = (part.sum(axis=axis) for part in sums_and_counts)
+    return np.prod([s / counts for s in sums], axis=0) ** (1 / len(sums))
 
 
 def sd(means: Sequence[float]) -> float | None:

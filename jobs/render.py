@@ -2,14 +2,16 @@
 
 from typing import Any
 
+from jobs.means import Mean
 from jobs.plan.outcome import rendered_beside
-from jobs.report import Mean, Report, Row
-from jobs.tables import markdown
+from jobs.report import Report, Row
+from jobs.tables import cell, markdown
 
 _SPREAD = (
     "Mean over all questions, a problem counts 0 [95% interval over documents] / mean over "
     "answered questions only:"
 )
+_FEWER = "(n=...): the mean is over so many of the row's n answers, those that have such a value."
 _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
@@ -37,6 +39,7 @@ def render(report: Report, intervals: bool = True) -> str:
         *([_INCOMPLETE.format(not_done, planned)] if not_done else []),
         _corpus(report),
         markdown(scores),
+        *([_FEWER] if any("(n=" in str(v) for row in scores for v in row.values()) else []),
         markdown(cost),
         *([_COST, markdown(_memories(report))] if report.memories else []),
         *([markdown([_stage(row) for row in report.stages])] if report.stages else []),
@@ -54,9 +57,13 @@ def _scores(row: Row, report: Report) -> dict[str, object]:
     return {"n": row.counts.get("n"), **found}
 
 
-def _value(row: Row, measure: str) -> float | None:
-    """The measure's mean, else the method's count of that name."""
-    return row.means[measure].mean if measure in row.means else row.counts.get(measure)
+def _value(row: Row, measure: str) -> float | str | None:
+    """A mean, with the number it is over where that is not the row's; or what is counted for the
+    method."""
+    if measure not in row.means:
+        return row.counts.get(measure)
+    mean = row.means[measure]
+    return mean.mean if mean.n == row.counts.get("n") else f"{cell(mean.mean)} (n={mean.n})"
 
 
 def _cost(row: Row, report: Report) -> dict[str, object]:

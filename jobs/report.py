@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.intervals import interval, sd
+from jobs.means import Key, Mean, means_of
 from jobs.options import ReadOptions
 from jobs.plan.outcome import planned_beside
 from jobs.step_graph import SHARED
@@ -15,19 +15,6 @@ from pipeline.stage import Column
 from pipeline.store import connect
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query, run_name
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean over all questions (a problem counts 0), and over those without a problem."""
-
-    mean: float | None
-    n: int
-    answered_mean: float | None
-    answered_n: int
-    low: float | None = None  # 95% interval of the mean over documents
-    high: float | None = None
-    sd: float | None = None  # standard deviation of the repeats' means
 
 
 @dataclass(frozen=True)
@@ -72,7 +59,7 @@ def make_report(options: ReadOptions) -> Report:
             inputs=query(connection, _INPUTS)[0],
             columns=columns,
             measures=measures,
-            rows=_rows(connection, facts, rater),
+            rows=_rows(connection, columns, facts, rater),
             memory=_memory(connection, memories),
             memories=tuple(memories),
             stages=_stages(connection, facts["stages"]),
@@ -121,54 +108,20 @@ def _columns(
     return tuple(columns.values()), tuple(name for name in columns if name in measures)
 
 
-def _rows(connection: Any, facts: Mapping[str, Any], rater: str | None) -> tuple[Row, ...]:
+def _rows(
+    connection: Any, columns: Sequence[Column], facts: Mapping[str, Any], rater: str | None
+) -> tuple[Row, ...]:
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
-    means, counts = _means(connection, rater), _counts(connection, facts["judging"], rater)
-    keys = [(method, group["by_value"]) for group in groups for method in facts["methods"]]
-    return tuple(Row(*key, means[key], counts[key]) for key in keys)
-
-
-Key = tuple[str, str | None]
-
-
-def _means(connection: Any, rater: str | None) -> dict[Key, dict[str, Mean]]:
-    """Every measure of every method and group, from the `measures` view."""
     query(
         connection,
         f"""create temp table mine as
         select m.*, c.by_value from measures m join chosen c using (question_id)
         where value is not null and (rater is null or rater = {_text(rater)})""",
     )
-    sums: dict[Any, list[tuple[float, int]]] = defaultdict(list)
-    for row in query(connection, _PER_DOCUMENT):
-        sums[_key(row)].append((row["s"], row["n"]))
-    repeats: dict[Any, list[float]] = defaultdict(list)
-    for row in query(connection, _PER_REPEAT):
-        repeats[_key(row)].append(row["mean"])
-    found: dict[Key, dict[str, Mean]] = defaultdict(dict)
-    for row in query(connection, _OVERALL):
-        numbers = {k: row[k] for k in ("mean", "n", "answered_mean", "answered_n")}
-        low, high = interval(*zip(*sums[_key(row)], strict=True)) or (None, None)
-        mean = Mean(**numbers, low=low, high=high, sd=sd(repeats[_key(row)]))
-        found[row["method"], row["by_value"]][row["measure"]] = mean
-    return found
-
-
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["method"], row["by_value"], row["measure"]
-
-
-_OVERALL = """
-select method, by_value, measure, avg(value) as mean, count(*) as n,
-  avg(value) filter (problem is null) as answered_mean,
-  count(*) filter (problem is null) as answered_n
-from mine group by method, by_value, measure"""
-_PER_DOCUMENT = """
-select method, by_value, measure, document_id, sum(value) as s, count(*) as n
-from mine group by all order by document_id"""
-_PER_REPEAT = """
-select method, by_value, measure, repeat, avg(value) as mean
-from mine group by all order by repeat"""
+    means = means_of(connection, columns)
+    counts = _counts(connection, facts["judging"], rater)
+    keys = [(method, group["by_value"]) for group in groups for method in facts["methods"]]
+    return tuple(Row(*key, means[key], counts[key]) for key in keys)
 
 
 def _counts(

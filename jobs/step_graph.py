@@ -14,7 +14,7 @@ from pipeline.stage import STAGES, Stage
 from pipeline.steps import Step
 
 # Raise when loaders or sentence cutting change what a file becomes.
-LOADING_VERSION = 2
+LOADING_VERSION = 3
 SHARED = "shared"  # the name of the run's own memory
 Placed = tuple[Step, EngineSettings | None]
 """A step and the engine that its stage asks; null where it asks none."""

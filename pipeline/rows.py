@@ -161,6 +161,8 @@ class Question(Record):
     evidence: tuple[Span, ...] = ()  # gold characters of the document's text; empty: not given
     asked_at: str | None = None
     only_judged: bool = False  # word-overlap metrics do not apply; a judge decides
+    task: str | None = None  # of a benchmark that scores each of its tasks in another way
+    classes: tuple[str, ...] = ()  # the labels that a classification task chooses from
     metadata: str = "{}"
     detail: str | None = None
 

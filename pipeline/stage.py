@@ -28,13 +28,15 @@ GOLD = ("references", "answer_index", "evidence")  # fields that only judges and
 class Column:
     """A column of the report: a measure of the view `measures`, and its heading.
 
-    `place`: columns are sorted by it. `has_interval`: the measure's spread is printed, too.
+    `place`: columns are sorted by it. `has_interval`: the measure's spread is printed, too. With
+    `geometric_mean_of`, measures of the view, it is the geometric mean of their means.
     """
 
     measure: str
     heading: str
     place: int
     has_interval: bool = True
+    geometric_mean_of: Sequence[str] = ()
 
 
 class Stage(Settings):

@@ -148,8 +148,8 @@ def numbers(text: str) -> list[float | None]:
 
 
 def verdict_shares(letters: str, counted: str) -> list[float | None]:
-    """100 for a letter among `counted`, 0 for another."""
-    return [None if part == "-" else 100.0 * (part in counted) for part in letters.split()]
+    """100 for a letter among `counted`, 0 for another; none where the rater gave no verdict."""
+    return [None if part in "-U" else 100.0 * (part in counted) for part in letters.split()]
 
 
 def compression(worked: Worked) -> list[float | None]:

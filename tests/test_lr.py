@@ -128,20 +128,17 @@ def test_every_run_has_the_same_verdicts(warehouse: Warehouse, found: dict[str, 
 
 
 def test_lr_1_and_lr_2_by_hand(warehouse: Warehouse) -> None:
-    """22 rated: 9 exact (6 of one reference, 3 of several), 3 partial, 3 none, 7 unscored."""
+    """22 answers: 9 exact (6 of one reference, 3 of several), 3 partial, 3 none; 7 unscored ones
+    are in no mean."""
     with connect(warehouse.folder) as connection:
         rows = query(
             connection,
-            """select measure, count(*) as n, avg(value) as mean,
-              count(*) filter (problem = 'unscored') as unscored
+            """select measure, count(*) as n, avg(value) as mean
             from measures where measure in ('lr_1', 'lr_2') group by all order by measure""",
         )
-    assert [(row["measure"], row["n"], row["unscored"]) for row in rows] == [
-        ("lr_1", 22, 7),
-        ("lr_2", 22, 7),
-    ]
-    assert rows[0]["mean"] == pytest.approx(100 * 9 / 22)
-    assert rows[1]["mean"] == pytest.approx(100 * 12 / 22)
+    assert [(row["measure"], row["n"]) for row in rows] == [("lr_1", 15), ("lr_2", 15)]
+    assert rows[0]["mean"] == pytest.approx(100 * 9 / 15)
+    assert rows[1]["mean"] == pytest.approx(100 * 12 / 15)
 
 
 def test_a_rater_that_is_no_model_fills_no_lr_column(tmp_path: Path) -> None:
@@ -158,7 +155,7 @@ def test_a_rater_that_is_no_model_fills_no_lr_column(tmp_path: Path) -> None:
         assert query(connection, "from measures where measure like 'lr%'") == []
 
 
-def test_a_failed_unit_of_a_rater_is_unscored_and_stays_in_the_headline(tmp_path: Path) -> None:
+def test_a_failed_unit_of_a_rater_is_unscored_and_in_no_mean(tmp_path: Path) -> None:
     """Its rows name no rater; its step's other rows do."""
     warehouse = Warehouse(tmp_path)
     failed = replace(rating("q2", 0, problem="unit_failed"), rater="", rater_is_model=False)
@@ -175,4 +172,4 @@ def test_a_failed_unit_of_a_rater_is_unscored_and_stays_in_the_headline(tmp_path
         ("q1", "judge", "exact"),
         ("q2", "judge", "unscored"),
     ]
-    assert means == [{"lr_1": 50.0}]
+    assert means == [{"lr_1": 100.0}]

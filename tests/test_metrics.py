@@ -1,23 +1,31 @@
 """Metrics against the package they come from, hand-worked cases, and a naive recomputation."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from pipeline.rows import Span
-from stages.score.metrics import METRICS, covered_chars
+from stages.score.metrics import METRICS
+from stages.score.spans import covered_chars
+from tests.reading import question
 
 ANSWER = "The cats were running to the old house. They found nothing."
 REFERENCES = ("A cat runs to its old house and finds nothing.", "They were late.")
+
+
+def score(metric: str, answer: str, references: Sequence[str]) -> float:
+    return METRICS[metric].score(answer, question(references=tuple(references)))
 
 
 @pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rougeL"])
 def test_stemmed_rouge_is_the_best_over_references(kind: str) -> None:
     scorer = RougeScorer([kind], use_stemmer=True)
     expected = [100 * scorer.score(r, ANSWER)[kind].fmeasure for r in REFERENCES]
-    assert METRICS[f"{kind}_stem"](ANSWER, REFERENCES) == pytest.approx(max(expected))
-    assert METRICS[f"{kind}_stem"](ANSWER, REFERENCES[1:]) == pytest.approx(expected[1])
+    assert score(f"{kind}_stem", ANSWER, REFERENCES) == pytest.approx(max(expected))
+    assert score(f"{kind}_stem", ANSWER, REFERENCES[1:]) == pytest.approx(expected[1])
 
 
 def test_rouge_l_sum_takes_a_sentence_a_line() -> None:
@@ -27,21 +35,17 @@ def test_rouge_l_sum_takes_a_sentence_a_line() -> None:
         "They found nothing.\nThe cats went to the house.",
         "The cats were running to the old house.\nThey found nothing.",
     )
-    assert METRICS["rougeLsum"](ANSWER, [reference]) == pytest.approx(
+    assert score("rougeLsum", ANSWER, [reference]) == pytest.approx(
         100 * by_line["rougeLsum"].fmeasure
     )
-    assert METRICS["rougeLsum"](ANSWER, [reference]) > METRICS["rougeL_stem"](ANSWER, [reference])
+    assert score("rougeLsum", ANSWER, [reference]) > score("rougeL_stem", ANSWER, [reference])
 
 
-def test_scrolls_rouge_mixes_the_best_of_each_kind() -> None:
-    kinds = ["rouge1", "rouge2", "rougeL"]
-    scorer = RougeScorer(kinds, use_stemmer=False)
-    scores = [scorer.score(r, ANSWER) for r in REFERENCES]
-    product = 1.0
-    for kind in kinds:
-        product *= 100 * max(score[kind].fmeasure for score in scores)
-    assert METRICS["scrolls_rouge"](ANSWER, REFERENCES) == pytest.approx(product ** (1 / 3))
-    assert METRICS["scrolls_rouge"]("cat", ["a cat"]) == 0  # no bigram in common
+@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rougeL"])
+def test_the_parts_of_scrolls_rouge_have_no_stems(kind: str) -> None:
+    scorer = RougeScorer([kind], use_stemmer=False)
+    expected = max(100 * scorer.score(r, ANSWER)[kind].fmeasure for r in REFERENCES)
+    assert score(f"scrolls_{kind}", ANSWER, REFERENCES) == pytest.approx(expected)
 
 
 F1_CASES: list[tuple[str, str, float]] = [
@@ -59,7 +63,7 @@ F1_CASES: list[tuple[str, str, float]] = [
 
 @pytest.mark.parametrize(("answer", "reference", "expected"), F1_CASES)
 def test_longbench_f1(answer: str, reference: str, expected: float) -> None:
-    assert METRICS["longbench_f1"](answer, [reference]) == pytest.approx(expected)
+    assert score("longbench_f1", answer, [reference]) == pytest.approx(expected)
 
 
 EM_CASES: list[tuple[str, str, float]] = [
@@ -74,19 +78,17 @@ EM_CASES: list[tuple[str, str, float]] = [
 
 @pytest.mark.parametrize(("answer", "reference", "expected"), EM_CASES)
 def test_squad_em(answer: str, reference: str, expected: float) -> None:
-    assert METRICS["squad_em"](answer, [reference]) == expected
+    assert score("squad_em", answer, [reference]) == expected
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", sorted({*METRICS} - {"longbench"}))
 def test_every_metric(name: str) -> None:
     """0-100, the best reference counts, an empty answer scores 0, no reference is an error."""
-    metric = METRICS[name]
-    assert metric(ANSWER, [ANSWER]) == pytest.approx(100)
-    assert metric(ANSWER, ["Something else entirely.", ANSWER]) == pytest.approx(100)
-    assert metric("", REFERENCES) == 0
-    if name != "squad_em":
-        with pytest.raises(ValueError, match="empty"):
-            metric(ANSWER, [])
+    assert score(name, ANSWER, [ANSWER]) == pytest.approx(100)
+    assert score(name, ANSWER, ["Something else entirely.", ANSWER]) == pytest.approx(100)
+    assert score(name, "", REFERENCES) == 0
+    with pytest.raises(ValueError, match="empty"):
+        score(name, ANSWER, [])
 
 
 _SPANS = st.lists(st.builds(Span, st.integers(0, 40), st.integers(0, 40)), max_size=6)

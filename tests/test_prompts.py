@@ -22,7 +22,7 @@ from tests.reading import FAMILIES, family
 PROMPTS_FOLDER = CONF / "prompts"
 FOLDERS = [PROMPTS_FOLDER / name for name in FAMILIES]
 NAMES = [
-    *("generic", "longmemeval", "narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
+    *("generic", "longbench", "longmemeval", "narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
     "quality",
 ]
 PASSAGES = (
@@ -90,6 +90,7 @@ def test_published_settings() -> None:
         "narrativeqa_gutenberg": (500, 3000),
         "narrativeqa_movie": (600, 1000),
         "longmemeval": (280, 600),  # not in the table: generic's
+        "longbench": (280, 600),
     }
 
 

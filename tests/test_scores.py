@@ -12,7 +12,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from pipeline.errors import AccountingError
 from pipeline.rows import Question, Span, UnitRows
 from stages.read.answer import Answer
-from stages.score.metrics import METRICS
+from stages.score.metrics import METRICS, PARTS
 from stages.score.score import Score, ScoreAnswers
 from tests.reading import adding, book, never, question, run
 
@@ -41,8 +41,8 @@ def scored(asked: Question, said: Answer, stage: ScoreAnswers = STAGE) -> list[S
     return made
 
 
-def values(asked: Question, said: Answer) -> dict[str, float | None]:
-    return {score.metric: score.value for score in scored(asked, said)}
+def values(asked: Question, said: Answer, stage: ScoreAnswers = STAGE) -> dict[str, float | None]:
+    return {score.metric: score.value for score in scored(asked, said, stage)}
 
 
 def problems(made: Sequence[Score]) -> dict[str, tuple[float | None, str | None]]:
@@ -78,10 +78,26 @@ def test_an_exact_answer() -> None:
 
 
 def test_every_metric_there_is_can_be_asked_for() -> None:
-    stage = ScoreAnswers(metrics=tuple(METRICS), judged=False)
+    """Null where it does not apply: Chinese ones to English texts, LongBench's without a task."""
+    stage = ScoreAnswers(metrics=(*METRICS, *PARTS), judged=False)
     made = scored(question(references=REFERENCES), answer(REFERENCES[1]), stage)
-    assert [s.metric for s in made[:-1]] == list(METRICS)
-    assert [s.value for s in made[:-1]] == pytest.approx([100] * len(METRICS))
+    found = {s.metric: s.value for s in made[:-1]}
+    assert list(found) == list(METRICS)
+    not_here = {"longbench_f1_zh", "longbench_rouge_zh", "longbench"}
+    assert {metric for metric, value in found.items() if value is None} == not_here
+    assert [found[m] for m in found if m not in not_here] == pytest.approx([100] * (len(found) - 3))
+    nothing = values(question(references=REFERENCES), answer(None, problem="timeout"), stage)
+    assert {metric for metric in METRICS if nothing[metric] is None} == not_here
+
+
+def test_scrolls_rouge_is_scored_part_by_part() -> None:
+    stage = ScoreAnswers(metrics=("scrolls_rouge", "squad_em"), judged=False)
+    found = values(question(references=REFERENCES), answer(), stage)
+    parts = ["scrolls_rouge1", "scrolls_rouge2", "scrolls_rougeL"]
+    assert list(found) == [*parts, "squad_em", "evidence_recall"]
+    columns = stage.columns()["free"]
+    assert [c.measure for c in columns] == ["scrolls_rouge", "squad_em"]
+    assert [list(c.geometric_mean_of) for c in columns] == [parts, []]
 
 
 @pytest.mark.parametrize("problem", ["truncated", "unparseable", "timeout", "upstream"])

@@ -14,6 +14,7 @@ from tests.hand_numbers import (
     ORDER,
     TYPES,
     WORKED,
+    Values,
     Worked,
     mean,
     measures,
@@ -133,8 +134,10 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|\n").split("|")]
 
 
-def shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
+def shown(values: Values) -> str:
+    """The mean, and over how many where not over all six."""
+    value, n = mean(values, ALL), sum(value is not None for value in values)
+    return "-" if value is None else f"{value:.1f}" + (f" (n={n})" if n < 6 else "")
 
 
 @pytest.mark.parametrize("place", ["run", "report", "report.md"])
@@ -148,16 +151,19 @@ def test_printed_table(hand: HandRun, place: str) -> None:
     lines = [cells(line) for line in text.splitlines() if line.startswith("|")]
     assert tuple(lines[0]) == HEADINGS
     for line, (method, worked) in zip(lines[2:8], WORKED.items(), strict=True):
-        means = [shown(mean(values, ALL)) for values in measures(worked).values()]
+        means = [shown(values) for values in measures(worked).values()]
         fallback = "50.0" if method in READ_PAGES else "-"
         assert line == [method, "6", *means[:-1], fallback, means[-1]]
     # The same, without the arithmetic.
     assert lines[2] == [
-        "gist_only", "6", "84.3", "0.0", "50.0", "75.0", shown(mean(rouge(0), ALL)), "0.0",
-        "100.0", "0.0", "0.0", "10.4", "50.0", "2.8",
+        "gist_only", "6", "84.3 (n=5)", "0.0 (n=5)", "50.0 (n=4)", "75.0 (n=4)", shown(rouge(0)),
+        "0.0 (n=4)", "100.0 (n=2)", "0.0 (n=4)", "0.0 (n=4)", "10.4 (n=5)", "50.0", "2.8 (n=5)",
     ]  # fmt: skip
-    assert lines[3][:6] == ["readagent_p(max_pages=2)", "6", "52.1", "1.0", "25.0", "25.0"]
-    assert lines[3][8:] == ["50.0", "58.3", "75.0", "29.6", "50.0", "2.4"]
+    # Of four free-form answers one is exact, two are none, and the rater did not score one.
+    assert lines[3][:4] == ["readagent_p(max_pages=2)", "6", "52.1 (n=5)", "1.0 (n=5)"]
+    assert lines[3][4:6] == ["33.3 (n=3)", "33.3 (n=3)"]
+    assert lines[3][8:12] == ["50.0 (n=2)", "58.3 (n=4)", "75.0 (n=4)", "29.6 (n=5)"]
+    assert lines[3][12:] == ["50.0", "2.4 (n=5)"]
     answered_unscored_calls_tokens = [line[1:] for line in lines[10:16]]
     assert answered_unscored_calls_tokens == [
         ["5", "0", "5", "132"],

@@ -116,6 +116,7 @@ def test_a_question_put_another_way_is_asked_again(store: Store) -> None:
         (replace(Q1, answer_index=1), ("score",)),
         (replace(Q1, evidence=(Span(0, 3),)), ("score",)),
         (replace(Q1, only_judged=True), ("score",)),
+        (replace(Q1, task="trec", classes=("place", "person")), ("score",)),
     ],
 )
 def test_other_gold_is_judged_again_by_what_uses_it_and_not_answered_again(

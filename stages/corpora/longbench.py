@@ -1,7 +1,8 @@
 """LongBench (THUDM/LongBench): a jsonl file per task.
 
 Fields: input, context, answers, _id, language, dataset. Summarization tasks have no input. `length`
-counts words or characters, depending on the language, and is not used.
+counts words or characters, depending on the language, and is not used. A question's `task` is its
+dataset: the metric `longbench` scores it as LongBench does (stages/score/longbench.py).
 """
 
 from collections.abc import Iterator
@@ -47,7 +48,7 @@ def _about(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
-    task, classes = (label_of(value, "dataset") or "").removesuffix("_e"), value.get("all_classes")
+    task = (label_of(value, "dataset") or "").removesuffix("_e")
     summarizes = task in _SUMMARIZE and not (optional_text(value, "input") or "").strip()
     return Question(
         document_id=document_id,
@@ -55,7 +56,9 @@ def _question(document_id: str, value: dict[str, Any], question_id: str) -> Ques
         question=SUMMARY if summarizes else question_of(value, "input"),
         references=texts_of(value, "answers"),
         question_type=task or None,
-        metadata=json_text({**_about(value), **({"classes": classes} if classes else {})}),
+        task=task or None,
+        classes=texts_of(value, "all_classes"),
+        metadata=json_text(_about(value)),
     )
 
 

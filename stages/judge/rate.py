@@ -1,7 +1,8 @@
 """Rate each answer against each reference, by a strict and a permissive rater prompt.
 
 ReadAgent section 4.1: both prompts are asked for every answer. The `lr` view combines the verdicts
-into exact, partial, none or unscored, and the report's LR-1 and LR-2.
+into exact, partial, none or unscored, and the report's LR-1 and LR-2: shares of the answers that
+the rater scored, as its failures say nothing of the method.
 """
 
 import asyncio
@@ -51,12 +52,11 @@ class Rating(QuestionRow):
     )
     measures: ClassVar[str | None] = """
         select method, repeat, document_id, question_id, rater,
-          case when lr = 'unscored' then 'unscored' else a.problem end as problem,
-          m.measure, (100 * list_contains(m.verdicts, lr)::int)::double as value
+          a.problem, m.measure, (100 * list_contains(m.verdicts, lr)::int)::double as value
         from lr join answers a using (method, repeat, document_id, question_id)
         cross join (values ('lr_1', ['exact']), ('lr_2', ['exact', 'partial']))
           m(measure, verdicts)
-        where rater_is_model"""
+        where rater_is_model and lr <> 'unscored'"""
     counts: ClassVar[str | None] = """
         select method, document_id, question_id, rater, 'unscored' as counted,
           (lr = 'unscored')::int as value

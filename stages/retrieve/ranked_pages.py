@@ -16,7 +16,7 @@ from pipeline.stage import ASKED, GOLD
 from stages.index.embed import Embedding
 from stages.index.paginate import Page
 from stages.retrieve.look_up import LookUp, Lookup, turn_row
-from stages.score.metrics import covered_chars
+from stages.score.spans import covered_chars
 from stages.text.ranking import rank
 
 

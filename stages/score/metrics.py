@@ -1,149 +1,79 @@
-"""Metrics of one answer against its references, 0-100, and overlaps of spans. Pure functions.
+"""Metrics of answers, by name, 0-100, and the questions that each applies to.
 
 Metric names carry the variant, because papers mean different things by "ROUGE-L" or "F1". Of
-several references the best counts; every metric raises ValueError without references. Which answers
-are scored is decided in score.py.
+several references the best counts. Which answers are scored is decided in score.py.
 """
 
-import re
-import string
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache, lru_cache
-from statistics import geometric_mean
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from pipeline.rows import Span
-from stages.text.paragraphs import sentence_spans
-
-Metric = Callable[[str, Sequence[str]], float]
-_KINDS = ("rouge1", "rouge2", "rougeL")
-_WORDS = 65_536  # words whose stems are cached
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+from pipeline.rows import Question
+from stages.score import longbench
+from stages.score.rouge import KINDS, is_latin, rouge, rouge_l_sum
+from stages.text.languages import is_chinese, unicode_words, writing_of
 
 
-def scrolls_rouge(answer: str, references: Sequence[str]) -> float:
-    """Geometric mean of ROUGE-1, -2 and -L without stemming, as in SCROLLS; 0 if one of them is 0.
+def _always(question: Question) -> bool:
+    return True
 
-    Each of the three is the best over references by itself.
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`score` of an answer to a question with references; where it does not apply there is none."""
+
+    score: Callable[[str, Question], float]
+    applies: Callable[[Question], bool] = _always
+
+
+def longbench_f1(answer: str, reference: str) -> float:
+    """F1 of the multisets of normalized words, as in SQuAD and LongBench (English).
+
+    In other letters than Latin: of `unicode_words`, so every Chinese character is one.
     """
-    best = [max(_rouge(answer, r, False)[kind] for r in references) for kind in _KINDS]
-    return geometric_mean(best) if all(best) else 0.0
+    return longbench.token_f1(_words(answer, reference), _words(reference, answer))
 
 
-def rouge_l_sum(answer: str, references: Sequence[str]) -> float:
-    """ROUGE-Lsum with stemming: union of the longest common subsequences, by sentence."""
-    scorer = _scorer(("rougeLsum",), True)
-    made = _sentence_lines(answer)
-    scores = (scorer.score(_sentence_lines(r), made)["rougeLsum"].fmeasure for r in references)
-    return float(100 * max(scores))
+def squad_em(answer: str, reference: str) -> float:
+    """100 where the words, normalized likewise, are those of the reference in order; else 0."""
+    return 100.0 * (_words(answer, reference) == _words(reference, answer))
 
 
-def longbench_f1(answer: str, references: Sequence[str]) -> float:
-    """F1 of the multisets of normalized words, as in SQuAD and LongBench (English)."""
-    return 100 * max(_token_f1(_normal_words(answer), _normal_words(r)) for r in references)
+def _words(text: str, other: str) -> list[str]:
+    return longbench.normal_words(text) if is_latin(text, other) else unicode_words(text)
 
 
-def squad_em(answer: str, references: Sequence[str]) -> float:
-    """Exact match as in SQuAD: 100 if the normalized words equal a reference's, else 0."""
-    words = _normal_words(answer)
-    return 100.0 * any(words == _normal_words(reference) for reference in references)
+def _best(
+    score: Callable[[str, str], float], applies: Callable[[Question], bool] = _always
+) -> Metric:
+    """The best over references. ValueError without references."""
+    return Metric(lambda answer, q: max(score(answer, r) for r in q.references), applies)
 
 
-def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
-    """The number of characters of `gold` that are in `read`. Spans may overlap."""
-    mine, theirs = _merged(gold), _merged(read)
-    return sum(
-        max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char))
-        for a in mine
-        for b in theirs
-    )
+def _rouge(kind: str, stem: bool) -> Metric:
+    return _best(lambda answer, reference: rouge(answer, reference, stem)[kind])
 
 
-def _stemmed(kind: str) -> Metric:
-    """ROUGE F-measure with Porter stems; `kind`: rouge1, rouge2 or rougeL."""
+def _has_chinese(question: Question) -> bool:
+    """An answer may be a year or a foreign name: then the question is in Chinese."""
+    return is_chinese(" ".join((question.question, *question.references)))
 
-    def metric(answer: str, references: Sequence[str]) -> float:
-        return max(_rouge(answer, reference, True)[kind] for reference in references)
 
-    return metric
+def _has_spaces(question: Question) -> bool:
+    return all(writing_of(reference) != "unspaced" for reference in question.references)
 
+
+# A metric that is the geometric mean of the means of these over the questions, as SCROLLS takes it
+# of ROUGE-1, -2 and -L without stems; the mean of each answer's geometric mean would be lower.
+PARTS = {"scrolls_rouge": tuple(f"scrolls_{kind}" for kind in KINDS)}
 
 METRICS: dict[str, Metric] = {
-    "rouge1_stem": _stemmed("rouge1"),
-    "rouge2_stem": _stemmed("rouge2"),
-    "rougeL_stem": _stemmed("rougeL"),
-    "rougeLsum": rouge_l_sum,
-    "scrolls_rouge": scrolls_rouge,
-    "longbench_f1": longbench_f1,
-    "squad_em": squad_em,
+    **{f"{kind}_stem": _rouge(kind, stem=True) for kind in KINDS},
+    "rougeLsum": _best(rouge_l_sum),
+    **{f"scrolls_{kind}": _rouge(kind, stem=False) for kind in KINDS},
+    "squad_em": _best(squad_em),
+    "longbench_f1": _best(longbench_f1),
+    "longbench_f1_zh": _best(longbench.f1_zh, _has_chinese),
+    "longbench_rouge": _best(longbench.rouge, _has_spaces),
+    "longbench_rouge_zh": _best(longbench.rouge_zh, _has_chinese),
+    "longbench": Metric(longbench.of_task, longbench.has_task),
 }
-
-
-@lru_cache(maxsize=16)  # the three kinds of one answer are computed by consecutive calls
-def _rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
-    scores = _scorer(_KINDS, stem).score(reference, answer)
-    return {kind: 100 * scores[kind].fmeasure for kind in _KINDS}
-
-
-@cache
-def _scorer(kinds: tuple[str, ...], stem: bool) -> Any:
-    with _hidden("scipy", "sklearn"):  # imported here: slow, and only scoring needs them
-        from nltk.stem.porter import PorterStemmer
-        from rouge_score.rouge_scorer import RougeScorer
-        from rouge_score.tokenize import tokenize
-
-    if not stem:
-        return RougeScorer(list(kinds))
-    stemmer = PorterStemmer()  # rouge_score's default; uncached it takes half of the time
-    stemmer.stem = lru_cache(maxsize=_WORDS)(stemmer.stem)
-    own = SimpleNamespace(tokenize=lambda text: tokenize(text, stemmer))
-    return RougeScorer(list(kinds), tokenizer=own)
-
-
-@contextmanager
-def _hidden(*packages: str) -> Iterator[None]:
-    """Block the import of `packages`, unless they are imported already.
-
-    nltk imports them if installed, for parts that scoring never uses; that would be most of the CPU
-    time of a scoring worker's start.
-    """
-    absent = dict.fromkeys(package for package in packages if package not in sys.modules)
-    sys.modules.update(absent)  # type: ignore[arg-type]  # None makes an import fail
-    try:
-        yield
-    finally:
-        for package in absent:
-            sys.modules.pop(package, None)
-
-
-def _sentence_lines(text: str) -> str:
-    """`text` with one sentence per line, as rougeLsum expects it."""
-    sentences = (" ".join(text[start:end].split()) for start, end in sentence_spans(text))
-    return "\n".join(sentence for sentence in sentences if sentence)
-
-
-def _normal_words(text: str) -> list[str]:
-    """Lower-case words without ASCII punctuation and articles."""
-    bare = text.lower().translate(_PUNCTUATION)
-    return re.sub(r"\b(?:a|an|the)\b", " ", bare).split()
-
-
-def _token_f1(made: Sequence[str], wanted: Sequence[str]) -> float:
-    shared = sum((Counter(made) & Counter(wanted)).values())
-    return 2 * shared / (len(made) + len(wanted)) if shared else 0.0
-
-
-def _merged(spans: Sequence[Span]) -> list[Span]:
-    """The same characters as disjoint, sorted spans."""
-    merged: list[Span] = []
-    for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
-        if merged and span.start_char <= merged[-1].end_char:
-            end_char = max(merged[-1].end_char, span.end_char)
-            merged[-1] = Span(merged[-1].start_char, end_char)
-        elif span.end_char > span.start_char:
-            merged.append(span)
-    return merged

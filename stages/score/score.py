@@ -1,7 +1,13 @@
 """Score each answer by the family's metrics, and by how much gold evidence was read.
 
 All values are 0-100. An answer with a problem scores 0 and its rows have problem `upstream`: the
-mean over all rows is the headline, the mean over rows without a problem the answered-only one.
+mean over all rows is the headline, the mean over rows without a problem the answered-only one. A
+metric that does not apply to a question, such as one for Chinese to an English one, is null there.
+
+Some metrics are no mean over questions (`metrics.PARTS`): the rows are of their parts, and
+`scrolls_rouge` of a run is
+`select method, product(mean) ** (1 / count(*)) from (select method, metric, avg(value) as mean
+from scores where metric like 'scrolls_%' group by all) group by method`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +22,14 @@ from pipeline.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.stage import GOLD, Column, Stage
 from pipeline.trace_lines import Line
 from stages.read.answer import Answer
-from stages.score.metrics import METRICS, covered_chars
+from stages.score.metrics import METRICS, PARTS
+from stages.score.spans import covered_chars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(QuestionRow):
-    """One metric of one answer, 0-100; 0 with problem `upstream` where the answer failed."""
+    """One metric of one answer, 0-100; 0 with problem `upstream` where the answer failed; null
+    where the metric does not apply to the question, or was not asked for (`skipped`)."""
 
     table: ClassVar[str] = "scores"
     key: ClassVar[tuple[str, ...]] = ("question_id", "metric")
@@ -45,11 +53,13 @@ class ScoreAnswers(Stage):
     """`metrics` apply to free-form answers; multiple choice is scored by `accuracy`."""
 
     name: ClassVar[str] = "score"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     reads: ClassVar[tuple[type[Record], ...]] = (Answer,)
     writes: ClassVar[type[Record]] = Score
     document_fields: ClassVar[tuple[str, ...]] = ()
-    question_fields: ClassVar[tuple[str, ...]] = ("options", "only_judged", *GOLD)
+    question_fields: ClassVar[tuple[str, ...]] = (
+        "question", "options", "only_judged", "task", "classes", *GOLD,
+    )  # fmt: skip
     metrics: tuple[str, ...]
     judged: bool  # judges give free-form answers an accuracy, too (LongMemEval section 3.3)
 
@@ -57,8 +67,8 @@ class ScoreAnswers(Stage):
     @classmethod
     def _known(cls, metrics: Sequence[str]) -> tuple[str, ...]:
         for name in metrics:
-            if name not in METRICS:
-                raise ValueError(f"{name} is none of {', '.join(METRICS)}")
+            if name not in {**METRICS, **PARTS}:
+                raise ValueError(f"{name} is none of {', '.join([*METRICS, *PARTS])}")
         return tuple(metrics)
 
     def lack(self, rows: UnitRows) -> str | None:
@@ -67,7 +77,10 @@ class ScoreAnswers(Stage):
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         accuracy = (Column("accuracy", "accuracy", 50),)
-        metrics = (Column(name, name, 40 + i) for i, name in enumerate(self.metrics))
+        metrics = (
+            Column(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()))
+            for place, name in enumerate(self.metrics)
+        )
         recall = Column("evidence_recall", "recall", 60)
         any_hit = Column("evidence_any_hit", "any-hit", 70, has_interval=False)
         return {
@@ -102,15 +115,19 @@ class ScoreAnswers(Stage):
         for metric, share in _evidence(question, answer):
             yield metric, share, unread
 
-    def _quality(self, question: Question, answer: Answer) -> Iterator[tuple[str, float]]:
+    def _quality(self, question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
         if question.options:
             if question.answer_index is not None:
                 right = answer.problem is None and answer.answer_index == question.answer_index
                 yield "accuracy", 100.0 * right
             return
-        for metric in self.metrics if question.references and not question.only_judged else ():
-            text = answer.answer if answer.problem is None else None
-            yield metric, METRICS[metric](text, question.references) if text else 0.0
+        if not question.references or question.only_judged:
+            return
+        text = answer.answer if answer.problem is None else None
+        for name in dict.fromkeys(part for m in self.metrics for part in PARTS.get(m, (m,))):
+            metric = METRICS[name]
+            value = metric.score(text, question) if text and metric.applies(question) else 0.0
+            yield name, value if metric.applies(question) else None
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Score]:
         return [

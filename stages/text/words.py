@@ -12,10 +12,10 @@ _CHUNK = 1_000_000  # characters
 
 # CHARACTERS: each counts as a word. _SYLLABLES: every four do.
 CHARACTERS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_SYLLABLES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_UNSPACED = re.compile(f"[{CHARACTERS}{_SYLLABLES}]")
+SYLLABLES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_UNSPACED = re.compile(f"[{CHARACTERS}{SYLLABLES}]")
 _WORD = re.compile(
-    rf"[{CHARACTERS}][^\w\s]*|[{_SYLLABLES}]{{1,4}}[^\w\s]*|[^\s{CHARACTERS}{_SYLLABLES}]+"
+    rf"[{CHARACTERS}][^\w\s]*|[{SYLLABLES}]{{1,4}}[^\w\s]*|[^\s{CHARACTERS}{SYLLABLES}]+"
 )
 _HEADER = re.compile(rf"{PAGE_BREAK}(\[[^\]\n]*\])\s*")
 
