@@ -16,6 +16,7 @@ from pipeline.rows import Call
 from pipeline.settings import sha
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Slots
+from pipeline.stated import read_reply
 from pipeline.usage import UsageCounters
 
 T = TypeVar("T")
@@ -117,7 +118,8 @@ class Ask:
         reply = await self._reply(self._request(prompt, subject), subject, is_shared)
         if reply.problem not in (None, "truncated"):
             return Asked(None, reply.problem, reply.text)
-        value = prompt.read(reply.text, reply.problem is not None)
+        form = self._reader.family.form(type(prompt))
+        value = read_reply(prompt, form, reply.text, is_cut=reply.problem is not None)
         if value is None:
             return Asked(None, reply.problem or "unparseable", reply.text)
         return Asked(value, reply.problem if prompt.is_whole else None, reply.text)

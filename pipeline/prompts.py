@@ -49,6 +49,7 @@ class Prompt(Generic[T]):
     # What a constrained reply looks like, with {} for the value; null: there is nothing to
     # enumerate, replies stay free. Families override it.
     form: ClassVar[str | None] = None
+    others: ClassVar[tuple[str, ...]] = ()  # what else a constrained reply may be, in no form
     assumed: ClassVar[str] = ""  # what `expected` takes for granted, for the foot of a plan
     # Whether a reply that its budget cut off is a problem even where it can be read.
     is_whole: ClassVar[bool] = False
