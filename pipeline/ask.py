@@ -128,6 +128,8 @@ class Ask:
         if not await self._fits(request.messages, request.max_reply_tokens):
             return Reply(text="", finish_reason="abort", problem="context_overflow")
         request_sha = self.sha_of(request)
+        if repeated := self._repeated(request, subject):
+            return _replayed(repeated)
         recorded = self._recorded.get(about(request_sha, subject))
         if recorded is not None:
             self._calls.append(recorded)
@@ -144,6 +146,14 @@ class Ask:
             call = await made()
         self._calls.append(call)
         return _replayed(call)
+
+    def _repeated(self, request: Request, subject: Subject) -> Call | None:
+        """The first attempt's call where this one sends the same without sampling: its reply would
+        be the same. (A family's own template may not show what the prompt says was wrong.)"""
+        if request.temperature > 0 or request.attempt == 1:
+            return None
+        first = about(self.sha_of(replace(request, attempt=1)), subject)
+        return next((call for call in self._calls if about(call.request_sha, call) == first), None)
 
     async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
         self.num_asked += 1

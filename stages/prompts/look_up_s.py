@@ -22,6 +22,9 @@ from stages.prompts.replies import NUMBERS, is_declined, is_requested, one_of, s
 
 STOP = "STOP"
 _Turn = int | Literal["stop"]
+UNREAD = (
+    "Your last reply named no page, or several. Reply with one line, in one of these two forms."
+)
 _EXPECTED_TURNS = 3  # before a look-up stops
 _PAGE = re.compile(r"\bpages?(?:\s+number)?\s*[:\[<(]*\s*(?P<page>\d{1,9})(?!\d)", re.IGNORECASE)
 _OPENING = re.compile(rf"\W*{_PAGE.pattern}[\])>]?\s*(?:[,(]|(?:to|for|as|because|since)\b)", re.I)
@@ -50,6 +53,9 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     refused: tuple[int, ...]  # page numbers just asked for in vain: read already or not there
     previous_answer: str = ""  # what was answered from the pages read so far, where families ask
     asked_at: str = ""  # the date of the question, where it has one
+    correction: str = (
+        ""  # what was wrong with the reply to this very question, if it was unreadable
+    )
 
     def read(self, reply: str, is_cut: bool) -> int | Literal["stop"] | None:
         return parse_page_or_stop(reply)
@@ -91,6 +97,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
             cls(MEMORY, QUESTION, OPTIONS, pages_read=(6101, 6104), refused=(8102, 8103)),
             cls(MEMORY, QUESTION, (), (6101,), (), "The sexton {{ rang }} <2>."),
             cls(MEMORY, QUESTION, (), (6101,), (8102,), asked_at=DATE),
+            cls(MEMORY, QUESTION, (), (), (), correction=UNREAD),
         )
 
     @classmethod

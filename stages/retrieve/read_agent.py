@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 from pydantic import Field, PositiveInt
 
 from pipeline.ask import Ask, Subject
+from pipeline.errors import Problem
 from pipeline.prompts import Prompt
 from pipeline.rows import Question, Record, UnitRows
 from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.look_up_p import ParallelLookUp
-from stages.prompts.look_up_s import SequentialLookUp
+from stages.prompts.look_up_s import UNREAD, SequentialLookUp
 from stages.prompts.passages import Passage
 from stages.read.context import memory
 from stages.retrieve.look_up import Dropped, LookUp, Lookup, turn_row
@@ -105,9 +106,9 @@ class ReadAgentS(_FromGists):
     """One page a turn, the pages read so far in their gists' place, until STOP or `max_pages`.
 
     A page that is not there or was read already, or a reply that names none, is asked about once
-    more; if that does not help the look-up stops. With `answer_each_look_up` each look-up is shown
-    an answer from what has been read so far (ReadAgent's prompts for NarrativeQA's film scripts);
-    an answer that fails is not shown.
+    more, saying so; if that does not help the look-up stops. With `answer_each_look_up` each
+    look-up is shown an answer from what has been read so far (ReadAgent's prompts for NarrativeQA's
+    film scripts); an answer that fails is not shown.
     """
 
     kind: ClassVar[str] = "sequential"
@@ -145,18 +146,24 @@ class ReadAgentS(_FromGists):
         row = turn_row(question, turn)
         requested: list[int] = []
         dropped: list[Dropped] = []
+        problem: Problem | None = None
         previous = await self._previous_answer(rows, question, turn, used, ask)
         for attempt in (1, 2):
             refused = [drop.page_index for drop in dropped]
-            prompt = replace(self._prompt(rows, question, used, refused), previous_answer=previous)
+            prompt = replace(
+                self._prompt(rows, question, used, refused),
+                previous_answer=previous,
+                correction=UNREAD if problem else "",
+            )
             subject = Subject(question_id=question.question_id, turn=turn, attempt=attempt)
             asked = await ask(prompt, subject)
-            if asked.problem == "context_overflow" and dropped:
-                break  # no room to name the page refused: what was read so far has to do
+            if asked.problem == "context_overflow" and attempt > 1:
+                break  # no room to say what was wrong: what was read so far has to do
             if not asked.has_reply:
                 return replace(row, used=None, problem=asked.problem)
             if asked.value == "stop":
                 return replace(row, requested=tuple(requested), dropped=tuple(dropped))
+            problem = asked.problem
             if asked.value is None:
                 continue
             index = asked.value - self.first_page
@@ -171,7 +178,7 @@ class ReadAgentS(_FromGists):
             if reason == "no_room":
                 return replace(row, requested=tuple(requested), dropped=tuple(dropped))
         # A page that is not there stands in `dropped`; a turn that named none twice has a problem.
-        problem = None if requested else asked.problem
+        problem = None if requested else problem
         return replace(row, requested=tuple(requested), dropped=tuple(dropped), problem=problem)
 
     async def _room(
