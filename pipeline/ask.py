@@ -5,6 +5,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import Problem
 from pipeline.family import Family
 from pipeline.prompts import Asked, Message, Prompt
-from pipeline.rows import Call
+from pipeline.rows import Call, utc_now
 from pipeline.settings import sha
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Slots
@@ -41,6 +42,7 @@ class Reader:
     is_constrained: bool = False
     shared: SharedReplies | None = None  # what documents of the step have in common
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
+    worker: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,9 @@ class Ask:
 
     async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
         self.num_asked += 1
-        call = self._call(await self._generate(request), request, request_sha, subject)
+        started_at, reply = await self._generate(request)
+        call = self._call(reply, request, request_sha, subject)
+        call = replace(call, started_at=started_at, worker=self._reader.worker)
         self._reader.usage.called(call)
         return call
 
@@ -194,8 +198,10 @@ class Ask:
         legal = [asdict(request.constraint)] if request.constraint else []
         return sha([self._reader.identity, request.prompt, *what, *legal], 16)
 
-    async def _generate(self, request: Request) -> Reply:
+    async def _generate(self, request: Request) -> tuple[datetime, Reply]:
+        """When it was sent, and the reply."""
         async with self._reader.slots.one(self._rank):
+            started_at = utc_now()
             try:
                 # The deadline runs from here, not from when the stage asked: waiting is no fault.
                 reply = await asyncio.wait_for(
@@ -203,9 +209,9 @@ class Ask:
                 )
             except TimeoutError:
                 seconds = self._reader.deadline_seconds
-                return Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
+                reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
         problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
-        return replace(
+        return started_at, replace(
             without_thinking(reply), problem=reply.problem or problems.get(reply.finish_reason)
         )
 

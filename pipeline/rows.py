@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -40,7 +41,8 @@ class Record:
     table: ClassVar[str]
     key: ClassVar[tuple[str, ...]]
     stamps: ClassVar[tuple[str, ...]] = ()  # beside corpus, step_id and unit, which all rows have
-    # `create view` statements of DuckDB that rest on the table; {prefix} is empty or `all_`.
+    # `create view` statements of DuckDB that rest on the table; {prefix} is empty or `all_`, whose
+    # rows have a column `run` before all others: {run} is empty or `run, `.
     views: ClassVar[tuple[str, ...]] = ()
     # Selects whose rows join the views that commands read (see store/contracts.py). Each joins rows
     # of a memory by (memory, document_id, page_index).
@@ -188,6 +190,8 @@ class Call(Record):
     reply: str  # without any thinking
     thinking: str | None = None
     is_shared: bool = False  # made for another page that sends the same request: no cost here
+    started_at: datetime | None = None  # UTC; when it was sent to the engine
+    worker: str | None = None  # host and process
 
 
 R = TypeVar("R", bound=Record)
@@ -195,6 +199,10 @@ Q = TypeVar("Q", bound=QuestionRow)
 _STAMPS: dict[str, Any] = {
     "corpus": pa.string(), "step_id": pa.string(), "unit": pa.string(), "method": pa.string(),
     "repeat": pa.int64(), "memory": pa.string(), "input_sha": pa.string(),
+}  # fmt: skip
+_ARROW_TYPES: dict[Any, Any] = {
+    str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(),
+    datetime: pa.timestamp("us"),
 }  # fmt: skip
 _LAST = ("skipped", "problem", "detail")  # columns, in every table that has them
 
@@ -261,7 +269,12 @@ def _arrow_type(hint: Any) -> Any:
     if dataclasses.is_dataclass(hint):
         inner = typing.get_type_hints(hint)
         return pa.struct([(f.name, _arrow_type(inner[f.name])) for f in dataclasses.fields(hint)])
-    return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[hint]
+    return _ARROW_TYPES[hint]
+
+
+def utc_now() -> datetime:
+    """Now as the columns have it: UTC, without a zone, which DuckDB would show in the reader's."""
+    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict[str, Any]]) -> Any:
@@ -271,8 +284,9 @@ def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict
 
 
 def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
-    """The records of an Arrow table, in its order; the stamps are left behind."""
-    names = [field.name for field in dataclasses.fields(record)]
+    """The records of an Arrow table, in its order; the stamps are left behind. A column that an
+    earlier version did not write is at its default."""
+    names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
     return tuple(_adapter(typing.cast(Any, record)).validate_python(rows.select(names).to_pylist()))
 
 

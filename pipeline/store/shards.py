@@ -1,12 +1,16 @@
 """Shards: one Parquet file per unit and table, committed once: the first commit wins.
 
 <warehouse>/tables/<table>/<step_id>/<unit>.1.parquet. A shard's footer says how many rows were
-written, so that a row lost or doubled afterwards is noticed (`verify`).
+written, so that a row lost or doubled afterwards is noticed (`verify`), who wrote them, and when
+that began.
 """
 
 import io
 import json
+import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -15,13 +19,14 @@ from upath import UPath
 
 from pipeline.errors import AccountingError, UsageError
 from pipeline.place import AnyPath, commit, each, place, write
-from pipeline.rows import Call, Record, from_arrow, to_arrow
+from pipeline.rows import Call, Record, from_arrow, to_arrow, utc_now
 from pipeline.steps import Step
 from pipeline.units import Committed, Unit, unit_name
 
 R = TypeVar("R", bound=Record)
 ATTEMPT = 1  # a retry will write the next one
-_ROWS_WRITTEN = b"gistmill.num_rows"
+_ROWS_WRITTEN = "gistmill.num_rows"
+STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of the unit, in its footer
 
 
 class Shards:
@@ -38,10 +43,18 @@ class Shards:
         folder = self.warehouse / "tables" / table / step_id
         return frozenset(file.name.split(".")[0] for file in folder.glob("*.parquet"))
 
-    def commit(self, record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bool:
-        """Write a shard unless it is there already: the first commit wins. True if ours does."""
+    def commit(
+        self,
+        record: type[Record],
+        step: Step,
+        unit: Unit,
+        rows: Sequence[Record],
+        started_at: datetime | None = None,
+    ) -> bool:
+        """Write a shard unless it is there already: the first commit wins. True if ours does.
+        `started_at` is when the unit was begun (UTC), by default now."""
         path = self.path(record.table, step.id, unit.unit)
-        return commit(path, content(record, step, unit, rows))
+        return commit(path, content(record, step, unit, rows, started_at))
 
     def load(self, record: type[R], step_id: str, unit: str) -> tuple[R, ...]:
         """The rows of a committed shard, in the order they were written."""
@@ -92,11 +105,26 @@ class Shards:
                     raise AccountingError(_delete_and_rerun(path, "the shard of its calls is gone"))
 
 
-def content(record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bytes:
-    """A shard's file."""
+def content(
+    record: type[Record],
+    step: Step,
+    unit: Unit,
+    rows: Sequence[Record],
+    started_at: datetime | None = None,
+) -> bytes:
+    """A shard's file; `started_at` as in `commit`."""
     arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
-    arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
-    return parquet(arrow)
+    footer = {
+        _ROWS_WRITTEN: str(arrow.num_rows),
+        STARTED_AT: (started_at or utc_now()).isoformat(),
+        WORKER: process_name(),
+    }
+    return parquet(arrow.replace_schema_metadata(footer))
+
+
+def process_name() -> str:
+    """What names this process among all that write to a warehouse: its host and its number."""
+    return f"{socket.gethostname()}-{os.getpid()}"
 
 
 def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:
@@ -134,7 +162,7 @@ def _footer(path: UPath) -> Any:
 
 def _verify(path: UPath) -> None:
     footer = _footer(path)
-    written = (footer.metadata or {}).get(_ROWS_WRITTEN, b"none").decode()
+    written = (footer.metadata or {}).get(_ROWS_WRITTEN.encode(), b"none").decode()
     if written != str(footer.num_rows):
         raise AccountingError(
             _delete_and_rerun(path, f"{footer.num_rows} rows, {written} were written")
