@@ -171,6 +171,7 @@ TURNS: list[tuple[str, int | str | None]] = [
     ("Page 3 mentions it, so I want to look up Page 7", 7),
     ("Page 3: mentions it\nPage 7: has it\nI want Page 7", 7),
     ("Page 7, as the gist of page 3 only mentions it", 7),
+    ("Let's look at Page 7. The gist of page 3 mentions it.", 7),
     ("Page 7 (page 3 only mentions it)", 7),
     ("I want Page [7], not page 3.", 7),
     ("I wonder why the bus did not stop. Page 3", 3),

@@ -39,7 +39,7 @@ _HEDGED = re.compile(
     re.IGNORECASE,
 )
 _REQUESTED = re.compile(
-    rf"\b(?:look(?:ing)?\s+up|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
+    rf"\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
     rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z",
     re.IGNORECASE,
 )
