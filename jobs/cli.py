@@ -189,7 +189,7 @@ def sql(query: str, words: Words = None, json: Json = False) -> None:
     if json:
         print_json(rows)
     else:
-        print_table(rows)
+        print_table(rows, is_exact=True)
 
 
 @app.command()

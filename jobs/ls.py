@@ -65,12 +65,11 @@ def _warehouse(warehouse: UPath) -> dict[str, list[dict[str, Any]]]:
             connection,
             """select run, count(distinct step_id) as steps,
             count(distinct document_id) as documents, count(distinct question_id) as questions
-            from all_units group by run order by run""",
+            from all_planned group by run order by run""",
         )
         steps = query(
             connection,
-            """select s.step_id, s.stage, s.method, s.repeat, count(distinct u.run) as runs
-            from steps s left join all_units u using (step_id) group by all
-            order by s.stage, s.method, s.step_id""",
+            """select step_id, stage, method, repeat, count(run) as runs
+            from all_steps group by all order by stage, method, step_id""",
         )
     return {"runs": runs, "steps": steps}

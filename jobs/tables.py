@@ -1,8 +1,11 @@
 """Print tables and JSON on standard output. Tables are Markdown, so that they can be pasted."""
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from rich import box
@@ -17,12 +20,29 @@ def print_line(text: str = "") -> None:
 
 
 def print_json(content: Any) -> None:
-    print_line(json.dumps(content, indent=2, default=str, ensure_ascii=False))
+    plain = _plain(content)
+    print_line(json.dumps(plain, indent=2, default=str, ensure_ascii=False, allow_nan=False))
 
 
-def print_table(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> None:
-    """Print rows with the same keys; the first column and those in `left` are left-aligned."""
-    print_line(markdown(rows, left))
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: null for NaN and infinities, which JSON lacks, numbers for decimals,
+    ISO 8601 for times."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def print_table(
+    rows: Sequence[Mapping[str, Any]], left: Sequence[str] = (), is_exact: bool = False
+) -> None:
+    """Print rows with the same keys; the first column and those in `left` are left-aligned.
+    `is_exact`: fractions with all their digits, not one decimal."""
+    exact = [{k: repr(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    print_line(markdown(exact if is_exact else rows, left))
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str:

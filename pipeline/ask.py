@@ -5,6 +5,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,10 +13,11 @@ from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import Problem
 from pipeline.family import Family
 from pipeline.prompts import Asked, Message, Prompt
-from pipeline.rows import Call
+from pipeline.rows import Call, utc_now
 from pipeline.settings import sha
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Slots
+from pipeline.stated import read_reply
 from pipeline.usage import UsageCounters
 
 T = TypeVar("T")
@@ -40,6 +42,7 @@ class Reader:
     is_constrained: bool = False
     shared: SharedReplies | None = None  # replies shared by documents of the step
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
+    worker: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +129,8 @@ class Ask:
         reply = await self._reply(self._request(prompt, subject), subject, is_shared)
         if reply.problem not in (None, "truncated"):
             return Asked(None, reply.problem, reply.text)
-        value = prompt.read(reply.text, reply.problem is not None)
+        form = self._reader.family.form(type(prompt))
+        value = read_reply(prompt, form, reply.text, is_cut=reply.problem is not None)
         if value is None:
             return Asked(None, reply.problem or "unparseable", reply.text)
         return Asked(value, reply.problem if prompt.is_whole else None, reply.text)
@@ -135,6 +139,8 @@ class Ask:
         if not await self._fits(request.messages, request.max_reply_tokens):
             return Reply(text="", finish_reason="abort", problem="context_overflow")
         request_sha = self.sha_of(request)
+        if repeated := self._repeated(request, subject):
+            return _replayed(repeated)
         recorded = self._recorded.get(about(request_sha, subject))
         if recorded is not None:
             self._calls.append(recorded)
@@ -152,9 +158,19 @@ class Ask:
         self._calls.append(call)
         return _replayed(call)
 
+    def _repeated(self, request: Request, subject: Subject) -> Call | None:
+        """The first attempt's call where this one sends the same without sampling: its reply would
+        be the same. (A family's own template may not show what the prompt says was wrong.)"""
+        if request.temperature > 0 or request.attempt == 1:
+            return None
+        first = about(self.sha_of(replace(request, attempt=1)), subject)
+        return next((call for call in self._calls if about(call.request_sha, call) == first), None)
+
     async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
         self.num_asked += 1
-        call = self._call(await self._generate(request), request, request_sha, subject)
+        started_at, reply = await self._generate(request)
+        call = self._call(reply, request, request_sha, subject)
+        call = replace(call, started_at=started_at, worker=self._reader.worker)
         self._reader.usage.called(call)
         return call
 
@@ -191,8 +207,10 @@ class Ask:
         legal = [asdict(request.constraint)] if request.constraint else []
         return sha([self._reader.identity, request.prompt, *what, *legal], 16)
 
-    async def _generate(self, request: Request) -> Reply:
+    async def _generate(self, request: Request) -> tuple[datetime, Reply]:
+        """When it was sent, and the reply."""
         async with self._reader.slots.one(self._rank):
+            started_at = utc_now()
             try:
                 # The deadline runs from admission: time spent waiting for a slot does not count.
                 reply = await asyncio.wait_for(
@@ -200,9 +218,9 @@ class Ask:
                 )
             except TimeoutError:
                 seconds = self._reader.deadline_seconds
-                return Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
+                reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
         problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
-        return replace(
+        return started_at, replace(
             without_thinking(reply), problem=reply.problem or problems.get(reply.finish_reason)
         )
 

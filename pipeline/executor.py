@@ -10,13 +10,14 @@ from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from pipeline.ask import Ask, Reader
 from pipeline.errors import AccountingError, EngineError
 from pipeline.in_flight import Crashes, InFlightMarker
-from pipeline.rows import Call, Document, Question, Record, UnitRows
+from pipeline.rows import Call, Document, Question, Record, UnitRows, utc_now
 from pipeline.shared_replies import SharedReplies
 from pipeline.stage import Stage
 from pipeline.steps import Step
@@ -123,7 +124,7 @@ class DocumentExecutor:
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
-        own, commit = (step.id, unit.unit), self.shards.commit
+        own, commit = (step.id, unit.unit), partial(self.shards.commit, started_at=utc_now())
         recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
         if self.crashes.give_up(f"{step.id}/{unit.unit}"):
             calls: tuple[Call, ...] = ()
@@ -141,7 +142,8 @@ class DocumentExecutor:
         self, step: Step, stage: Stage, rows: UnitRows, recorded: Sequence[Call]
     ) -> tuple[Rows, tuple[Call, ...]]:
         document_id = rows.document.document_id
-        reader = self.reader and replace(self.reader, shared=self.shared(step.id))
+        shared, worker = self.shared(step.id), self.summary.worker
+        reader = self.reader and replace(self.reader, shared=shared, worker=worker)
         ask = Ask(reader, step.name, document_id, recorded, step.repeat, self.rank)
         made = await _run(stage, rows, ask)
         calls = ask.calls()

@@ -12,6 +12,7 @@ from pipeline.family import Family, load_family, read_family_file
 from pipeline.methods import stage_specs
 from pipeline.prompts import PROMPTS, Prompt
 from pipeline.stage import STAGES, Stage
+from pipeline.stated import read_reply
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
@@ -29,7 +30,7 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
     file = folder / "family.yaml"
     for name, examples in own.examples.items():
         for index, example in enumerate(examples):
-            read = PROMPTS[name].samples()[0].read(example.reply, False)
+            read = _read(family, PROMPTS[name], example.reply)
             if read != example.reads:
                 place = f"{file}: examples.{name}[{index}]"
                 failures.append(f"{place}: read {_shown(read)}, expected {_shown(example.reads)}")
@@ -135,10 +136,14 @@ def _misread(family: Family) -> Iterator[str]:
         form = family.form(prompt)
         for text, meant in prompt.form_values().items() if form else ():
             reply = form.replace("{}", text) if form else ""
-            read = prompt.samples()[0].read(reply, False)
+            read = _read(family, prompt, reply)
             if read != meant:
                 yield f"{prompt.name}: {reply!r} is read as {read}, not {meant}"
                 break
+
+
+def _read(family: Family, prompt: type[Prompt[Any]], reply: str) -> Any:
+    return read_reply(prompt.samples()[0], family.form(prompt), reply, is_cut=False)
 
 
 def _shown(read: object) -> object:

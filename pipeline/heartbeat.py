@@ -1,15 +1,13 @@
 """A worker's heartbeat file: documents in flight and usage counters, for `status`. Advisory."""
 
 import asyncio
-import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
 from pipeline.place import AnyPath, place
-from pipeline.store.shards import write_json
+from pipeline.store.shards import process_name, write_json
 from pipeline.usage import UsageCounters
 
 SECONDS_BETWEEN_BEATS = 10.0
@@ -22,7 +20,7 @@ class Heartbeat:
     """
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
-        self.name = f"{socket.gethostname()}-{os.getpid()}"
+        self.name = process_name()
         self._launch = launch
         self._usage = usage
         self._file = place(folder) / f"{self.name}.json"

@@ -49,6 +49,7 @@ class Prompt(Generic[T]):
     # The form of a constrained reply, with {} for the value; null: replies are free text, as legal
     # ones cannot be enumerated. Families override it.
     form: ClassVar[str | None] = None
+    others: ClassVar[tuple[str, ...]] = ()  # other legal constrained replies, in no form
     assumed: ClassVar[str] = ""  # the assumptions of `expected`, printed below a plan
     # Whether a truncated reply is a problem even if it can be parsed.
     is_whole: ClassVar[bool] = False

@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -40,7 +41,8 @@ class Record:
     table: ClassVar[str]
     key: ClassVar[tuple[str, ...]]
     stamps: ClassVar[tuple[str, ...]] = ()  # in addition to corpus, step_id and unit
-    # DuckDB `create view` statements over the table; {prefix} is empty or `all_`.
+    # DuckDB `create view` statements over the table; {prefix} is empty or `all_`, whose rows have a
+    # column `run` before all others: {run} is empty or `run, `.
     views: ClassVar[tuple[str, ...]] = ()
     # The next selects contribute rows to the views that commands read (see store/contracts.py).
     # They join rows of a memory by (memory, document_id, page_index).
@@ -192,6 +194,8 @@ class Call(Record):
     reply: str  # without any thinking
     thinking: str | None = None
     is_shared: bool = False  # copied from another page's identical request, at no cost
+    started_at: datetime | None = None  # UTC; when it was sent to the engine
+    worker: str | None = None  # host and process
 
 
 R = TypeVar("R", bound=Record)
@@ -199,6 +203,10 @@ Q = TypeVar("Q", bound=QuestionRow)
 _STAMPS: dict[str, Any] = {
     "corpus": pa.string(), "step_id": pa.string(), "unit": pa.string(), "method": pa.string(),
     "repeat": pa.int64(), "memory": pa.string(), "input_sha": pa.string(),
+}  # fmt: skip
+_ARROW_TYPES: dict[Any, Any] = {
+    str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(),
+    datetime: pa.timestamp("us"),
 }  # fmt: skip
 _LAST = ("skipped", "problem", "detail")  # the last columns of every table that has them
 
@@ -265,7 +273,12 @@ def _arrow_type(hint: Any) -> Any:
     if dataclasses.is_dataclass(hint):
         inner = typing.get_type_hints(hint)
         return pa.struct([(f.name, _arrow_type(inner[f.name])) for f in dataclasses.fields(hint)])
-    return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[hint]
+    return _ARROW_TYPES[hint]
+
+
+def utc_now() -> datetime:
+    """Now as the columns have it: UTC, without a zone, which DuckDB would show in the reader's."""
+    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict[str, Any]]) -> Any:
@@ -276,8 +289,9 @@ def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict
 
 
 def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
-    """The records of an Arrow table, in its order, without stamps."""
-    names = [field.name for field in dataclasses.fields(record)]
+    """The records of an Arrow table, in its order, without stamps. A column that an earlier version
+    did not write is at its default."""
+    names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
     return tuple(_adapter(typing.cast(Any, record)).validate_python(rows.select(names).to_pylist()))
 
 

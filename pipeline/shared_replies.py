@@ -5,11 +5,12 @@ a request at most once; of workers that send it at the same time, the first to c
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from functools import cache
+from typing import Any
 from weakref import WeakValueDictionary
 
+from pydantic import TypeAdapter
 from upath import UPath
 
 from pipeline.place import commit
@@ -33,7 +34,7 @@ class SharedReplies:
             if (committed := _load(file)) is not None:
                 return committed
             made = await make()
-            if made.problem in _KEPT and not commit(file, json.dumps(asdict(made)).encode()):
+            if made.problem in _KEPT and not commit(file, _json().dump_json(made)):
                 return _load(file) or made
             return made
 
@@ -56,6 +57,12 @@ class SharedCopies(SharedReplies):
 
 def _load(file: UPath) -> Call | None:
     try:
-        return Call(**json.loads(file.read_bytes()))
+        call: Call = _json().validate_json(file.read_bytes())
+        return call
     except FileNotFoundError:
         return None
+
+
+@cache
+def _json() -> TypeAdapter[Any]:
+    return TypeAdapter(Call)

@@ -123,12 +123,13 @@ def run(
     stage: Stage,
     rows: UnitRows,
     engine: Listener | ScriptedEngine,
-    prompts: str = "generic",
+    prompts: str | Family = "generic",
     deadline_seconds: float = 60.0,
     is_model: bool = True,
     is_constrained: bool = False,
     shared: SharedReplies | None = None,
     reply_tokens: Mapping[str, int] | None = None,
+    temperature: float = 0.0,
 ) -> tuple[list[Any], tuple[Call, ...]]:
     """The rows the stage makes, checked by itself, and its calls.
 
@@ -139,8 +140,8 @@ def run(
         engine=engine,
         identity="test",
         is_model=is_model,
-        family=family(prompts, reply_tokens),
-        temperature=0.0,
+        family=family(prompts, reply_tokens) if isinstance(prompts, str) else prompts,
+        temperature=temperature,
         seed=0,
         deadline_seconds=deadline_seconds,
         slots=Slots(4),

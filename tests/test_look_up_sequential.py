@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 import pytest
 
+from pipeline.family import load_family
+from pipeline.settings import CONF
 from stages.prompts.look_up_s import SequentialLookUp
 from stages.retrieve.look_up import Dropped, Lookup
 from stages.retrieve.read_agent import ReadAgentS
@@ -21,6 +23,7 @@ from tests.reading import (
     question,
     run,
     scripted,
+    written_family,
 )
 
 QUESTION = "Who rang the bell?"
@@ -121,6 +124,38 @@ def test_stop_after_a_refusal() -> None:
 
 def test_an_unreadable_reply_is_asked_about_once_more() -> None:
     assert turns(1, "Somewhere near the end.", "Page 3") == [looked_up(3)]
+
+
+@pytest.mark.parametrize("prompts", ["generic", "narrativeqa_movie"])
+def test_what_is_asked_once_more_says_what_was_wrong(tmp_path: Path, prompts: str) -> None:
+    """Without sampling the same prompt would only get the same reply."""
+    rules = {"match": "reply named no page", "reply": "Page 3"}, {"reply": "Near the end."}
+    made, calls = run(sequential(1), BOOK, scripted(tmp_path, *rules), prompts=prompts)
+    assert made == [looked_up(3)]
+    assert [call.reply for call in calls] == ["Near the end.", "Page 3"]
+    refused = {"match": "no such page: 9\n", "reply": "Page 3"}, {"reply": "Page 9"}
+    made, calls = run(sequential(1), BOOK, scripted(tmp_path, *refused), prompts=prompts)
+    assert made == [looked_up(3, requested=(9, 3), dropped=(Dropped(9, "out_of_range"),))]
+    assert [call.reply for call in calls] == ["Page 9", "Page 3"]
+
+
+def test_no_room_to_say_what_was_wrong_is_unparseable() -> None:
+    engine = in_turn("Somewhere.", context_tokens=tokens(()) + 30)
+    made, calls = run(sequential(1), BOOK, engine, reply_tokens=BUDGETS)
+    assert made == [looked_up(problem="unparseable")]
+    assert len(calls) == 1
+
+
+def test_a_family_that_says_nothing_of_it_is_not_asked_the_same_again(tmp_path: Path) -> None:
+    folder = written_family(tmp_path, "{}")
+    (folder / "look_up_s.jinja").write_text("{{ passages }} {{ question }} Which page?")
+    found = load_family(folder, [CONF / "prompts"])
+    made, calls = run(sequential(1), BOOK, in_turn("Hm."), prompts=found)
+    assert made == [looked_up(problem="unparseable")]
+    assert len(calls) == 1
+    made, calls = run(sequential(1), BOOK, in_turn("Hm.", "Page 3"), prompts=found, temperature=0.7)
+    assert made == [looked_up(3)]
+    assert len(calls) == 2
 
 
 def test_unreadable_twice_keeps_what_was_read() -> None:

@@ -85,3 +85,52 @@ def test_option_round_trip(index: int, form: str, deco: str, after: str) -> None
     reply = deco.format(form.format(chr(ord("A") + index)))
     if not reply.startswith("> "):  # a quoted letter alone is no grammar of ours
         assert parse_option(reply + after, 26) == index
+
+
+# Values in passing, as justifications have them; none of them states one.
+_PASSING = st.sampled_from(
+    [
+        "The gist of page {} mentions it, so ", "One might think of label <{}> or option (Z). ",
+        "Page {} mentions it, and ", "Although the next label would be <{}>, ", "",
+    ]
+)  # fmt: skip
+
+
+@given(_NUMBERS, _NUMBERS, _PASSING, st.sampled_from(["Page {}", "Page [{}]", "page <{}>"]))
+def test_a_page_in_passing_is_not_the_one_asked_for(n: int, other: int, by: str, page: str) -> None:
+    reply = f"{by.format(other)}I want to look up {page.format(n)}"
+    assert parse_page_or_stop(reply) == n
+    assert parse_pages(reply) == (n,)
+
+
+@given(_NUMBERS, _NUMBERS, _PASSING, st.sampled_from([" ", "\n"]))
+def test_a_label_in_passing_is_not_the_one_chosen(n: int, other: int, by: str, gap: str) -> None:
+    assert parse_break_point(f"Break point: <{n}>{gap}{by.format(other)}") == n
+    assert parse_break_point(f"{by.format(other)}\nBreak point: <{n}>") == n
+
+
+@given(
+    st.integers(0, 25), st.integers(0, 25), st.sampled_from(["might be", "may seem to be", "is"])
+)
+def test_an_option_in_passing_is_not_the_one_chosen(index: int, other: int, verb: str) -> None:
+    letter, passing = (chr(ord("A") + place) for place in (index, other))
+    doubt = f"Although one might think the answer {verb} ({passing})"
+    assert parse_option(f"The answer is ({letter}). {doubt}.", 26) == index
+    assert parse_option(f"{doubt}, it is not.\nAnswer: ({letter})", 26) == index
+
+
+@given(_NUMBERS, _NUMBERS, st.integers(0, 25), st.integers(0, 25))
+def test_two_statements_that_differ_are_unreadable(n: int, m: int, i: int, j: int) -> None:
+    same_number, same_letter = n if n == m else None, i if i == j else None
+    first, second = (chr(ord("A") + place) for place in (i, j))
+    assert parse_break_point(f"Break point: <{n}>\nBreak point: <{m}>") == same_number
+    assert parse_page_or_stop(f"I want Page {n}. I want Page {m}.") == same_number
+    assert parse_pages(f"Look up Page [{n}]. Look up Page [{m}].") == ((n == m and (n,)) or None)
+    assert parse_option(f"Answer: ({first})\nAnswer: ({second})", 26) == same_letter
+
+
+@given(st.lists(st.integers(0, 999) | st.sampled_from(["two", "the last", "...", "7-12"])))
+def test_the_numbers_of_a_list_are_read(items: list[int | str]) -> None:
+    numbers = tuple(item for item in items if isinstance(item, int))
+    read = parse_pages(f"I want to look up Page [{', '.join(map(str, items))}]")
+    assert read == (None if items and not numbers else numbers)

@@ -54,21 +54,21 @@ def test_a_broken_template_is_found(broken: Path, template: str) -> None:
 def test_an_example_that_is_read_otherwise_is_found(broken: Path) -> None:
     path = broken / "family.yaml"
     path.write_text(path.read_text().replace('"<8>", reads: 8', '"<8>", reads: 57'))
-    assert checked(broken) == [f"{path}: examples.break_point[3]: read 8, expected 57"]
+    assert checked(broken) == [f"{path}: examples.break_point[4]: read 8, expected 57"]
 
 
 @pytest.mark.parametrize(
     ("prompt", "form", "complaint"),
     [
         ("break_point", "I pause after {}", "'I pause after 0' is read as None, not 0"),
-        ("break_point", "Break point: <{}>, not label: 7",
-         "'Break point: <0>, not label: 7' is read as 7, not 0"),
+        ("break_point", "Break point: <{}>, label: 7",
+         "'Break point: <0>, label: 7' is read as None, not 0"),
         ("look_up_p", "Pages {}", "'Pages ' is read as None, not ()"),
-        ("look_up_p", "See [1]: Page [{}]", "'See [1]: Page []' is read as (1,), not ()"),
+        ("look_up_p", "See [1]: Page [{}]", "'See [1]: Page []' is read as None, not ()"),
         ("look_up_p", "[{}0]", "'[0]' is read as (0,), not ()"),
         ("look_up_s", "Number {}", "'Number 0' is read as None, not 0"),
         ("look_up_s", "No STOP yet, but Page {}",
-         "'No STOP yet, but Page 0' is read as stop, not 0"),
+         "'No STOP yet, but Page 0' is read as None, not 0"),
         ("answer", "I choose {}", "'I choose A' is read as None, not 0"),
         # All but A and I, which are words, can be read in it.
         ("answer", "{} That one", "'A That one' is read as None, not 0"),
@@ -90,7 +90,8 @@ def test_a_look_up_prompt_shorter_than_the_answers_is_found(broken: Path, name: 
     head = source[: source.index("Leave the question")]
     rest = {
         "look_up_p": "{{ max_pages }}",
-        "look_up_s": "{{ answered(previous_answer) }}{{ exclude(pages_read, refused) }}",
+        "look_up_s": "{{ answered(previous_answer) }}{{ exclude(pages_read, refused) }}"
+        "{{ correction }}",
     }[name]
     (broken / f"{name}.jinja").write_text(head + rest)
     assert checked(broken) == [f"{broken}: {name}: shorter than answer; lengthen it"]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import struct
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -75,7 +76,7 @@ COLUMNS = {
     "page_index int64; turn int64; reference_index int64; prompt string; request_sha string; "
     "engine string; attempt int64; prompt_tokens int64; cached_tokens int64; "
     "reply_tokens int64; finish_reason string; seconds double; reply string; thinking string; "
-    "is_shared bool; problem string",
+    "is_shared bool; started_at timestamp[us]; worker string; problem string",
 }
 
 # A row of every table with everything filled in, and one with all that may be left out left out.
@@ -127,6 +128,7 @@ FULL: dict[str, Record] = {
         reference_index=0, prompt="rate_strict", request_sha="00ff", engine="e", attempt=2,
         prompt_tokens=9, cached_tokens=8, reply_tokens=7, finish_reason="length", seconds=0.25,
         reply="YES\n", thinking="It names her.", is_shared=True, problem="truncated",
+        started_at=datetime(2026, 11, 22, 3, 14, 15, 926535), worker="node-7-4711",
     ),
 }  # fmt: skip
 BARE: dict[str, Record] = {

@@ -78,6 +78,8 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(
     succeed("run", "experiment=demo", f"warehouse={tmp_path}", "run=night")
     for table in TABLES:
         assert rows(f"s3://{BUCKET}/w", table) == rows(tmp_path, table)
+    (units,) = sql(f"s3://{BUCKET}/w", "select count(*) as n, count(worker) as made from units")
+    assert units["n"] == units["made"] > 30
     assert not [name for name in names(environment) if name.endswith(".part")]
     assert not names(environment, "w/runs/night/in_flight/")
 

@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +233,18 @@ def test_a_users_file_that_is_no_parquet_is_a_usage_error(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match=r"x\.parquet") as caught:
         list(read_parquet_rows(tmp_path / "x.parquet"))
     assert "\n" not in str(caught.value)
+
+
+def test_calls_of_an_earlier_version_are_read(warehouse: Warehouse) -> None:
+    """They say neither when they were sent nor by which worker."""
+    call = Call(
+        document_id="d1", call_index=0, stage="gist", question_id=None, page_index=0, turn=None,
+        reference_index=None, prompt="gist", request_sha="ab", engine="e", attempt=1,
+        prompt_tokens=7, cached_tokens=0, reply_tokens=1, finish_reason="stop", seconds=0.5,
+        reply="One.", started_at=datetime(2026, 11, 22), worker="node-7",
+    )  # fmt: skip
+    path = warehouse.commit(GISTS, UNIT, [call], record=Call)
+    today = pq.read_table(path)
+    pq.write_table(today.drop_columns(["started_at", "worker"]), path)
+    (read,) = warehouse.shards.recorded(GISTS.id, UNIT.unit) or ()
+    assert read == replace(call, started_at=None, worker=None)

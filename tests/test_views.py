@@ -1,11 +1,14 @@
 """The DuckDB views: which rows they show, and that readers never see half a file."""
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +23,7 @@ from pipeline.store import connect
 from pipeline.store.accounts import accounts
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query, run_name
+from stages.read.answer import Answer
 from tests.warehouse import (
     Warehouse,
     answer,
@@ -32,7 +36,14 @@ from tests.warehouse import (
 
 DOCUMENTS, QUESTIONS, GISTS = step("documents"), step("questions"), step("gists")
 ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
-DERIVED = ("steps", "runs", "units", "shards", "inputs", "accounting", "lr", "measures")
+DERIVED = (
+    "steps", "runs", "units", "shards", "inputs", "accounting", "lr", "measures", "page_evidence",
+    "paired",
+)  # fmt: skip
+OF_ALL_RUNS = (
+    "all_units", "all_steps", "all_shards", "all_lr", "all_raters", "all_fallbacks",
+    "all_page_evidence", "all_paired",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -79,12 +90,24 @@ def test_a_table_without_files_is_empty_and_typed(empty: Any, prefix: str, table
     types = {row["column_name"]: row["column_type"] for row in described}
     assert types["document_id"] == types["step_id"] == "VARCHAR"
     assert types["document_id"] == "VARCHAR"
-    assert list(types) == schema(RECORDS[table]).names
+    assert list(types) == ["run"] * bool(prefix) + schema(RECORDS[table]).names
 
 
-@pytest.mark.parametrize("view", [*DERIVED, "all_units", "all_lr"])
+@pytest.mark.parametrize("view", [*DERIVED, *OF_ALL_RUNS])
 def test_every_derived_view_is_there_in_an_empty_warehouse(empty: Any, view: str) -> None:
     assert query(empty, f"from {view}") == []
+
+
+def test_every_view_of_all_runs_names_the_run(empty: Any) -> None:
+    named = query(
+        empty,
+        """select table_name, bool_or(column_name = 'run') as has_run
+        from information_schema.columns where starts_with(table_name, 'all_') group by all""",
+    )
+    assert {*OF_ALL_RUNS, *(f"all_{table}" for table in RECORDS)} <= {
+        row["table_name"] for row in named
+    }
+    assert [row["table_name"] for row in named if not row["has_run"]] == []
 
 
 def test_lists_of_an_empty_table_can_be_asked_for(empty: Any) -> None:
@@ -102,6 +125,52 @@ def test_one_run_and_all_runs(warehouse: Warehouse) -> None:
     assert ids(warehouse, "all_answers", "theirs") == ["q1", "q2", "q3", "q4"]
     assert {row["run"] for row in rows(warehouse, "from all_units")} == {"mine", "theirs"}
     assert {row["run"] for row in rows(warehouse, "from units", "mine")} == {"mine"}
+    found = rows(warehouse, "select run, question_id from all_answers order by question_id")
+    assert [row["run"] for row in found] == ["mine", "mine", "theirs", None]
+
+
+def test_steps_and_shards_are_the_runs(warehouse: Warehouse) -> None:
+    """Of three steps one is of both runs, one of one, one of none any more."""
+    both, gone = commit_answers(warehouse, "q1"), chunk(SCORES, "d1", "q1")
+    read = document_unit(GISTS, "d1")
+    warehouse.commit(GISTS, read, [])
+    warehouse.plan("gone", (SCORES, [gone]))
+    warehouse.plan("gone")
+    warehouse.plan("mine", (ANSWERS, [both]))
+    warehouse.plan("theirs", (ANSWERS, [both]), (GISTS, [read]))
+    for view in ("steps", "shards"):
+        stated = f"select step_id from {view} order by 1"
+        assert [row["step_id"] for row in rows(warehouse, stated, "mine")] == [ANSWERS.id]
+        both_steps = sorted([ANSWERS.id, GISTS.id])
+        assert [row["step_id"] for row in rows(warehouse, stated, "theirs")] == both_steps
+    found = rows(warehouse, "select step_id, run from all_steps order by all")
+    planned = [
+        (ANSWERS.id, "mine"),
+        (ANSWERS.id, "theirs"),
+        (GISTS.id, "theirs"),
+        (SCORES.id, None),
+    ]
+    assert [tuple(row.values()) for row in found] == planned
+
+
+def test_units_say_when_they_began_and_who_made_them(warehouse: Warehouse) -> None:
+    made, left = chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d1", "q2")
+    began = datetime(2026, 11, 22, 3, 14, 15)
+    warehouse.shards.commit(Answer, ANSWERS, made, [answer("q1")], began)
+    warehouse.plan("r", (ANSWERS, [made, left]))
+    found = rows(warehouse, "select question_id, started_at, worker from units order by 1")
+    assert [tuple(row.values()) for row in found] == [
+        ("q1", began, f"{socket.gethostname()}-{os.getpid()}"), ("q2", None, None),
+    ]  # fmt: skip
+
+
+def test_units_of_an_earlier_version_have_no_start(warehouse: Warehouse) -> None:
+    unit = chunk(ANSWERS, "d1", "q1")
+    path = warehouse.commit(ANSWERS, unit, [answer("q1")])
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"gistmill.num_rows": "1"}), path)
+    warehouse.plan("r", (ANSWERS, [unit]))
+    (row,) = rows(warehouse, "select unit, started_at, worker from units")
+    assert row == {"unit": unit.unit, "started_at": None, "worker": None}
 
 
 def test_the_latest_run_is_shown_by_default(warehouse: Warehouse) -> None:
@@ -153,34 +222,33 @@ def test_columns_of_the_same_name_are_told_apart(empty: Any) -> None:
     assert query(empty, "select 1 as a, 2 as b, 3 as a") == [{"a": 1, "b": 2, "a_1": 3}]
 
 
-def test_overlapping_runs_keep_one_row_of_each_question(warehouse: Warehouse) -> None:
+def test_overlapping_runs_show_their_own_rows_of_each_question(warehouse: Warehouse) -> None:
     first = commit_answers(warehouse, "q1", "q2", reader="first")
     second = commit_answers(warehouse, "q2", "q3", reader="second")
     warehouse.plan("one", (ANSWERS, [first]))
     warehouse.plan("two", (ANSWERS, [second]))
-    lower = "first" if first.unit < second.unit else "second"
-    found = rows(warehouse, "select question_id, reader from all_answers order by all")
-    assert found == [
-        {"question_id": "q1", "reader": "first"},
-        {"question_id": "q2", "reader": lower},
-        {"question_id": "q3", "reader": "second"},
-    ]
+    found = rows(warehouse, "select question_id, run, reader from all_answers order by all")
+    assert [tuple(row.values()) for row in found] == [
+        ("q1", "one", "first"), ("q2", "one", "first"), ("q2", "two", "second"),
+        ("q3", "two", "second"),
+    ]  # fmt: skip
     for run, reader in (("one", "first"), ("two", "second")):
         own = rows(warehouse, "select reader from answers where question_id = 'q2'", run)
         assert own == [{"reader": reader}], "a run shows its own"
 
 
 def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Warehouse) -> None:
-    """Several rows a question: all of one unit, none of the other."""
-    units = [chunk(SCORES, "d1", "q1"), chunk(SCORES, "d1", "q1", "q2")]
+    """Several rows a question: all of one unit, none of the other, whether a run planned it (q1)
+    or none has (q2)."""
+    units = [chunk(SCORES, "d1", *ids) for ids in (("q1",), ("q1", "q2"), ("q2",))]
     for value, unit in enumerate(units):
         made = [score(q, metric, float(value)) for q in unit.inputs for metric in ("f1", "em")]
         warehouse.commit(SCORES, unit, made)
     warehouse.plan("r", (SCORES, units[:1]))
     found = rows(warehouse, "select question_id, metric, value from all_scores order by all")
-    lower = float(units.index(min(units, key=lambda unit: unit.unit)))
+    lower = float(units.index(min(units[1:], key=lambda unit: unit.unit)))
     assert [(r["question_id"], r["metric"], r["value"]) for r in found] == [
-        ("q1", "em", lower), ("q1", "f1", lower), ("q2", "em", 1.0), ("q2", "f1", 1.0),
+        ("q1", "em", 0.0), ("q1", "f1", 0.0), ("q2", "em", lower), ("q2", "f1", lower),
     ]  # fmt: skip
 
 

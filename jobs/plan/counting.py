@@ -6,6 +6,7 @@ In this process, without Ray, on copies in memory: the warehouse is read, never 
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
@@ -54,7 +55,14 @@ class Copies(Shards):
         self._documents = frozenset(documents)
         self.kept: dict[tuple[str, str, str], tuple[type[Record], Step, Unit, Any]] = {}
 
-    def commit(self, record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bool:
+    def commit(
+        self,
+        record: type[Record],
+        step: Step,
+        unit: Unit,
+        rows: Sequence[Record],
+        started_at: datetime | None = None,
+    ) -> bool:
         if unit.document_id in self._documents:
             self.kept[record.table, step.id, unit.unit] = (record, step, unit, tuple(rows))
         return True

@@ -18,7 +18,8 @@ def derived(tables: Mapping[str, Any]) -> Iterator[str]:
     records = [record for name, record in RECORDS.items() if name in tables]
     for prefix in ("", "all_"):
         for record in records:
-            yield from (view.format(prefix=prefix) for view in record.views)
+            run = "run, " if prefix else ""
+            yield from (view.format(prefix=prefix, run=run) for view in record.views)
     yield _inputs_view(tables)
     yield from (_ACCOUNTING, _RUNS)
     yield _rests_on_view(tables)
@@ -48,7 +49,7 @@ def _inputs_view(tables: Mapping[str, Any]) -> str:
     tables as (select distinct step_id, table_name from shards where table_name <> '{Call.table}')
     select u.step_id, u.unit, u.document_id, u.question_id,
       s.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
-    from units u
+    from planned u
     left join tables t on u.step_id = t.step_id
     left join shards s
       on u.step_id = s.step_id and u.unit = s.unit and s.table_name = t.table_name
@@ -72,7 +73,7 @@ with cost as (
     sum(cached_tokens) as cached_tokens, sum(reply_tokens) as reply_tokens,
     sum(seconds) as seconds
   from calls where not is_shared group by step_id)
-select (select any_value(run) from units) as run, s.stage, s.method, s.repeat, a.*,
+select (select any_value(run) from planned) as run, s.stage, s.method, s.repeat, a.*,
   coalesce(c.calls, 0) as calls, coalesce(c.prompt_tokens, 0) as prompt_tokens,
   coalesce(c.cached_tokens, 0) as cached_tokens, coalesce(c.reply_tokens, 0) as reply_tokens,
   coalesce(c.seconds, 0) as seconds

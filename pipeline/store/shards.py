@@ -1,12 +1,16 @@
 """Shards: one Parquet file per unit and table, committed once: the first commit wins.
 
 <warehouse>/tables/<table>/<step_id>/<unit>.1.parquet. A shard's footer holds the number of rows
-written, so that `verify` notices rows lost or doubled afterwards.
+written, so that `verify` notices rows lost or doubled afterwards, the worker that wrote them, and
+when it started on them.
 """
 
 import io
 import json
+import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -15,13 +19,14 @@ from upath import UPath
 
 from pipeline.errors import AccountingError, UsageError
 from pipeline.place import AnyPath, commit, each, place, write
-from pipeline.rows import Call, Record, from_arrow, to_arrow
+from pipeline.rows import Call, Record, from_arrow, to_arrow, utc_now
 from pipeline.steps import Step
 from pipeline.units import Committed, Unit, unit_name
 
 R = TypeVar("R", bound=Record)
 ATTEMPT = 1  # a retry will write the next one
-_ROWS_WRITTEN = b"gistmill.num_rows"
+_ROWS_WRITTEN = "gistmill.num_rows"
+STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of the unit, in its footer
 
 
 class Shards:
@@ -38,10 +43,18 @@ class Shards:
         folder = self.warehouse / "tables" / table / step_id
         return frozenset(file.name.split(".")[0] for file in folder.glob("*.parquet"))
 
-    def commit(self, record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bool:
-        """Write a shard unless it exists: the first commit wins. True if this call wrote it."""
+    def commit(
+        self,
+        record: type[Record],
+        step: Step,
+        unit: Unit,
+        rows: Sequence[Record],
+        started_at: datetime | None = None,
+    ) -> bool:
+        """Write a shard unless it exists: the first commit wins. True if this call wrote it.
+        `started_at` is when the unit was started (UTC), by default now."""
         path = self.path(record.table, step.id, unit.unit)
-        return commit(path, content(record, step, unit, rows))
+        return commit(path, content(record, step, unit, rows, started_at))
 
     def load(self, record: type[R], step_id: str, unit: str) -> tuple[R, ...]:
         """The rows of a committed shard, in the order they were written."""
@@ -96,11 +109,26 @@ class Shards:
                     )
 
 
-def content(record: type[Record], step: Step, unit: Unit, rows: Sequence[Record]) -> bytes:
-    """The Parquet content of a shard."""
+def content(
+    record: type[Record],
+    step: Step,
+    unit: Unit,
+    rows: Sequence[Record],
+    started_at: datetime | None = None,
+) -> bytes:
+    """The Parquet content of a shard; `started_at` as in `commit`."""
     arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
-    arrow = arrow.replace_schema_metadata({_ROWS_WRITTEN: str(arrow.num_rows).encode()})
-    return parquet(arrow)
+    footer = {
+        _ROWS_WRITTEN: str(arrow.num_rows),
+        STARTED_AT: (started_at or utc_now()).isoformat(),
+        WORKER: process_name(),
+    }
+    return parquet(arrow.replace_schema_metadata(footer))
+
+
+def process_name() -> str:
+    """What names this process among all that write to a warehouse: its host and its number."""
+    return f"{socket.gethostname()}-{os.getpid()}"
 
 
 def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:
@@ -138,7 +166,7 @@ def _footer(path: UPath) -> Any:
 
 def _verify(path: UPath) -> None:
     footer = _footer(path)
-    written = (footer.metadata or {}).get(_ROWS_WRITTEN, b"none").decode()
+    written = (footer.metadata or {}).get(_ROWS_WRITTEN.encode(), b"none").decode()
     if written != str(footer.num_rows):
         raise AccountingError(
             _delete_and_rerun(path, f"{footer.num_rows} rows, {written} were written")

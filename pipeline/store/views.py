@@ -1,7 +1,8 @@
 """DuckDB views over the committed files of a warehouse. The only file that imports duckdb.
 
-`answers`, `scores` ... show one run, `all_answers`, `all_scores` ... every run of the warehouse.
-A table without files is an empty view with typed columns.
+`answers`, `scores` ... show one run, `all_answers`, `all_scores` ... every run of the warehouse,
+each row once per run that planned it (store/run_views.py). A table without files is an empty view
+with typed columns.
 """
 
 import io
@@ -22,6 +23,7 @@ from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call, schema
 from pipeline.store.contracts import derived
+from pipeline.store.run_views import run_views
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -40,6 +42,7 @@ _STEPS = pa.schema(
     ]
 )
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
+_NO_FOOTER = "''::varchar as file_name, ''::blob as key, ''::blob as value"
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
@@ -59,10 +62,10 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
         _raw_view(connection, table, files[table], columns)
     _register(connection, "steps", _STEPS, _step_rows(folder))
     _register(connection, "shards", _SHARDS, _shard_rows(tables, files))
-    _units_views(connection, folder, name)
-    for table, columns in tables.items():
-        _run_views(connection, table, columns)
-    for statement in derived(tables):
+    _planned_view(connection, folder)
+    written = [file for table in tables if table != Call.table for file in files[table]]
+    _footers_view(connection, written)
+    for statement in (*run_views(tables, name), *derived(tables)):
         connection.execute(statement)
     return connection
 
@@ -124,7 +127,7 @@ def _files(files: Iterable[UPath]) -> str:
 
 def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any]]) -> None:
     connection.register(f"{name}_rows", pa.Table.from_pylist(rows, schema=columns))
-    connection.execute(f"create view {name} as select * from {name}_rows")
+    connection.execute(f"create view raw_{name} as from {name}_rows")
 
 
 def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
@@ -193,16 +196,16 @@ def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list
     ]
 
 
-def _units_views(connection: Any, folder: UPath, run: str) -> None:
+def _planned_view(connection: Any, folder: UPath) -> None:
+    """What every run planned: run, step_id, unit, document_id, question_id."""
     files = sorted(folder.glob("runs/*/units.parquet"))
     if is_remote(folder):
         parts = each(_units_of_run, files)
-        connection.register("all_units", pa.concat_tables(parts))
+        connection.register("all_planned", pa.concat_tables(parts))
     else:
         source = f"read_parquet({_files(files)}, union_by_name = true, filename = true)"
         columns = "* exclude filename, parse_path(filename)[-2] as run"
-        connection.execute(f"create view all_units as select {columns} from {source}")
-    connection.execute(f"create view units as from all_units where run = {_text(run)}")
+        connection.execute(f"create view all_planned as select {columns} from {source}")
 
 
 def _units_of_run(file: UPath) -> Any:
@@ -210,16 +213,12 @@ def _units_of_run(file: UPath) -> Any:
     return rows.append_column("run", pa.array([file.parent.name] * rows.num_rows, pa.string()))
 
 
-def _run_views(connection: Any, table: str, columns: Any) -> None:
-    """Create the views of a table: `<table>` with the run's rows, and `all_<table>` with those of
-    every run, without duplicates where two runs made rows for the same input."""
-    per_question = "question_id" in columns.names
-    same = "r.question_id is not distinct from u.question_id" if per_question else "true"
-    connection.execute(
-        f"""create view {table} as select r.* from raw_{table} r semi join units u
-        on r.step_id = u.step_id and r.unit = u.unit and {same}"""
-    )
-    one = ""
-    if per_question and table != Call.table:
-        one = "qualify unit = min(unit) over (partition by step_id, question_id, input_sha)"
-    connection.execute(f"create view all_{table} as select * from raw_{table} {one}")
+def _footers_view(connection: Any, files: list[UPath]) -> None:
+    """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
+    if not files:
+        connection.execute(f"create view footers as select {_NO_FOOTER} where false")
+        return
+    if is_remote(files[0]):
+        connection.register_filesystem(files[0].fs)
+    source = f"parquet_kv_metadata({_files(files)})"
+    connection.execute(f"create view footers as from {source}")

@@ -33,11 +33,27 @@ class Page(IndexRow):
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}fallbacks as
-        select 'paginate' as stage, step_id, memory,
+        select {run}'paginate' as stage, step_id, memory,
           'of the page ends asked for were chosen by no reply' as what,
           count(*) filter (chosen_by in ('model', 'fallback')) as asked,
           count(*) filter (chosen_by = 'fallback') as fell_back
         from {prefix}pages group by all""",
+        # A row per page of a question that has evidence. Where gold spans overlap, each counts from
+        # where those before it end.
+        """create view {prefix}page_evidence as
+        with spans as (
+          select {run}document_id, question_id, unnest(evidence) as span from {prefix}questions),
+        gold as (
+          select * exclude (span), span.end_char as gold_end, greatest(span.start_char, coalesce(
+            max(span.end_char) over (partition by {run}document_id, question_id
+              order by span.start_char, span.end_char
+              rows between unbounded preceding and 1 preceding), 0)) as gold_start
+          from spans)
+        select {run}memory, document_id, question_id, page_index, start_char, end_char,
+          sum(greatest(0, least(end_char, gold_end) - greatest(start_char, gold_start)))::bigint
+            as gold_chars
+        from {prefix}pages join gold using ({run}document_id)
+        where text is not null group by all""",
     )
     memories: ClassVar[str | None] = """
         select memory, count(*) as pages, avg(num_words) as words_per_page,

@@ -29,7 +29,7 @@ class Rating(QuestionRow):
     key: ClassVar[tuple[str, ...]] = ("question_id", "reference_index")
     views: ClassVar[tuple[str, ...]] = (
         "create view {prefix}raters as "
-        "select distinct step_id, rater from {prefix}ratings where rater_is_model",
+        "select distinct {run}step_id, rater from {prefix}ratings where rater_is_model",
         # Over references exact wins, else any unscored makes it unscored, else partial wins
         # (ReadAgent section 4.1). An answer with a problem is `none`. A step has one rater; rows
         # of a failed unit have an empty name, so the step's name is filled in.
@@ -43,8 +43,8 @@ class Rating(QuestionRow):
             when problem = 'upstream' then 'none'
             else 'unscored' end as verdict
           from {prefix}ratings where not skipped window mine as (partition by step_id))
-        select corpus, step_id, method, repeat, document_id, question_id, rater, rater_is_model,
-          case when bool_or(verdict = 'exact') then 'exact'
+        select {run}corpus, step_id, method, repeat, document_id, question_id, rater,
+          rater_is_model, case when bool_or(verdict = 'exact') then 'exact'
             when bool_or(verdict = 'unscored') then 'unscored'
             when bool_or(verdict = 'partial') then 'partial'
             else 'none' end as lr

@@ -7,8 +7,9 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
 
 from pipeline.prompts import Constraint, Prompt
+from pipeline.stated import plain_text
 from stages.prompts.passages import DATE, MEMORY, OPTIONS, QUESTION, TEXT, Passage
-from stages.prompts.replies import one_of, plain_text
+from stages.prompts.replies import is_hedged, one_of, settled
 from stages.text.excerpts import best_sentences, sentences
 from stages.text.ranking import relevance, terms
 from stages.text.words import num_words, word_spans
@@ -115,22 +116,26 @@ def _unread(question: str, answer_words: int) -> str:
 def parse_option(reply: str, num_options: int) -> int | Literal["out_of_range"] | None:
     """The option chosen, from 0: `Answer: (C)`, `The answer is C`, `(C) ...`, `C.`, `C`.
 
-    The last `Answer:` wins, then a letter that opens the reply, then one alone on its line, then
-    the only option mentioned. "out_of_range": a letter, but of no option.
+    First `Answer:` counts, then a letter that opens the reply, then one alone on its line, then
+    the only option mentioned; "one might think the answer is (D)" only mentions it, and two that
+    differ are null. "out_of_range": a letter, but of no option.
     """
     letter = _option_letter(plain_text(reply))
     if letter is None:
         return None
-    index = ord(letter.upper()) - ord("A")
+    index = ord(letter) - ord("A")
     return index if index < num_options else "out_of_range"
 
 
 def _option_letter(text: str) -> str | None:
-    for pattern in _OPTIONS:
-        if found := list(pattern.finditer(text)):
-            named = found[-1].groupdict()
-            return named["mark"] or named["bare"]
-    if _DENIED.search(text):
-        return None
-    letters = {bracketed or bare for bracketed, bare in _MENTIONED.findall(text)}
-    return letters.pop() if len(letters) == 1 else None
+    found = [list(pattern.finditer(text)) for pattern in _OPTIONS]
+    stated = [[_named(f) for f in some if not is_hedged(text, f)] for some in found]
+    if any(stated) or _DENIED.search(text):
+        return settled(*stated)
+    mentioned = [bracketed or bare for bracketed, bare in _MENTIONED.findall(text)]
+    return settled([*(_named(f) for some in found for f in some), *mentioned])
+
+
+def _named(found: re.Match[str]) -> str:
+    named = found.groupdict()
+    return str(named["mark"] or named["bare"]).upper()

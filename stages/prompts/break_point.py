@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pipeline.prompts import Constraint, Prompt
-from stages.prompts.replies import NUMBERS, one_of, plain_text
+from pipeline.stated import plain_text
+from stages.prompts.replies import NUMBERS, is_hedged, one_of, settled
 from stages.text.ranking import terms
 
 _BLOCK_TERMS = 100  # how much text before and after a label is compared
@@ -110,15 +111,14 @@ class BreakPoint(Prompt[int]):
 def parse_break_point(reply: str) -> int | None:
     """The label chosen (ReadAgent 3.1): `Break point: <57>`, `Label: <57>`, `<57>`, `57`.
 
-    The last statement of that form wins, as some models reason first; a label at the very start
-    goes before labels mentioned in passing; at last a tag that is the only one in the reply.
+    A statement goes before a label at the very start, that before labels mentioned in passing;
+    "the next label would be <60>" states none. At last the only label in the reply.
     """
     text = plain_text(reply)
-    for pattern in _BREAK_POINTS:
-        if found := list(pattern.finditer(text)):
-            return int(found[-1]["label"])
-    tags = {int(tag) for tag in _TAG.findall(text)}
-    return tags.pop() if len(tags) == 1 else None
+    found = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
+    stated = [[int(f["label"]) for f in some if not is_hedged(text, f)] for some in found]
+    named = [int(f["label"]) for some in found for f in some]
+    return settled(*stated, [*named, *(int(tag) for tag in _TAG.findall(text))])
 
 
 def _cosine(before: Sequence[str], after: Sequence[str]) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pipeline.prompts import Constraint, Prompt
+from pipeline.stated import plain_text
 from stages.prompts.passages import (
     DATE,
     MEMORY,
@@ -25,17 +26,22 @@ from stages.prompts.replies import (
     READ,
     SENTENCE_END,
     is_declined,
+    is_requested,
     list_of,
-    plain_text,
+    settled,
 )
 
 _EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
 _CLAUSE_END = re.compile(r"[.!?;:,\n]")
 _ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*:?\s*\[([^\[\]]*)\]", re.IGNORECASE)
+_JOINED = re.compile(r"\]\s*(?:,|&|,?\s*and\b)\s*(?:pages?\s*)?\[", re.IGNORECASE)
 _LIST = re.compile(r"\[([^\[\]]*)\]")
 _NUMBERS_ALONE = re.compile(r"[(<]?\d(?:[\d\s,;&()<>]|\band\b)*\.?", re.IGNORECASE)
 _PAGE = r"\b(?:pages?\b|pgs?\b\.?|pp?\.)\s*(?:numbers?\b|nos?\.)?\s*:?\s*"
-_BETWEEN = r"\s*(?:,\s*(?:and\b)?|;|&|\band\b|\bto\b|\bthrough\b|[-–])\s*(?:pages?\s+)?"
+_BETWEEN = (
+    r"\s*(?:,?\s*(?:and\s+)?then\b|,\s*(?:and\b)?|;|&|\band\b|\bto\b|\bthrough\b|[-–])\s*"
+    r"(?:pages?\s+)?"
+)
 _NUMBER = r"[(<]?\d+[)>]?"
 _UNBRACKETED = re.compile(rf"{_PAGE}({_NUMBER}(?:{_BETWEEN}{_NUMBER})*)", re.IGNORECASE)
 
@@ -133,9 +139,9 @@ def _asking(numbers: list[int]) -> str:
 def parse_pages(reply: str) -> tuple[int, ...] | None:
     """The pages asked for, as written and in that order: `I want to look up Page [2, 7] to ...`.
 
-    The first list counts, one after "look up Page" before others; pages named without brackets
-    are read too, and so are numbers alone. (), no look-up, is `[]`, "none" or a refusal in words;
-    a range and a reply that says none of these are None.
+    A list after "look up Page" goes before others, those before pages named without brackets (what
+    is asked for before what is mentioned) and numbers alone. (), no look-up, is `[]`, "none" or a
+    refusal in words; a range, lists that differ and a reply that says none of these are None.
     """
     text = plain_text(reply)
     if "[" in text:
@@ -143,29 +149,30 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
     if _NUMBERS_ALONE.fullmatch(text):
         return _numbers(text.rstrip("."))
     named = list(_UNBRACKETED.finditer(text))
-    for page in named:
-        if not is_declined(text, page):
-            return _numbers(page[1])
+    wanted = [page for page in named if not is_declined(text, page)]
+    if wanted:
+        asked = [_numbers(page[1]) for page in wanted if is_requested(text, page)]
+        return settled(asked, [_numbers(page[1]) for page in wanted])
     return () if named or _is_refusal(text) else None
 
 
 def parse_page_list(reply: str) -> tuple[int, ...] | None:
     """As `parse_pages`, but closed brackets alone count: the rest of a cut reply may mislead."""
-    text = plain_text(reply)
-    listed = _ASKED.search(text) or _LIST.search(text)
-    return _numbers(listed[1]) if listed else None
+    text = _JOINED.sub(", ", plain_text(reply))
+    asked = [_numbers(listed) for listed in _ASKED.findall(text)]
+    others = [_numbers(listed) for listed in _LIST.findall(text)]
+    return settled(asked, [pages for pages in others if pages is not None])
 
 
 def _numbers(listed: str) -> tuple[int, ...] | None:
-    if not listed.strip():
-        return ()
-    words = re.sub(r"\bpages?\b|[<>()]", " ", listed.lower())
-    items = [item for item in re.split(r"[\s,;&]+|\band\b", words) if item]
-    if items == ["none"]:
-        return ()
-    if not items or not all(re.fullmatch(r"\d{1,9}", item) for item in items):
+    """The items of a list that are numbers, as the authors' notebook reads it: `1, two, 3` is 1 and
+    3. Null where there are items and none is a number."""
+    words = re.sub(r"\b(?:pages?|then)\b|[<>()]", " ", listed.lower())
+    items = [item.strip() for item in re.split(r"[,;&]|\band\b", words)]
+    numbers = [item for item in items if re.fullmatch(r"\d{1,9}(?:\s+\d{1,9})*", item)]
+    if not numbers and listed.strip() and items != ["none"]:
         return None
-    return tuple(int(item) for item in items)
+    return tuple(int(number) for item in numbers for number in item.split())
 
 
 def _is_refusal(text: str) -> bool:

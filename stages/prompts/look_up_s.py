@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pipeline.prompts import Constraint, Prompt
+from pipeline.stated import plain_text
 from stages.prompts.passages import (
     DATE,
     MEMORY,
@@ -17,17 +18,22 @@ from stages.prompts.passages import (
     ranked_pages,
     speaking_of,
 )
-from stages.prompts.replies import NUMBERS, is_declined, one_of, plain_text
+from stages.prompts.replies import NUMBERS, is_declined, is_requested, one_of, settled
 
 STOP = "STOP"
-_EXPECTED_TURNS = 3  # before a look-up stops
-# In small letters "stop" is a word like any other, unless it opens a line.
-_TURN = re.compile(
-    r"\b(?i:pages?(?:\s+number)?)\s*[:\[<(]*\s*(?P<page>\d{1,9})(?!\d)"
-    r"|\bSTOP\b|^[ \t]*(?i:stop)\b|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b",
-    re.MULTILINE,
+_Turn = int | Literal["stop"]
+UNREAD = (
+    "Your last reply named no page, or several. Reply with one line, in one of these two forms."
 )
-_LAST_STOP = re.compile(r"(?:\A|[.!?:\n])[\s\[<(]*(?i:stop)[\s\])>.!]*\Z")
+_EXPECTED_TURNS = 3  # before a look-up stops
+_PAGE = re.compile(r"\bpages?(?:\s+number)?\s*[:\[<(]*\s*(?P<page>\d{1,9})(?!\d)", re.IGNORECASE)
+_OPENING = re.compile(rf"\W*{_PAGE.pattern}[\])>]?\s*(?:[,(]|(?:to|for|as|because|since)\b)", re.I)
+# In small letters "stop" is a word like any other, unless it is a sentence or opens a line.
+_SAID_STOP = re.compile(
+    r"(?:\A|[.!?:\n])[\s\[<(]*(?i:stop)(?=[\s\])>]*(?:[.!\n]|\Z))"
+    r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b",
+)
+_STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b", re.MULTILINE)
 _NUMBER_ALONE = re.compile(r"[\[<(]?\s*(?P<page>\d{1,9})\s*[\])>]?\.?")
 
 
@@ -38,6 +44,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     name: ClassVar[str] = "look_up_s"
     max_reply_tokens: ClassVar[int] = 128
     form: ClassVar[str | None] = "Page {}"
+    others: ClassVar[tuple[str, ...]] = (STOP,)
     assumed: ClassVar[str] = f"STOP after {_EXPECTED_TURNS} pages"
     passages: tuple[Passage, ...]
     question: str
@@ -46,6 +53,9 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     refused: tuple[int, ...]  # page numbers just asked for in vain: read already or not there
     previous_answer: str = ""  # what was answered from the pages read so far, where families ask
     asked_at: str = ""  # the date of the question, where it has one
+    correction: str = (
+        ""  # what was wrong with the reply to this very question, if it was unreadable
+    )
 
     def read(self, reply: str, is_cut: bool) -> int | Literal["stop"] | None:
         return parse_page_or_stop(reply)
@@ -53,7 +63,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     def legal(self, form: str) -> Constraint:
         """One of the pages that are left, or STOP."""
         return one_of(
-            form, [n for n in page_numbers(self.passages) if n not in self._taken()], STOP
+            form, [n for n in page_numbers(self.passages) if n not in self._taken()], *self.others
         )
 
     def _taken(self) -> set[int]:
@@ -87,6 +97,7 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
             cls(MEMORY, QUESTION, OPTIONS, pages_read=(6101, 6104), refused=(8102, 8103)),
             cls(MEMORY, QUESTION, (), (6101,), (), "The sexton {{ rang }} <2>."),
             cls(MEMORY, QUESTION, (), (6101,), (8102,), asked_at=DATE),
+            cls(MEMORY, QUESTION, (), (), (), correction=UNREAD),
         )
 
     @classmethod
@@ -97,16 +108,21 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
 def parse_page_or_stop(reply: str) -> int | Literal["stop"] | None:
     """The page asked for, or "stop": `Page 3`, `I want to look up Page [3]`, `STOP`.
 
-    A STOP that is the last sentence decides, else whichever comes first in the reply; a page said
-    not to be needed does not count.
+    What is asked for ("look up Page 3", a sentence STOP) goes before a page that opens the reply,
+    that before pages mentioned in passing. Null where two differ; a page said not to be needed
+    does not count.
     """
     text = plain_text(reply)
-    if _LAST_STOP.search(text):
-        return "stop"
-    for found in _TURN.finditer(text):
-        if found["page"] is None:
-            return "stop"
-        if not is_declined(text, found):
-            return int(found["page"])
+    pages = [page for page in _PAGE.finditer(text) if not is_declined(text, page)]
+    opening = _OPENING.match(text)
+    stated: list[_Turn] = [int(page["page"]) for page in pages if is_requested(text, page)]
+    stated += ["stop"] * bool(_SAID_STOP.search(text))
+    named: list[_Turn] = [int(page["page"]) for page in pages]
+    named += ["stop"] * bool(_STOP.search(text))
     alone = _NUMBER_ALONE.fullmatch(text)
-    return int(alone["page"]) if alone else None
+    return settled(
+        stated,
+        [int(opening["page"])] if opening and pages else [],
+        named,
+        [int(alone["page"])] if alone else [],
+    )

@@ -1,12 +1,12 @@
-"""What parsers of replies share: plain text, negations, and forms of constrained replies."""
+"""What parsers of replies share: negations, hedges, requests, and forms of constrained replies."""
 
 import re
-import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
 
 from pipeline.prompts import Constraint
 
-_DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»\\#")
+T = TypeVar("T", bound=Hashable)
 _SPECIAL = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
 
 # Negations in words, within a sentence or a part of one. Apostrophes are gone by then.
@@ -32,13 +32,40 @@ _DECLINED_AFTER = re.compile(
 )
 
 
+_CLAUSE_END = re.compile(r"[.!?;:,\n]")
+_HEDGED = re.compile(
+    r"\b(?:although|though|while|whereas|if|might|may|could|first|thought|next|second|another|other"
+    r"|alternative(?:ly)?|instead|rather|than|not|seems?|tempting|previous(?:ly)?|earlier)\b",
+    re.IGNORECASE,
+)
+_REQUESTED = re.compile(
+    rf"\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
+    rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z",
+    re.IGNORECASE,
+)
+
+
 # What forms are tried with: numbers of each length.
 NUMBERS = (0, 1, 9, 10, 57, 100, 2748)
 
 
-def plain_text(reply: str) -> str:
-    """A reply without bold and quotes, its full-width signs as ASCII."""
-    return unicodedata.normalize("NFKC", reply).translate(_DECORATION).strip()
+def settled(*readings: Iterable[T]) -> T | None:
+    """The value of the first reading, from the strictest to the loosest, that finds any; null where
+    it finds two that differ."""
+    for reading in readings:
+        if values := set(reading):
+            return values.pop() if len(values) == 1 else None
+    return None
+
+
+def is_hedged(text: str, found: re.Match[str]) -> bool:
+    """Whether the clause up to the match weighs a value rather than states it."""
+    return bool(_HEDGED.search(_CLAUSE_END.split(text[: found.start()])[-1]))
+
+
+def is_requested(text: str, page: re.Match[str]) -> bool:
+    """Whether the page is the object of a request, as in "I want to look up Page 7"."""
+    return bool(_REQUESTED.search(text[: page.start()]))
 
 
 def is_declined(text: str, page: re.Match[str]) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pipeline.prompts import Constraint, Prompt
-from stages.prompts.replies import one_of, plain_text
+from pipeline.stated import plain_text
+from stages.prompts.replies import one_of
 
 StartsNew = Literal["yes", "no", "not sure"]
 _REPLIES: Mapping[str, StartsNew] = {"yes": "yes", "no": "no", "not sure": "not sure"}

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import Literal
 
-from stages.prompts.replies import plain_text
+from pipeline.stated import plain_text
 from stages.text.ranking import terms
 
 Verdict = Literal["yes", "partially", "no"]
@@ -16,6 +16,12 @@ _VERDICT = re.compile(
     r"(?:[^\w.!;:]*\b(?:and|or|but|nor)?[^\w.!;:]*\b(?P<second>yes|no)\b)?",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_STATED = re.compile(
+    r"\W*(?:(?:(?:my|the|so)\s+)?(?:final\s+)?(?:verdict|rating|judge?ment)\s*(?:is\b|:)|(?:final\s+)?"
+    r"answer\s*:|(?:yes|no|partial(?:ly)?|partly|yes,?\s+partially)\W*\Z)",
+    re.IGNORECASE,
+)
 _PARTIAL = re.compile(r"\b(?:partial(?:ly)?|partly|in\s+part)\b", re.IGNORECASE)
 _ONLY_PARTIAL = re.compile(r"\W+(?:but\s+)?(?:only\s+)?part(?:ial|ly)", re.IGNORECASE)
 
@@ -24,9 +30,16 @@ def parse_verdict(reply: str) -> Verdict | None:
     """The verdict of a reply: `Yes`, `Yes, partially` or `No`.
 
     The first word decides; a yes whose first sentence says "partially" is partial. "Yes and no"
-    is neither.
+    is neither, nor is a reply that states another verdict later on ("Final verdict: NO").
     """
-    text = plain_text(reply)
+    sentences = _SENTENCE.split(plain_text(reply))
+    later = [_verdict(sentence) for sentence in sentences[1:] if _STATED.match(sentence)]
+    first = _verdict(plain_text(reply))
+    return first if not {*later} - {first, None} else None
+
+
+def _verdict(text: str) -> Verdict | None:
+    """The verdict that a text begins with."""
     found = _VERDICT.match(text)
     if found is None:
         return None

@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 from pydantic import Field, PositiveInt
 
 from pipeline.ask import Ask, Subject
+from pipeline.errors import Problem
 from pipeline.prompts import Prompt
 from pipeline.rows import Question, Record, UnitRows
 from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.look_up_p import ParallelLookUp
-from stages.prompts.look_up_s import SequentialLookUp
+from stages.prompts.look_up_s import UNREAD, SequentialLookUp
 from stages.prompts.passages import Passage
 from stages.read.context import memory
 from stages.retrieve.look_up import Dropped, LookUp, Lookup, turn_row
@@ -108,8 +109,9 @@ class ReadAgentS(_FromGists):
     """ReadAgent-S: one page per turn until STOP or `max_pages`, shown the pages read so far.
 
     If the reply names no page, one that does not exist or one already read, the turn is asked once
-    more; then the look-up stops. With `answer_each_look_up` each prompt shows an answer made from
-    the pages read so far (ReadAgent's prompts for NarrativeQA film scripts), unless it failed.
+    more, saying so; then the look-up stops. With `answer_each_look_up` each prompt shows an answer
+    made from the pages read so far (ReadAgent's prompts for NarrativeQA film scripts), unless it
+    failed.
     """
 
     kind: ClassVar[str] = "sequential"
@@ -147,18 +149,24 @@ class ReadAgentS(_FromGists):
         row = turn_row(question, turn)
         requested: list[int] = []
         dropped: list[Dropped] = []
+        problem: Problem | None = None
         previous = await self._previous_answer(rows, question, turn, used, ask)
         for attempt in (1, 2):
             refused = [drop.page_index for drop in dropped]
-            prompt = replace(self._prompt(rows, question, used, refused), previous_answer=previous)
+            prompt = replace(
+                self._prompt(rows, question, used, refused),
+                previous_answer=previous,
+                correction=UNREAD if problem else "",
+            )
             subject = Subject(question_id=question.question_id, turn=turn, attempt=attempt)
             asked = await ask(prompt, subject)
-            if asked.problem == "context_overflow" and dropped:
-                break  # the refused page cannot be named for lack of room: stop here
+            if asked.problem == "context_overflow" and attempt > 1:
+                break  # no room to say what was wrong: stop here
             if not asked.has_reply:
                 return replace(row, used=None, problem=asked.problem)
             if asked.value == "stop":
                 return replace(row, requested=tuple(requested), dropped=tuple(dropped))
+            problem = asked.problem
             if asked.value is None:
                 continue
             index = asked.value - self.first_page
@@ -172,8 +180,8 @@ class ReadAgentS(_FromGists):
             dropped.append(Dropped(index, reason))
             if reason == "no_room":
                 return replace(row, requested=tuple(requested), dropped=tuple(dropped))
-        # An illegal page is recorded in `dropped`; naming no page at all is a problem.
-        problem = None if requested else asked.problem
+        # An illegal page is recorded in `dropped`; naming no page at all twice is a problem.
+        problem = None if requested else problem
         return replace(row, requested=tuple(requested), dropped=tuple(dropped), problem=problem)
 
     async def _room(

@@ -33,6 +33,17 @@ class Score(QuestionRow):
 
     table: ClassVar[str] = "scores"
     key: ClassVar[tuple[str, ...]] = ("question_id", "metric")
+    # A row per question, metric and ordered pair of methods that both have a value of it.
+    views: ClassVar[tuple[str, ...]] = (
+        """create view {prefix}paired as
+        with valued as (
+          select {run}method, repeat, document_id, question_id, metric, value
+          from {prefix}scores where not skipped and value is not null)
+        select {run}a.method, b.method as other, repeat, document_id, question_id, metric, a.value,
+          b.value as other_value, a.value - b.value as difference
+        from valued a join valued b using ({run}repeat, document_id, question_id, metric)
+        where a.method <> b.method""",
+    )
     measures: ClassVar[str | None] = """
         select method, repeat, document_id, question_id, null::varchar as rater, problem,
           metric as measure, value

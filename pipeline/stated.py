@@ -1,0 +1,62 @@
+"""What a reply says in its family's form; without that, the prompt reads it freely."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from pipeline.prompts import Prompt
+
+T = TypeVar("T")
+_DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»\\#")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+# A form that ends with its value is also how a page is mentioned: "Page 3 says so".
+_END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
+
+
+def plain_text(reply: str) -> str:
+    """A reply without bold and quotes, its full-width signs as ASCII."""
+    return unicodedata.normalize("NFKC", reply).translate(_DECORATION).strip()
+
+
+def read_reply(prompt: Prompt[T], form: str | None, reply: str, is_cut: bool) -> T | None:
+    """The value of a reply: what it states in the form, else what `prompt.read` makes of it.
+
+    A justification may name other values in passing, so a statement goes before them. Null where
+    two statements differ: which one holds would be a guess.
+    """
+    if form is None or prompt.legal(form) is None:  # free text, in which no form means anything
+        return prompt.read(reply, is_cut)
+    said: list[T] = []
+    for statement in _statements(plain_text(reply), form, prompt.others):
+        value = prompt.read(statement, is_cut)
+        if value is not None and value not in said:
+            said.append(value)
+    if said:
+        return said[0] if len(said) == 1 else None
+    return prompt.read(reply, is_cut)
+
+
+def _statements(text: str, form: str, others: Sequence[str]) -> Iterator[str]:
+    """The sentences that begin with the form, from there on, and those that are one of `others`."""
+    pattern = _pattern(form)
+    for sentence in _SENTENCE.split(text):
+        found = pattern.match(sentence) if pattern else None
+        if found:
+            yield sentence[found.start("said") :]
+        elif any(re.fullmatch(rf"\W*{re.escape(other)}\W*", sentence, re.I) for other in others):
+            yield sentence
+
+
+def _pattern(form: str) -> Any:
+    """A sentence that begins with the form, maybe after "So:"; null for a form without words."""
+    before, after = (plain_text(part) for part in form.split("{}"))
+    if not re.search(r"\w", before):
+        return None
+    value = rf"[^\n]*?\s*{_spaced(after)}" if after else rf"[\[<(]?\w+[\])>]?{_END_OF_VALUE}"
+    return re.compile(rf"\W*(?:\w+\s*[:,]\s*)?(?P<said>{_spaced(before)}\s*{value})", re.I)
+
+
+def _spaced(text: str) -> str:
+    """A regex of a text, however it is spaced."""
+    return r"\s*".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]", text))

@@ -1,0 +1,62 @@
+"""What of the warehouse a run shows, in SQL: the rows of the units that it planned.
+
+`answers` has the rows of one run, `all_answers` those of every run with `run` before the other
+columns: a row that two runs planned was made once and is there for both, one that no run plans any
+more has none.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline.rows import Call
+from pipeline.store.shards import STARTED_AT, WORKER
+
+# When each unit was begun and by which worker, from the footers of its step's shards; null where
+# an earlier version wrote them.
+_UNITS = f"""
+create view all_units as
+with made as (
+  select parse_path(file_name)[-2] as step_id,
+    split_part(parse_filename(file_name), '.', 1) as unit,
+    max(decode(value)) filter (decode(key) = '{STARTED_AT}')::timestamp as started_at,
+    max(decode(value)) filter (decode(key) = '{WORKER}') as worker
+  from footers group by all)
+select * from all_planned left join made using (step_id, unit)"""
+
+
+def run_views(tables: Mapping[str, Any], run: str) -> Iterator[str]:
+    """`create view` statements of the run and of all runs, over `all_planned`, `footers` and the
+    views `raw_...`; `tables` with their Arrow schemas."""
+    quoted = run.replace("'", "''")
+    yield f"create view planned as from all_planned where run = '{quoted}'"
+    yield _UNITS
+    yield f"create view units as from all_units where run = '{quoted}'"
+    yield from _of_key("steps", "step_id")
+    yield from _of_key("shards", "step_id, unit")
+    for table, columns in tables.items():
+        yield from _of_table(table, columns.names)
+
+
+def _of_key(view: str, key: str) -> Iterator[str]:
+    yield f"create view {view} as from raw_{view} semi join planned using ({key})"
+    yield f"""create view all_{view} as select u.run, r.* from raw_{view} r
+    left join (select distinct run, {key} from all_planned) u using ({key})"""
+
+
+def _of_table(table: str, columns: list[str]) -> Iterator[str]:
+    """Of a question that two units have rows of, as runs overlapped, each run shows those of the
+    unit it planned; where none planned it those of the lower unit are shown, with a null run."""
+    key, on, once = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", ""
+    if "question_id" in columns:
+        key, on = (
+            f"{key}, question_id",
+            f"{on} and r.question_id is not distinct from u.question_id",
+        )
+        once = _ONCE if table != Call.table else ""
+    yield f"create view {table} as select r.* from raw_{table} r semi join planned u {on}"
+    yield f"""create view all_{table} as select u.run, r.* from raw_{table} r
+    left join (select distinct run, {key} from all_planned) u {on} {once}"""
+
+
+_ONCE = """window same as (partition by r.step_id, r.question_id, r.input_sha)
+qualify u.run is not null or (max(u.run) over same is null and r.unit = min(r.unit) over same)"""
