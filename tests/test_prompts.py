@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.family import read_family_file
 from pipeline.family_check import check_family
+from pipeline.family_file import read_family_file
 from pipeline.prompts import PROMPTS, Prompt
 from pipeline.settings import CONF
 from stages.prompts.answer import AnswerQuestion
