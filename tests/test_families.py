@@ -244,6 +244,9 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
         ({"first_page": 2}, ".first_page: Input should be less than or equal to 1"),
         ({"words": 0}, ".words: Input should be greater than 0"),
         ({"min_words": 700}, ": min_words 700 is over max_words 600; lower it"),
+        ({"label_rule": "first"}, ".label_rule: Input should be 'within_limits' or 'notebook'"),
+        ({"following": "page"}, ".following: Input should be 'nothing', 'ellipsis' or 'paragraph'"),
+        ({"preceding_words": -1}, ".preceding_words: Input should be greater than or equal to 0"),
         ({"metrics": ["squad"]}, ".metrics: squad is none of rouge1_stem"),
     ],
 )

@@ -36,7 +36,7 @@ from tests.reading import (
 
 PAGINATE = PaginateByModel(
     page_breaks=False, paragraphs="lines", min_words=20, max_words=40, tail_words=0,
-    preceding_words=0,
+    preceding_words=0, following="nothing", label_rule="within_limits",
 )  # fmt: skip
 LINES = UnitRows(document=document("one two three four five six seven eight nine ten\n" * 7))
 BOOK = book([f"Page text {n}.\n" for n in range(12)], [f"gist {n}" for n in range(12)])

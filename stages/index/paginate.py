@@ -1,11 +1,11 @@
 """Cut a document into pages where it is natural to pause. Knows nothing of questions.
 
-ReadAgent section 3.1 and appendix G; the tail rule and the label rule follow the authors' notebook.
-Words are those of stages/text/words.py. With `page_breaks` no page goes past a form feed (the end
-of a session), and what is before it has no say in what follows.
+ReadAgent section 3.1 and appendix G; the tail rule is that of the authors' notebook, the label rule
+a setting. Words are those of stages/text/words.py. With `page_breaks` no page goes past a form feed
+(the end of a session), and what is before it has no say in what follows.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -20,9 +20,10 @@ from pipeline.rows import IndexRow, Record, UnitRows
 from pipeline.stage import Stage
 from pipeline.trace_lines import Line, RawText
 from stages.index.pieces import Piece, pieces, sections
+from stages.index.window import LABEL_RULES, Following, LabelRule, Window, shown_text
 from stages.prompts.break_point import BreakPoint, Labelled
 from stages.text.paragraphs import Paragraphs
-from stages.text.words import num_words, without_header, word_spans
+from stages.text.words import num_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,22 +143,16 @@ def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
     return min((before, after), key=lambda end: (abs(totals[end] - target), end))
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What one call sees: the pieces from `first` up to the last of the legal ends, `labels`."""
-
-    parts: Sequence[Piece]
-    first: int
-    labels: Sequence[int]
-
-
 class PaginateByModel(_Paginate):
     """The model chooses among labels where to end each page.
 
-    A window takes whole paragraphs while it stays within `max_words`; labels stand after the
-    paragraphs where the page would have `min_words` or more, and at the window's end. A rest of
-    fewer than `tail_words` is the last page without a call. `preceding_words` of the text before
-    the window are shown with it. A choice depends on the window's start alone.
+    By the label rule `within_limits` a window takes whole paragraphs while it stays within
+    `max_words`; labels stand after the paragraphs where the page would have `min_words` or more,
+    and at the window's end. By `notebook`, the authors' own, it takes paragraphs until it has
+    `max_words`, and the first label stands one paragraph earlier. A rest of fewer than `tail_words`
+    is the last page without a call. `preceding_words` of the text before the window are shown with
+    it (null: the previous page), and what `following` says of the text after it: nothing, an
+    ellipsis, or the next paragraph and an ellipsis. A choice depends on no more than what is shown.
     """
 
     kind: ClassVar[str] = "model"
@@ -167,7 +162,9 @@ class PaginateByModel(_Paginate):
     min_words: PositiveInt
     max_words: PositiveInt
     tail_words: NonNegativeInt
-    preceding_words: NonNegativeInt
+    preceding_words: NonNegativeInt | None
+    following: Following
+    label_rule: LabelRule
 
     @model_validator(mode="before")  # so that a family, which settles no more, can be checked
     @classmethod
@@ -194,17 +191,18 @@ class PaginateByModel(_Paginate):
     ) -> None:
         """Add the pages of one section to those `made`."""
         totals, ends = word_totals(parts), [part.end_char for part in parts]
-        first = 0
+        previous = first = 0
         while first < len(parts):
-            labels = legal_ends(totals, first, self.min_words, self.max_words)
+            labels = LABEL_RULES[self.label_rule](totals, first, self.min_words, self.max_words)
             if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
                 page = _page(rows, len(made), parts[first:], "end")
             elif len(labels) == 1:
                 page = _page(rows, len(made), parts[first : labels[0]], "rule")
             else:
-                page = await self._chosen(rows, Window(parts, first, labels), len(made), ask)
+                window = Window(parts, first, labels, previous)
+                page = await self._chosen(rows, window, len(made), ask)
             made.append(page)
-            first = bisect_left(ends, page.end_char) + 1
+            previous, first = first, bisect_left(ends, page.end_char) + 1
 
     async def _chosen(self, rows: UnitRows, window: Window, page_index: int, ask: Ask) -> Page:
         """The page that the model ends, or the last label where it names no legal one.
@@ -222,34 +220,14 @@ class PaginateByModel(_Paginate):
     def _prompt(self, text: str, window: Window) -> BreakPoint:
         parts, first, labels = window.parts, window.first, window.labels
         shown = tuple(
-            Labelled(_shown(text, part), i if i in labels else None)
+            Labelled(shown_text(text, part.start_char, part.end_char), i if i in labels else None)
             for i, part in enumerate(parts[first : labels[-1]], start=first + 1)
         )
-        return BreakPoint(preceding=self._before(text, parts, first), paragraphs=shown)
-
-    def _before(self, text: str, parts: Sequence[Piece], first: int) -> str:
-        """The last `preceding_words` words before piece `first`, looking no further back."""
-        start, num_words = first, 0
-        while start > 0 and num_words < self.preceding_words:
-            start -= 1
-            num_words += parts[start].num_words
-        before = text[parts[start].start_char : parts[first].start_char]
-        words = word_spans(before)[-self.preceding_words :] if self.preceding_words else []
-        return " ".join(before[words[0][0] :].split()) if words else ""
-
-
-def _shown(text: str, part: Piece) -> str:
-    return without_header(text[part.start_char : part.end_char]).strip()
-
-
-def legal_ends(totals: Sequence[int], first: int, min_words: int, max_words: int) -> list[int]:
-    """Where the page from piece `first` may end (half-open); a label's number is its end.
-
-    Label 7 stands after the document's seventh piece. The window's own end is always legal.
-    """
-    window = max(bisect_right(totals, totals[first] + max_words) - 1, first + 1)
-    least = bisect_left(totals, totals[first] + min_words, lo=first + 1)
-    return [*range(least, window), window]
+        return BreakPoint(
+            preceding=window.before(text, self.preceding_words),
+            paragraphs=shown,
+            following=window.after(text, self.following),
+        )
 
 
 def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:
