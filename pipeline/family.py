@@ -41,6 +41,7 @@ class Family:
         """The messages of `prompt`: one, from the user. Raises UsageError where the template is
         missing, malformed or uses a name that is no field."""
         values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
+        values["max_reply_tokens"] = self.max_reply_tokens(type(prompt))  # to be said, if at all
         file = f"{prompt.name}.jinja"
         with self._found(file):
             template = self._environment.get_template(file)

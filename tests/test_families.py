@@ -76,6 +76,15 @@ def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
     assert checked(folder) == []
 
 
+def test_a_template_may_say_the_reply_budget(tmp_path: Path) -> None:
+    folder = written(tmp_path, reply_tokens={"gist": 99})
+    (folder / "gist.jinja").write_text("In {{ max_reply_tokens }} tokens: {{ page }}")
+    for own, tokens in ((loaded(folder), 99), (load_family(folder, SHIPPED, {"gist": 5}), 5)):
+        (message,) = own.render(ShortenPage("A page."))
+        assert message["content"] == f"In {tokens} tokens: A page."
+    assert checked(folder) == []
+
+
 def test_a_runs_budgets_go_before_the_familys(tmp_path: Path) -> None:
     folder = written(tmp_path, reply_tokens={"gist": 99, "answer": 88})
     own = load_family(folder, SHIPPED, {"gist": 5})
@@ -247,6 +256,9 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
         ({"label_rule": "first"}, ".label_rule: Input should be 'within_limits' or 'notebook'"),
         ({"following": "page"}, ".following: Input should be 'nothing', 'ellipsis' or 'paragraph'"),
         ({"preceding_words": -1}, ".preceding_words: Input should be greater than or equal to 0"),
+        ({"bm25": "okapi"}, ".bm25: Input should be 'plus_on_stems' or 'okapi_on_words'"),
+        ({"truncate_by": "lines"}, ".truncate_by: Input should be 'words' or 'spaces'"),
+        ({"answer_page_tags": "no"}, ".answer_page_tags: Input should be a valid boolean"),
         ({"metrics": ["squad"]}, ".metrics: squad is none of rouge1_stem"),
     ],
 )

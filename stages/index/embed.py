@@ -1,7 +1,8 @@
 """Embed every page of a document, or every gist, in chunks. Knows nothing of questions.
 
-A page is found by its best chunk: a whole page would be cut at the embedding model's input length,
-and its one vector would be a mean of all it speaks of.
+A page is found by its best chunk: a whole page may be cut at the embedding model's input length,
+and its one vector is a mean of all it speaks of. ReadAgent (section 4.2) has one vector a page;
+`embedder.chunk_words=null` does.
 """
 
 from abc import abstractmethod
@@ -137,10 +138,11 @@ class EmbedGists(_EmbedTexts):
         return [gist.gist or "" for gist in rows[Gist]]
 
 
-def chunks(text: str, words: int) -> list[Span]:
-    """The spans of each `words` words of `text`, the last one of what is left."""
+def chunks(text: str, words: int | None) -> list[Span]:
+    """The spans of each `words` words of `text`, the last one of what is left; null: all words."""
     spans = word_spans(text)
-    parts = [spans[start : start + words] for start in range(0, len(spans), words)]
+    step = words or max(1, len(spans))
+    parts = [spans[start : start + step] for start in range(0, len(spans), step)]
     return [Span(part[0][0], part[-1][1]) for part in parts]
 
 
