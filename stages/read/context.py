@@ -67,10 +67,11 @@ def raw_text(
     between single spaces, and still counts words."""
     text = rows.document.text
     start, end = 0, len(text)
-    is_longer = truncate_by == "spaces" or rows.document.num_words > (most_words or 0)
-    if keep is not None and most_words is not None and is_longer:
-        words = _between_spaces(text) if truncate_by == "spaces" else word_spans(text)
-        if len(words) > most_words:
+    if keep is not None and most_words is not None:
+        if truncate_by == "spaces":
+            start, end = _between_spaces(text, keep, most_words)
+        elif rows.document.num_words > most_words:
+            words = word_spans(text)
             start = words[-most_words][0] if keep == "last" else 0
             end = words[most_words - 1][1] if keep == "first" else end
     return Context(
@@ -80,7 +81,9 @@ def raw_text(
     )
 
 
-def _between_spaces(text: str) -> list[tuple[int, int]]:
-    """Half-open spans of what `text.split(" ")` has: a line break separates nothing."""
-    ends = [*(i for i, char in enumerate(text) if char == " "), len(text)]
-    return list(zip([0, *(end + 1 for end in ends)], ends, strict=False))
+def _between_spaces(text: str, keep: Literal["first", "last"], most: int) -> tuple[int, int]:
+    """The span of the first or last `most` of `text.split(" ")`: a line break separates nothing."""
+    words = text.split(" ")
+    if keep == "first":
+        return 0, len(" ".join(words[:most]))
+    return len(text) - len(" ".join(words[-most:])), len(text)
