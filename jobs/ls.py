@@ -9,6 +9,7 @@ from upath import UPath
 from jobs.config import GROUPS, plugin_folders
 from jobs.options import ReadOptions
 from jobs.tables import print_json, print_line, print_table
+from pipeline.family_file import read_family_file
 from pipeline.methods import available
 from pipeline.plugins import load_plugins
 from pipeline.settings import CONF
@@ -39,8 +40,11 @@ def _choices(folders: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
         {**_row(file), "arguments": _arguments(arguments)}
         for name, (file, arguments) in available([folder / "method" for folder in folders]).items()
     ]
-    families = [{"name": file.parent.name} for folder in folders
-                for file in sorted(folder.glob("prompts/*/family.yaml"))]  # fmt: skip
+    families = [
+        {"name": file.parent.name, "base": ", ".join(read_family_file(file.parent).base)}
+        for folder in folders
+        for file in sorted(folder.glob("prompts/*/family.yaml"))
+    ]
     return {**groups, "methods": methods, "prompts": families}
 
 

@@ -33,7 +33,8 @@ class EmbedderSettings(Settings):
     """The `embedder` section. Hashed are `model` and `chunk_words`: they change the vectors."""
 
     model: str | None  # a folder, or a Hugging Face name; null: no method needs one
-    chunk_words: PositiveInt  # a long text is embedded in pieces of this many words
+    # A long text is embedded in pieces of this many words; null: whole.
+    chunk_words: PositiveInt | None
     device: str  # cpu, cuda, cuda:1 ...
     batch_size: PositiveInt
 

@@ -1,8 +1,8 @@
 """A prompt family: a folder of templates with a `family.yaml`. Knows nothing of their meaning.
 
-Templates and settings that the folder lacks come from `generic`: first the folder of that name
-beside it, then a plugin's, then the shipped one. A `Family` is self-contained, so workers on other
-machines receive one and read no files.
+Templates and settings that the folder lacks come from its bases, then from `generic`: first the
+folder of that name beside it, then a plugin's, then the shipped one. A `Family` is self-contained:
+workers on other machines receive one and read no files.
 """
 
 import hashlib
@@ -11,62 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import jinja2
-import yaml
 from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, field_validator
 
 from pipeline.errors import UsageError
-from pipeline.prompts import PROMPTS, Message, Prompt
+from pipeline.family_file import GENERIC, family_layers, text_of
+from pipeline.prompts import Message, Prompt
 from pipeline.settings import sha
-
-_GENERIC = "generic"
-# Keys of family.yaml in the layout before `settings`, and what replaced them.
-_OLD_KEYS = {"words": "`words` is `wording` now", "pagination": "`uniform_words` is `words` now"}
-_OLD_SETTINGS = ("first_page", "pagination", "answer_each_look_up", "answer_words",
-                 "constant_answer", "metrics", "judged")  # fmt: skip
-
-
-class Example(BaseModel):
-    """A reply and the value that its prompt's parser must read from it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    reply: str
-    reads: int | str | tuple[int | str, ...] | None
-
-    @field_validator("reads", mode="before")
-    @classmethod
-    def _no_bool(cls, reads: object) -> object:
-        if isinstance(reads, bool):
-            raise ValueError("YAML reads yes and no as booleans; put them in quotes")
-        return reads
-
-
-class FamilyFile(BaseModel):
-    """A `family.yaml`. A key left out is taken from generic, or else from the prompt's module."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    wording: Literal["ours", "authors"] | None = None  # who wrote the templates
-    settings: dict[str, Any] = {}  # defaults of stages' settings, by name
-    judging: dict[str, dict[str, Any] | None] | None = None  # stages that follow every method
-    reply_tokens: dict[str, PositiveInt] = {}  # reply budgets, by prompt
-    forms: dict[str, str] = {}  # of constrained replies, by prompt; {} stands for the value
-    examples: dict[str, tuple[Example, ...]] = {}  # by prompt, for `gistmill prompts check`
-
-    def wrong_prompts(self) -> Iterator[str]:
-        """One line per key that names no prompt, and per form that cannot be used."""
-        for key in ("reply_tokens", "forms", "examples"):
-            for name in getattr(self, key):
-                if name not in PROMPTS:
-                    yield f"{key}.{name}: no such prompt; there are {', '.join(sorted(PROMPTS))}"
-        for name, form in self.forms.items():
-            if form.count("{}") != 1:
-                yield f"forms.{name}: write {{}} once, where the value goes"
-            elif name in PROMPTS and PROMPTS[name].form is None:
-                yield f"forms.{name}: replies to this prompt are free text; remove the form"
 
 
 @dataclass(frozen=True)
@@ -90,6 +44,7 @@ class Family:
         of the prompt.
         """
         values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
+        values["max_reply_tokens"] = self.max_reply_tokens(type(prompt))  # to be said, if at all
         file = f"{prompt.name}.jinja"
         with self._found(file):
             template = self._environment.get_template(file)
@@ -169,19 +124,18 @@ class Family:
 def load_family(
     folder: Path, roots: Sequence[Path], reply_tokens: Mapping[str, int] | None = None
 ) -> Family:
-    """The family in `folder`, completed from the `generic` family beside it and in `roots`.
+    """The family in `folder`, completed from its bases and the `generic` beside it and in `roots`.
 
     `roots`: folders of families, in order of precedence. `reply_tokens` overrides reply budgets by
     prompt. Raises UsageError naming the file and the wrong key, or what to change in a family of an
     earlier layout.
     """
     _refuse_shadows(roots)
-    generic = [root / _GENERIC for root in (folder.parent, *roots)]
-    layers = list(dict.fromkeys([folder, *(path for path in generic if path.is_dir())]))
-    files = [read_family_file(layer) for layer in layers if (layer / "family.yaml").is_file()]
-    if not (folder / "family.yaml").is_file():
-        raise UsageError(f"{folder}: no family.yaml there; name a folder of prompts")
-    templates = {t.name: t for layer in reversed(layers) for t in sorted(layer.glob("*.jinja"))}
+    layers = family_layers(folder, roots)
+    files = list(layers.values())
+    templates = {
+        t.name: t for layer in reversed(list(layers)) for t in sorted(layer.glob("*.jinja"))
+    }
     return Family(
         name=folder.name,
         folder=str(folder),
@@ -190,7 +144,7 @@ def load_family(
         judging={k: v or {} for k, v in next((f.judging for f in files if f.judging), {}).items()},
         reply_tokens=_merged([reply_tokens or {}, *(f.reply_tokens for f in files)]),
         forms=_merged([f.forms for f in files]),
-        sources={name: _text(path) for name, path in templates.items()},
+        sources={name: text_of(path) for name, path in templates.items()},
         files={name: str(path) for name, path in templates.items()},
     )
 
@@ -201,57 +155,16 @@ def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return dict(sorted(found.items()))
 
 
-def read_family_file(folder: Path) -> FamilyFile:
-    """`family.yaml` in a folder. Raises UsageError naming the file and the wrong key."""
-    path = folder / "family.yaml"
-    try:
-        content = yaml.safe_load(_text(path)) or {}
-        _refuse_old_layout(path, content)
-        file = FamilyFile.model_validate(content)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageError(f"{path}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
-    for line in file.wrong_prompts():
-        raise UsageError(f"{path}: {line}")
-    return file
-
-
-def _refuse_old_layout(path: Path, content: Any) -> None:
-    """Raise UsageError with what to change, for a file with keys of an earlier version."""
-    keys = set(content) if isinstance(content, dict) else set()
-    changes = [line for key, line in _OLD_KEYS.items() if key in keys]
-    moved = [key for key in _OLD_SETTINGS if key in keys]
-    if moved:
-        changes.append(f"what is in {', '.join(moved)} belongs under `settings`")
-    if changes:
-        raise UsageError(
-            f"{path}: the layout of an earlier version: {'; '.join(changes)}; `reply_tokens` and "
-            "`forms` are by prompt (compare conf/prompts/generic/family.yaml)"
-        )
-
-
 def _refuse_shadows(roots: Sequence[Path]) -> None:
     """Raise UsageError where two `generic` families have a template of the same name."""
     found: dict[str, Path] = {}
-    for template in (t for root in roots for t in sorted((root / _GENERIC).glob("*.jinja"))):
+    for template in (t for root in roots for t in sorted((root / GENERIC).glob("*.jinja"))):
         other = found.setdefault(template.name, template)
         if other != template:
             raise UsageError(
                 f"{other}: a template of that name exists already, {template}; put it in a "
                 "family of its own"
             )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
 
 
 @cache

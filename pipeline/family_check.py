@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.errors import UsageError
-from pipeline.family import Family, load_family, read_family_file
+from pipeline.family import Family, load_family
+from pipeline.family_file import read_family_file
 from pipeline.methods import stage_specs
 from pipeline.prompts import PROMPTS, Prompt
 from pipeline.stage import STAGES, Stage

@@ -22,7 +22,7 @@ class CountsWords(EmbedderSettings):
         return np.asarray(made, dtype=np.float32)
 
 
-def counts(*words: str, chunk_words: int = 3) -> CountsWords:
+def counts(*words: str, chunk_words: int | None = 3) -> CountsWords:
     return CountsWords(
         model="counts", chunk_words=chunk_words, device="cpu", batch_size=2, words=words
     )

@@ -1,5 +1,6 @@
 """Answers: what of the document is sent, how many words it has, and what becomes of a reply."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.reading import (
     always,
     book,
     deadline,
+    document,
     in_turn,
     looked_up,
     never,
@@ -47,17 +49,19 @@ PAGES = (
 )
 GISTS = ("bell rings", "denial", "wind blamed", "silence")
 TEXT = "".join(PAGES)
-COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30}
+COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30, "answer_page_tags": True}
 FROM_MEMORY = AnswerFromMemory(**COMMON)
 FROM_PAGES = AnswerFromPages(**COMMON)
+UNTAGGED = AnswerFromMemory(**{**COMMON, "answer_page_tags": False})
 
 
 def rows(*lookups: Lookup, questions: Sequence[Question] = (question(),)) -> UnitRows:
     return book(PAGES, GISTS, questions, lookups)
 
 
-def text_stage(keep: str | None, num_words: int | None) -> AnswerFromText:
-    return AnswerFromText.model_validate({**COMMON, "keep": keep, "num_words": num_words})
+def text_stage(keep: str | None, num_words: int | None, by: str = "words") -> AnswerFromText:
+    values = {**COMMON, "keep": keep, "num_words": num_words, "truncate_by": by}
+    return AnswerFromText.model_validate(values)
 
 
 def one(stage: AnswerFromContext, given: UnitRows, engine: Listener) -> Answer:
@@ -112,7 +116,7 @@ def test_pages_of_several_turns_count_once_each() -> None:
 
 def test_pages_alone_in_document_order() -> None:
     engine = in_turn("Noon.")
-    stage = AnswerFromPages(first_page=1, answer_words=30)
+    stage = AnswerFromPages(**{**COMMON, "first_page": 1})
     answer = one(stage, rows(looked_up(3, 1)), engine)
     assert before_the_question(engine) == (
         "<Page 2>\nNobody admits it.\n\n<Page 4>\nThe bell is silent.\n\n"
@@ -145,6 +149,57 @@ def test_text_or_exactly_its_first_or_last_words(
     (span,) = answer.context_spans
     assert TEXT[span.start_char : span.end_char] == shown
     assert (answer.page_indexes, answer.num_lookups) == ((), 0)
+
+
+SPACED = "ann: one  two\nbob: three\n\nann: four five"
+
+
+@pytest.mark.parametrize(
+    ("keep", "num_words", "shown"),
+    [
+        # ann:|one||two\nbob:|three\n\nann:|four|five
+        ("first", 3, "ann: one "),
+        ("first", 5, "ann: one  two\nbob: three\n\nann:"),
+        ("last", 3, "three\n\nann: four five"),
+        ("last", 6, "one  two\nbob: three\n\nann: four five"),
+        ("first", 7, SPACED),
+        ("last", 100, SPACED),
+    ],
+)
+def test_a_text_cut_at_single_spaces(keep: str, num_words: int, shown: str) -> None:
+    """As ReadAgent's truncated baselines: a line break separates nothing, two spaces do twice."""
+    words = SPACED.split(" ")
+    cut = words[:num_words] if keep == "first" else words[-num_words:]
+    assert " ".join(cut) == shown
+    rows = UnitRows(document=document(SPACED), questions=(question(),))
+    given = adding(rows, {Lookup: [looked_up()]})
+    answer = one(text_stage(keep, num_words, "spaces"), given, in_turn("Noon."))
+    (span,) = answer.context_spans
+    assert SPACED[span.start_char : span.end_char] == shown
+    assert answer.num_context_words == len(shown.split())
+    assert answer.compression_rate == 100 * (1 - len(shown.split()) / 8)
+
+
+def test_pages_are_shown_without_their_tags() -> None:
+    engines = in_turn("Noon."), in_turn("Noon.")
+    for stage, engine in zip((FROM_MEMORY, UNTAGGED), engines, strict=True):
+        one(stage, rows(looked_up(2, 0)), engine)
+    tagged, untagged = map(before_the_question, engines)
+    assert (
+        untagged
+        == "The bell rings at noon.\n\ndenial\n\nThe sexton says\nit was wind.\n\nsilence\n\n"
+    )
+    assert re.sub(r"<Page \d>\n", "", tagged) == untagged
+
+
+def test_a_brief_answer_is_asked_for() -> None:
+    engine = in_turn("Noon.")
+    one(
+        AnswerFromMemory.model_validate({**COMMON, "answer_words": None}), rows(looked_up()), engine
+    )
+    (prompt,) = engine.prompts()
+    assert "Answer the question briefly and concisely." in prompt
+    assert "words" not in prompt
 
 
 def test_closed_book_shows_nothing_of_the_document() -> None:

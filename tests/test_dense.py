@@ -165,6 +165,7 @@ def test_the_models_files_name_the_step_not_their_place(folder: Path, tmp_path: 
     shutil.copytree(folder, moved)
     assert embedded(moved, "dense", *how) == before
     assert embedded(folder, "dense", "embedder.chunk_words=50") != before
+    assert embedded(folder, "dense", "embedder.chunk_words=null") != before
     (moved / "1_Pooling" / "config.json").write_text("[]")  # of the same size
     assert embedded(moved, "dense") != before
 

@@ -67,6 +67,18 @@ def test_a_page_without_words_has_one_row_without_a_vector() -> None:
     ]
 
 
+def test_a_page_may_have_one_vector() -> None:
+    whole = EmbedPages(embedder=counts("bell", "rang", "candle", chunk_words=None))
+    assert cut(whole, book([*PAGES, " \n"])) == [
+        (0, 0, "The bell rang and rang."),
+        (1, 0, "One candle\n\nburned."),
+        (2, 0, "Bell, book and candle lay there"),
+        (3, 0, ""),
+    ]
+    made, _ = run(whole, book(["bell rang x bell bell rang candle "]), never())
+    assert made[0].embedding == pytest.approx((3 / 14**0.5, 2 / 14**0.5, 1 / 14**0.5), abs=1e-6)
+
+
 def test_no_pages_no_embeddings() -> None:
     assert run(STAGE, book([]), never()) == ([], ())
 

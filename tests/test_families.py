@@ -76,6 +76,15 @@ def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
     assert checked(folder) == []
 
 
+def test_a_template_may_say_the_reply_budget(tmp_path: Path) -> None:
+    folder = written(tmp_path, reply_tokens={"gist": 99})
+    (folder / "gist.jinja").write_text("In {{ max_reply_tokens }} tokens: {{ page }}")
+    for own, tokens in ((loaded(folder), 99), (load_family(folder, SHIPPED, {"gist": 5}), 5)):
+        (message,) = own.render(ShortenPage("A page."))
+        assert message["content"] == f"In {tokens} tokens: A page."
+    assert checked(folder) == []
+
+
 def test_a_runs_budgets_go_before_the_familys(tmp_path: Path) -> None:
     folder = written(tmp_path, reply_tokens={"gist": 99, "answer": 88})
     own = load_family(folder, SHIPPED, {"gist": 5})
@@ -136,6 +145,70 @@ def test_a_family_of_the_earlier_layout_is_told_what_to_change(tmp_path: Path) -
     assert refused(half).startswith("the layout of an earlier version: what is in metrics belongs")
 
 
+def based(folder: Path, name: str, text: str, **templates: str) -> Path:
+    (folder / name).mkdir()
+    (folder / name / "family.yaml").write_text(text)
+    for prompt, template in templates.items():
+        (folder / name / f"{prompt}.jinja").write_text(template)
+    return folder / name
+
+
+def test_what_a_family_leaves_out_is_its_bases_then_generics(tmp_path: Path) -> None:
+    based(tmp_path, "short", "settings: {answer_words: 7, min_words: 9}\nreply_tokens: {gist: 50}",
+          gist="Cut: {{ page }}")  # fmt: skip
+    own = loaded(based(tmp_path, "mine", "base: [short, qmsum]\nsettings: {min_words: 8}"))
+    ours, generic = family("qmsum"), family("generic")
+    assert own.settings == {**ours.settings, "answer_words": 7, "min_words": 8}
+    assert own.max_reply_tokens(ShortenPage) == 50
+    assert own.form(BreakPoint) == ours.form(BreakPoint) == "Label: <{}>"
+    (message,) = own.render(ShortenPage("A page."))
+    assert message["content"] == "Cut: A page."
+    assert own.sha(BreakPoint) == ours.sha(BreakPoint) != generic.sha(BreakPoint)
+    assert own.sha(ParallelLookUp) == generic.sha(ParallelLookUp)
+    assert own.settings["metrics"] != generic.settings["metrics"]
+    assert checked(tmp_path / "mine") == []
+
+
+def test_a_bases_base_and_a_family_named_like_its_base(tmp_path: Path) -> None:
+    based(tmp_path, "first", "base: narrativeqa_movie\nsettings: {tail_words: 1}")
+    own = loaded(based(tmp_path, "second", "base: first"))
+    assert (own.settings["tail_words"], own.settings["max_words"]) == (1, 1000)
+    own = loaded(based(tmp_path, "qmsum", "base: qmsum\nsettings: {answer_words: 3}"))
+    assert own.settings == {**family("qmsum").settings, "answer_words": 3}
+
+
+def test_a_changed_base_changes_the_family(tmp_path: Path) -> None:
+    base = based(tmp_path, "short", "settings: {answer_words: 7}", gist="Cut: {{ page }}")
+    folder = based(tmp_path, "mine", "base: short")
+    before = loaded(folder).hashed()
+    (base / "family.yaml").write_text("settings: {answer_words: 6}")
+    assert loaded(folder).hashed()["settings"] != before["settings"]
+    (base / "gist.jinja").write_text("Shorter: {{ page }}")
+    after = loaded(folder).hashed()["templates"]
+    assert [name for name in after if after[name] != before["templates"][name]] == ["gist.jinja"]
+
+
+@pytest.mark.parametrize(
+    ("base", "complaint"),
+    [
+        ("nosuch", "base: no family 'nosuch'; there are generic, longmemeval, narrativeqa_gut"),
+        ("[qmsum, nosuch]", "base: no family 'nosuch'; there are generic"),
+        ("mine", "base: mine -> mine is a circle; remove one of them"),
+        ("other", "base: mine -> other -> mine is a circle; remove one of them"),
+        ("7", "base: Input should be a valid tuple"),
+        ("[7]", "base.0: Input should be a valid string"),
+    ],
+)
+def test_a_wrong_base_is_named(tmp_path: Path, base: str, complaint: str) -> None:
+    based(tmp_path, "other", "base: mine")
+    folder = written(tmp_path, f"base: {base}")
+    assert refused(folder).startswith(complaint)
+    for words in (("prompts", "check", folder), ("run", f"family={folder}", "methods=gist_only")):
+        done = gistmill(*words)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert done.stderr.startswith(f"gistmill: {folder / 'family.yaml'}: {complaint}")
+
+
 THERE = "no such prompt; there are answer, break_point, gist, gist_for_task, look_up_p, look_up_s"
 
 
@@ -180,6 +253,12 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
         ({"first_page": 2}, ".first_page: Input should be less than or equal to 1"),
         ({"words": 0}, ".words: Input should be greater than 0"),
         ({"min_words": 700}, ": min_words 700 is over max_words 600; lower it"),
+        ({"label_rule": "first"}, ".label_rule: Input should be 'within_limits' or 'notebook'"),
+        ({"following": "page"}, ".following: Input should be 'nothing', 'ellipsis' or 'paragraph'"),
+        ({"preceding_words": -1}, ".preceding_words: Input should be greater than or equal to 0"),
+        ({"bm25": "okapi"}, ".bm25: Input should be 'plus_on_stems' or 'okapi_on_words'"),
+        ({"truncate_by": "lines"}, ".truncate_by: Input should be 'words' or 'spaces'"),
+        ({"answer_page_tags": "no"}, ".answer_page_tags: Input should be a valid boolean"),
         ({"metrics": ["squad"]}, ".metrics: squad is none of rouge1_stem"),
     ],
 )

@@ -37,7 +37,11 @@ BUDGETS = {"look_up_s": 30, "answer": 40}  # reply tokens
 
 def sequential(max_pages: int, first_page: Literal[0, 1] = 0) -> ReadAgentS:
     return ReadAgentS(
-        max_pages=max_pages, first_page=first_page, answer_each_look_up=False, answer_words=9
+        max_pages=max_pages,
+        first_page=first_page,
+        answer_each_look_up=False,
+        answer_words=9,
+        answer_page_tags=True,
     )
 
 
@@ -252,8 +256,11 @@ def test_texts_pass_verbatim() -> None:
     assert f"<Page 0>\nCHAPTER V\n{NASTY}\n\n<Page 1>\n{NASTY}\n\nQuestion: {NASTY}" in shown
 
 
-def answering(max_pages: int) -> ReadAgentS:
-    return ReadAgentS(max_pages=max_pages, first_page=0, answer_each_look_up=True, answer_words=9)
+def answering(max_pages: int, tags: bool = True) -> ReadAgentS:
+    return ReadAgentS(
+        max_pages=max_pages, first_page=0, answer_each_look_up=True, answer_words=9,
+        answer_page_tags=tags,
+    )  # fmt: skip
 
 
 def test_an_answer_so_far_is_shown_to_each_look_up() -> None:
@@ -266,6 +273,14 @@ def test_an_answer_so_far_is_shown_to_each_look_up() -> None:
     assert "would be: Nobody did." in prompts[1] and "sexton" not in prompts[1]
     assert PAGES[4].strip() in prompts[2] and PAGES[4].strip() not in prompts[0]
     assert "would be: The sexton did." in prompts[3]
+
+
+def test_the_answers_so_far_may_be_asked_for_without_page_tags() -> None:
+    engine = in_turn("Nobody did.", "Page 4", "The sexton did.", "STOP")
+    run(answering(3, tags=False), BOOK, engine)
+    tagged = ["<Page 4>" in prompt for prompt in engine.prompts()]
+    assert tagged == [False, True, False, True]
+    assert PAGES[4].strip() in engine.prompts()[2]
 
 
 def test_without_the_answers_it_is_the_same_look_up() -> None:

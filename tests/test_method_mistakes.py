@@ -107,7 +107,7 @@ def test_from_names_an_earlier_stage_that_writes_the_table(
 
 SETTINGS = [
     ("  look_up: {kind: bm25, topk: 3}\n" + ANSWER,
-     " (mine(k=3)): look_up.topk: no such setting; look_up (kind bm25) has top_k"),
+     " (mine(k=3)): look_up.topk: no such setting; look_up (kind bm25) has top_k, bm25"),
     ("  look_up: {kind: none, top_k: 3}\n" + ANSWER,
      " (mine(k=3)): look_up.top_k: no such setting; look_up (kind none) has none"),
     ("  gist: {words: 3}\n" + LOOK_UP + ANSWER,

@@ -30,8 +30,12 @@ FOLDER = ROOT / "conf" / "method"
 VALUES: dict[str, Any] = {
     "first_page": 1, "seed": 7, "repeat": 2, "embedder": counts("bell"), "answer_words": 20,
     "answer_each_look_up": False, "constant_answer": "He did it.", "paragraphs": "lines",
-    "page_breaks": False, "words": 300, "max_words": 600, "num_words": 11,
+    "page_breaks": False, "words": 300, "max_words": 600, "num_words": 11, "answer_page_tags": True,
+    "truncate_by": "words", "bm25": "plus_on_stems",
 }  # fmt: skip
+
+
+COMMON: dict[str, Any] = {"first_page": 1, "answer_words": 20, "answer_page_tags": True}
 
 
 def expanded(text: str, folder: Path = FOLDER) -> list[Method]:
@@ -148,10 +152,10 @@ def test_what_is_wrong_is_named_in_one_line(text: str, parts: list[str]) -> None
 def test_arguments_reach_their_stage() -> None:
     look_up, answer = stages("readagent_p(max_pages=4)")
     assert look_up == ReadAgentP(max_pages=4, first_page=1)
-    assert answer == AnswerFromMemory(first_page=1, answer_words=20)
+    assert answer == AnswerFromMemory(**COMMON)
     look_up, answer = stages("truncated(keep=last,num_words=9)")
     assert look_up == NoLookUp()
-    assert answer == AnswerFromText(first_page=1, answer_words=20, keep="last", num_words=9)
+    assert answer == AnswerFromText(**COMMON, keep="last", num_words=9, truncate_by="words")
     assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
     constant = stages("constant")[1]
     assert isinstance(constant, AnswerConstant)
@@ -210,8 +214,8 @@ def test_adding_a_method_takes_a_file(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert stages("two(pages=4)", tmp_path) == [
         PaginateUniform(paragraphs="lines", page_breaks=False, words=50, max_words=600),
-        BM25(top_k=4),
-        AnswerFromText(first_page=1, answer_words=20, keep="first", num_words=10),
+        BM25(top_k=4, bm25="plus_on_stems"),
+        AnswerFromText(**COMMON, keep="first", num_words=10, truncate_by="words"),
     ]
     (made,) = expanded("two", tmp_path)
     assert [(spec.key, dict(spec.reads_from)) for spec in made.stages] == [

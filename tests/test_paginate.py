@@ -1,15 +1,19 @@
 """Pagination by hand: who chose each page's end, and what the model was shown."""
 
 import re
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipeline.errors import AccountingError
 from pipeline.rows import UnitRows
 from stages.index.paginate import Page, PaginateByModel, PaginateUniform
+from stages.index.window import Following, LabelRule, ends_of_notebook, ends_within_limits
 from stages.prompts.break_point import BreakPoint
 from tests.reading import (
     NASTY,
@@ -26,7 +30,12 @@ from tests.reading import (
 
 
 def by_model(
-    min_words: int, max_words: int, tail_words: int = 0, preceding_words: int = 0
+    min_words: int,
+    max_words: int,
+    tail_words: int = 0,
+    preceding_words: int | None = 0,
+    following: Following = "nothing",
+    label_rule: LabelRule = "within_limits",
 ) -> PaginateByModel:
     return PaginateByModel(
         page_breaks=False,
@@ -35,6 +44,8 @@ def by_model(
         max_words=max_words,
         tail_words=tail_words,
         preceding_words=preceding_words,
+        following=following,
+        label_rule=label_rule,
     )
 
 
@@ -182,6 +193,69 @@ def test_what_follows_the_window_is_not_shown() -> None:
     first, second = (engine.prompts() for engine in engines)
     assert labels(first[0]) == [2, 3]
     assert first[0] == second[0]
+
+
+def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
+    engine = in_turn("<2>", "<5>")
+    # Window 1: 10, 20, 30, 40, 50, 60: with the sixth it has 55 or more. The third paragraph brings
+    # it to 25, so the first label is before that. Window 2: 40 words, all that is left.
+    rule: LabelRule = "notebook"
+    made, _ = run(by_model(25, 55, tail_words=35, label_rule=rule), lines(*[10] * 8), engine)
+    assert [labels(prompt) for prompt in engine.prompts()] == [[2, 3, 4, 5, 6], [4, 5, 6, 7, 8]]
+    assert words(made) == [20, 30, 30]
+    assert choices(made) == ["model", "model", "end"]
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=12), st.integers(1, 60), st.integers(0, 60)
+)
+def test_the_ends_of_the_notebook_by_counting(counts: list[int], least: int, more: int) -> None:
+    most, totals = least + more, [0, *accumulate(counts)]
+    for first in range(len(counts)):
+        total, end, expected = counts[first], first + 1, []
+        while total < most and end < len(counts):
+            total += counts[end]
+            expected += [end] if total >= least else []
+            end += 1
+        assert ends_of_notebook(totals, first, least, most) == [*expected, end]
+
+
+def test_one_paragraph_is_one_end_by_either_rule() -> None:
+    for rule in (ends_of_notebook, ends_within_limits):
+        assert rule([0, 700, 900], 0, 280, 600) == [1]
+        assert rule([0, 5], 0, 280, 600) == [1]
+    assert ends_of_notebook([0, 100, 200, 300, 700, 800], 0, 280, 600) == [2, 3, 4]
+    assert ends_within_limits([0, 100, 200, 300, 700, 800], 0, 280, 600) == [3]
+
+
+def test_the_whole_previous_page_is_shown() -> None:
+    rows, engine = lines(*[10] * 9), in_turn("<2>", "<4>", "<6>")
+    run(by_model(15, 45, 31, preceding_words=None), rows, engine)
+    first, second, third = engine.prompts()
+    texts = rows.document.text.splitlines()
+    assert "What comes just before" not in first
+    assert f":\n\n{texts[0]}\n{texts[1]}\n\nThe stretch to cut:\n\n{texts[2]}\n" in second
+    assert f":\n\n{texts[2]}\n{texts[3]}\n\nThe stretch to cut:\n\n{texts[4]}\n" in third
+    assert texts[1] not in third
+
+
+@pytest.mark.parametrize(
+    ("following", "shown"),
+    [("ellipsis", "..."), ("paragraph", " ".join(f"p4w{n}" for n in range(13)) + "\n...")],
+)
+def test_what_follows_the_window(following: Following, shown: str) -> None:
+    engine = in_turn("<3>", "<5>")
+    run(by_model(15, 45, following=following), lines(10, 10, 10, 10, 13, 10), engine)
+    first, second = engine.prompts()
+    assert f"<4>\n\nAfter that the text goes on:\n\n{shown}\n\nAt which" in first
+    assert "goes on" not in second  # the window ends with the text
+
+
+def test_a_rule_that_there_is_not() -> None:
+    with pytest.raises(ValidationError, match="'within_limits' or 'notebook'"):
+        by_model(15, 45, label_rule="first")  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match="'nothing', 'ellipsis' or 'paragraph'"):
+        by_model(15, 45, following="page")  # type: ignore[arg-type]
 
 
 def test_a_call_says_which_page_it_was_about() -> None:

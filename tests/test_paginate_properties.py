@@ -38,6 +38,8 @@ def stage(words: tuple[int, int, int], how: Paragraphs, preceding: int = 0) -> P
         max_words=words[1],
         tail_words=words[2],
         preceding_words=preceding,
+        following="nothing",
+        label_rule="within_limits",
     )
 
 

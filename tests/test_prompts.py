@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.family import read_family_file
 from pipeline.family_check import check_family
+from pipeline.family_file import family_layers, read_family_file
 from pipeline.prompts import PROMPTS, Prompt
 from pipeline.settings import CONF
 from stages.prompts.answer import AnswerQuestion
@@ -24,6 +24,8 @@ FOLDERS = [PROMPTS_FOLDER / name for name in FAMILIES]
 NAMES = [
     *("generic", "longbench", "longmemeval", "narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
     "quality",
+    *("readagent", "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"),
+    *("readagent_qmsum", "readagent_quality"),
 ]
 PASSAGES = (
     Passage("gist", 0, "The village wakes up."),
@@ -32,6 +34,8 @@ PASSAGES = (
 )
 QUESTION = "Who rang the bell?"
 OPTIONS = ("the sexton", "nobody", "a child", "the wind")
+
+TEXT_FIRST = [folder for folder in FOLDERS if folder.name != "readagent_qmsum"]
 
 each_family = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
@@ -69,11 +73,15 @@ def test_family_holds_only_what_differs(folder: Path) -> None:
 @each_family
 def test_family_brings_examples_for_every_parser(folder: Path) -> None:
     """Of replies with a form, to each prompt that it words itself: there is something to tell
-    apart. Generic words all of them."""
-    file = read_family_file(folder)
-    examples = file.examples
-    own = {path.stem for path in folder.glob("*.jinja")} | set(file.forms)
+    apart. Generic words all of them; bases bring theirs."""
+    layers = family_layers(folder, [PROMPTS_FOLDER])
+    if folder.name != "readagent":  # generic's, since that is all it rests on
+        del layers[FOLDERS[0]]
+    layers = layers or {folder: read_family_file(folder)}
+    examples = {k: v for file in reversed(layers.values()) for k, v in file.examples.items()}
     formed = {name for name, prompt in PROMPTS.items() if prompt.form is not None}
+    own = {t.stem for layer in layers for t in layer.glob("*.jinja")}
+    own |= {name for file in layers.values() for name in file.forms}
     assert own & formed <= set(examples) <= formed
     for prompt, replies in examples.items():
         assert len(replies) >= 4, prompt
@@ -91,10 +99,15 @@ def test_published_settings() -> None:
         "narrativeqa_movie": (600, 1000),
         "longmemeval": (280, 600),  # not in the table: generic's
         "longbench": (280, 600),
+        "readagent": (280, 600),
+        "readagent_quality": (280, 600),
+        "readagent_qmsum": (280, 600),
+        "readagent_narrativeqa_gutenberg": (500, 3000),
+        "readagent_narrativeqa_movie": (600, 1000),
     }
 
 
-@each_family
+@pytest.mark.parametrize("folder", TEXT_FIRST, ids=lambda folder: folder.name)
 def test_look_up_and_answer_share_memory_and_question(folder: Path) -> None:
     for options in ((), OPTIONS):
         prompts = [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.text.ranking import centrality, rank, relevance, terms, weights
+from stages.text.ranking import centrality, rank, rank_by_words, relevance, terms, weights
 from stages.text.words import num_words, word_spans
 
 
@@ -74,6 +74,23 @@ def test_texts_without_terms() -> None:
     assert rank(["", "the whale", ""], "whale") == [1, 0, 2]
     assert centrality([]).tolist() == []
     assert centrality(["", "the"]).tolist() == [0, 0]
+
+
+def test_okapi_by_hand() -> None:
+    """Of four texts one has `whale`: idf log(3.5 / 1.5); two have `a`: idf 0; `the` three times is
+    less than nothing in Okapi, and a quarter of the mean idf in rank_bm25."""
+    texts = ["The whale the", "a ship the", "A Whale! the", "sea"]
+    assert rank_by_words(texts, "WHALE") == [0, 1, 2, 3]
+    assert rank_by_words(texts, "a") == [0, 1, 2, 3]
+    assert rank_by_words(texts, "sea") == [3, 0, 1, 2]
+    assert rank_by_words(texts, "whale!") == [2, 0, 1, 3]
+
+
+@pytest.mark.parametrize("query", ["", "zebra"])
+def test_okapi_of_nothing(query: str) -> None:
+    assert rank_by_words([], query) == []
+    assert rank_by_words(["", " "], query) == [0, 1]
+    assert rank_by_words(["whale", "", "ship"], query) == [0, 1, 2]
 
 
 def test_other_scripts_are_ranked() -> None:

@@ -36,12 +36,14 @@ from tests.reading import (
 
 PAGINATE = PaginateByModel(
     page_breaks=False, paragraphs="lines", min_words=20, max_words=40, tail_words=0,
-    preceding_words=0,
+    preceding_words=0, following="nothing", label_rule="within_limits",
 )  # fmt: skip
 LINES = UnitRows(document=document("one two three four five six seven eight nine ten\n" * 7))
 BOOK = book([f"Page text {n}.\n" for n in range(12)], [f"gist {n}" for n in range(12)])
-IN_TURN: dict[str, Any] = {"answer_each_look_up": False, "answer_words": 30}
-CLOSED = AnswerClosedBook(first_page=0, answer_words=30)
+IN_TURN: dict[str, Any] = {
+    "answer_each_look_up": False, "answer_words": 30, "answer_page_tags": True,
+}  # fmt: skip
+CLOSED = AnswerClosedBook(first_page=0, answer_words=30, answer_page_tags=True)
 RATE = RateAnswers()
 CHOICE = question(options=("a bat", "the wind", "a child"))
 

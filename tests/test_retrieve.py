@@ -35,12 +35,27 @@ def look_up(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[Loo
 )
 def test_bm25_best_first_ties_to_the_lower_page(text: str, pages: tuple[int, ...]) -> None:
     rows = book(PAGES, questions=[question(text=text)])
-    assert look_up(BM25(top_k=2), rows) == [looked_up(*pages)]
+    assert look_up(BM25(top_k=2, bm25="plus_on_stems"), rows) == [looked_up(*pages)]
+
+
+@pytest.mark.parametrize(
+    ("text", "pages"),
+    [
+        ("What burned, a CANDLE", (1, 0)),  # `burned.` is another word than `burned,`
+        ("and the", (0, 2)),  # each of one page, and page 0 is shorter
+        ("bell", (0, 1)),  # two pages of four: as good as none
+        ("bells?", (0, 1)),
+        ("rang. rose.", (3, 0)),  # the shorter page
+    ],
+)
+def test_okapi_on_words_as_they_stand(text: str, pages: tuple[int, ...]) -> None:
+    rows = book(PAGES, questions=[question(text=text)])
+    assert look_up(BM25(top_k=2, bm25="okapi_on_words"), rows) == [looked_up(*pages)]
 
 
 def test_more_pages_than_there_are() -> None:
     rows = book(PAGES[:2], questions=[question(text="candle", evidence=(Span(0, 20),))])
-    assert look_up(BM25(top_k=9), rows) == [looked_up(1, 0)]
+    assert look_up(BM25(top_k=9, bm25="plus_on_stems"), rows) == [looked_up(1, 0)]
     assert look_up(OraclePages(top_k=9), rows) == [looked_up(0, 1)]
     (random,) = look_up(RandomPages(top_k=9, seed=1, repeat=0), rows)
     assert sorted(random.used or ()) == [0, 1]
@@ -48,7 +63,8 @@ def test_more_pages_than_there_are() -> None:
 
 def test_no_pages() -> None:
     rows = book([], questions=[question()])
-    for stage in (BM25(top_k=2), RandomPages(top_k=2, seed=0, repeat=0)):
+    okapi, plus = (BM25(top_k=2, bm25=kind) for kind in ("okapi_on_words", "plus_on_stems"))
+    for stage in (okapi, plus, RandomPages(top_k=2, seed=0, repeat=0)):
         assert look_up(stage, rows) == [looked_up()]
 
 
@@ -145,4 +161,4 @@ def test_a_document_s_title_is_given_to_nobody() -> None:
 
 def test_a_table_that_a_stage_does_not_read_is_not_there() -> None:
     with pytest.raises(KeyError):
-        given_to(BM25(top_k=1), book(PAGES, PAGES))[Gist]
+        given_to(BM25(top_k=1, bm25="plus_on_stems"), book(PAGES, PAGES))[Gist]

@@ -21,7 +21,7 @@ from tests.test_longmemeval import HISTORY, read, turn, written
 UNIFORM = PaginateUniform(page_breaks=True, paragraphs="blank_lines", words=30, max_words=60)
 BY_MODEL = PaginateByModel(
     page_breaks=True, paragraphs="blank_lines", min_words=20, max_words=60, tail_words=10,
-    preceding_words=15,
+    preceding_words=15, following="nothing", label_rule="within_limits",
 )  # fmt: skip
 GIST = GistPages(page_breaks=True)
 

@@ -183,7 +183,10 @@ def test_a_shared_gist_holds_no_thinking(tmp_path: Path) -> None:
 
 
 def test_a_free_form_answer_holds_no_thinking() -> None:
-    stage = AnswerFromText(first_page=0, answer_words=30, keep=None, num_words=None)
+    stage = AnswerFromText(
+        first_page=0, answer_words=30, answer_page_tags=True, keep=None, num_words=None,
+        truncate_by="words",
+    )  # fmt: skip
     rows = book(["The bells rang."], questions=[question()], lookups=[looked_up()])
     (answer,), (call,) = run(stage, rows, always(THINKS))
     assert (answer.answer, answer.num_answer_words, answer.problem) == ("The wind did.", 3, None)

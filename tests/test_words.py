@@ -99,7 +99,7 @@ def test_a_thai_book_makes_pages_near_the_wished_size() -> None:
 def test_chinese_is_cut_by_a_model_too() -> None:
     stage = PaginateByModel(
         page_breaks=False, paragraphs="auto", min_words=280, max_words=600, tail_words=100,
-        preceding_words=30,
+        preceding_words=30, following="nothing", label_rule="within_limits",
     )  # fmt: skip
     text = CHINESE * 900
     made, calls = run(stage, UnitRows(document=document(text)), always("nowhere"))

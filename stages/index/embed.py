@@ -1,7 +1,8 @@
 """Embed every page of a document, or every gist, in chunks. Knows nothing of questions.
 
-A page ranks by its best chunk. Embedded whole, it would be cut at the embedding model's input
-length, and one vector would average all its topics.
+A page ranks by its best chunk. Embedded whole, it may be cut at the embedding model's input length,
+and one vector would average all its topics. ReadAgent (section 4.2) has one vector a page;
+`embedder.chunk_words=null` does, too.
 """
 
 from abc import abstractmethod
@@ -139,10 +140,11 @@ class EmbedGists(_EmbedTexts):
         return [gist.gist or "" for gist in rows[Gist]]
 
 
-def chunks(text: str, words: int) -> list[Span]:
-    """Consecutive spans of `words` words of `text` each; the last may be shorter."""
+def chunks(text: str, words: int | None) -> list[Span]:
+    """Consecutive spans of `words` words of `text` each, the last maybe shorter. Null: one span."""
     spans = word_spans(text)
-    parts = [spans[start : start + words] for start in range(0, len(spans), words)]
+    step = words or max(1, len(spans))
+    parts = [spans[start : start + step] for start in range(0, len(spans), step)]
     return [Span(part[0][0], part[-1][1]) for part in parts]
 
 

@@ -1,11 +1,11 @@
 """Paginate a document: cut it into pages at natural pauses. Knows nothing of questions.
 
-ReadAgent section 3.1 and appendix G; the tail rule and the label rule follow the authors' notebook.
-Words are counted by stages/text/words.py. With `page_breaks` no page crosses a form feed (the end
-of a session), and each session is paginated independently of those before it.
+ReadAgent section 3.1 and appendix G; the tail rule follows the authors' notebook, the label rule is
+a setting. Words are counted by stages/text/words.py. With `page_breaks` no page crosses a form feed
+(the end of a session), and each session is paginated independently of those before it.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -20,9 +20,10 @@ from pipeline.rows import IndexRow, Record, UnitRows
 from pipeline.stage import Stage
 from pipeline.trace_lines import Line, RawText
 from stages.index.pieces import Piece, pieces, sections
+from stages.index.window import LABEL_RULES, Following, LabelRule, Window, shown_text
 from stages.prompts.break_point import BreakPoint, Labelled
 from stages.text.paragraphs import Paragraphs
-from stages.text.words import num_words, without_header, word_spans
+from stages.text.words import num_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,22 +167,15 @@ def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
     return min((before, after), key=lambda end: (abs(totals[end] - target), end))
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What one call shows: the pieces from `first` to the last label; `labels`: the legal ends."""
-
-    parts: Sequence[Piece]
-    first: int
-    labels: Sequence[int]
-
-
 class PaginateByModel(_FromText):
     """The model ends each page at one of the labels shown (ReadAgent section 3.1).
 
-    A window holds as many whole paragraphs as fit `max_words`. A label follows each paragraph where
-    the page would have `min_words` or more, and the window's end. A remainder under `tail_words` is
-    the last page, without a call. The `preceding_words` words before the window are shown with it,
-    so that a prompt depends on the window's start alone.
+    By the label rule `within_limits` a window holds as many whole paragraphs as fit `max_words`; a
+    label follows each paragraph where the page would have `min_words` or more, and the window's
+    end. By `notebook`, the authors' own, it takes paragraphs until it has `max_words`, and the
+    first label stands one paragraph earlier. A remainder under `tail_words` is the last page,
+    without a call. The `preceding_words` words before the window (null: the previous page) are
+    shown with it, and by `following` nothing, an ellipsis, or the next paragraph and an ellipsis.
     """
 
     kind: ClassVar[str] = "model"
@@ -191,7 +185,9 @@ class PaginateByModel(_FromText):
     min_words: PositiveInt
     max_words: PositiveInt
     tail_words: NonNegativeInt
-    preceding_words: NonNegativeInt
+    preceding_words: NonNegativeInt | None
+    following: Following
+    label_rule: LabelRule
 
     @model_validator(mode="before")  # so that it also checks a family's partial settings
     @classmethod
@@ -218,17 +214,18 @@ class PaginateByModel(_FromText):
     ) -> None:
         """Append the pages of one section to `made`."""
         totals, ends = word_totals(parts), [part.end_char for part in parts]
-        first = 0
+        previous = first = 0
         while first < len(parts):
-            labels = legal_ends(totals, first, self.min_words, self.max_words)
+            labels = LABEL_RULES[self.label_rule](totals, first, self.min_words, self.max_words)
             if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
                 page = _page(rows, len(made), parts[first:], "end")
             elif len(labels) == 1:
                 page = _page(rows, len(made), parts[first : labels[0]], "rule")
             else:
-                page = await self._chosen(rows, Window(parts, first, labels), len(made), ask)
+                window = Window(parts, first, labels, previous)
+                page = await self._chosen(rows, window, len(made), ask)
             made.append(page)
-            first = bisect_left(ends, page.end_char) + 1
+            previous, first = first, bisect_left(ends, page.end_char) + 1
 
     async def _chosen(self, rows: UnitRows, window: Window, page_index: int, ask: Ask) -> Page:
         """The page up to the label that the model chooses, or to the last label as a fallback.
@@ -246,35 +243,14 @@ class PaginateByModel(_FromText):
     def _prompt(self, text: str, window: Window) -> BreakPoint:
         parts, first, labels = window.parts, window.first, window.labels
         shown = tuple(
-            Labelled(_shown(text, part), i if i in labels else None)
+            Labelled(shown_text(text, part.start_char, part.end_char), i if i in labels else None)
             for i, part in enumerate(parts[first : labels[-1]], start=first + 1)
         )
-        return BreakPoint(preceding=self._before(text, parts, first), paragraphs=shown)
-
-    def _before(self, text: str, parts: Sequence[Piece], first: int) -> str:
-        """The last `preceding_words` words before piece `first`, within its section."""
-        start, num_words = first, 0
-        while start > 0 and num_words < self.preceding_words:
-            start -= 1
-            num_words += parts[start].num_words
-        before = text[parts[start].start_char : parts[first].start_char]
-        words = word_spans(before)[-self.preceding_words :] if self.preceding_words else []
-        return " ".join(before[words[0][0] :].split()) if words else ""
-
-
-def _shown(text: str, part: Piece) -> str:
-    return without_header(text[part.start_char : part.end_char]).strip()
-
-
-def legal_ends(totals: Sequence[int], first: int, min_words: int, max_words: int) -> list[int]:
-    """The legal ends (half-open piece indexes) of the page from piece `first`, ascending.
-
-    An end is the number of its label: label 7 follows the section's seventh piece. The window's end
-    is always legal.
-    """
-    window = max(bisect_right(totals, totals[first] + max_words) - 1, first + 1)
-    least = bisect_left(totals, totals[first] + min_words, lo=first + 1)
-    return [*range(least, window), window]
+        return BreakPoint(
+            preceding=window.before(text, self.preceding_words),
+            paragraphs=shown,
+            following=window.after(text, self.following),
+        )
 
 
 def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:

@@ -35,6 +35,9 @@ _DENIED = re.compile(r"\b(?i:not|nor|neither)\s+(?i:option\s+)?[(\[]?[A-Z]\b")
 _MENTIONED = re.compile(r"\(([A-Z])\)|\b[Oo]ption\s+([A-Z])\b")
 
 
+_BRIEF = 40  # words of a brief answer, where the prompt names no number
+
+
 @dataclass(frozen=True)
 class AnswerQuestion(Prompt[int | str]):
     """Answer the question from the passages (none for a closed-book answer).
@@ -51,7 +54,7 @@ class AnswerQuestion(Prompt[int | str]):
     passages: tuple[Passage, ...]
     question: str
     options: tuple[str, ...]
-    answer_words: int  # about how long a free-form answer should be
+    answer_words: int | None  # about how long a free-form answer should be; null: brief
     asked_at: str = ""  # the date of the question, where it has one
 
     def read(self, reply: str, is_cut: bool) -> int | str | None:
@@ -65,8 +68,8 @@ class AnswerQuestion(Prompt[int | str]):
         texts = [passage.text for passage in self.passages]
         if self.options:
             return f"Answer: ({ascii_uppercase[self._best_option(texts)]})"
-        found = best_sentences(texts, self.question, self.answer_words)
-        return found or _unread(self.question, self.answer_words)
+        words = self.answer_words or _BRIEF
+        return best_sentences(texts, self.question, words) or _unread(self.question, words)
 
     def _best_option(self, texts: Sequence[str]) -> int:
         """The option that, with the question, one sentence speaks of most; else the longest."""
@@ -82,7 +85,9 @@ class AnswerQuestion(Prompt[int | str]):
         return merit.index(max(merit))
 
     def expected(self) -> str:
-        return "Answer: (A)" if self.options else " ".join(["answer"] * self.answer_words)
+        return (
+            "Answer: (A)" if self.options else " ".join(["answer"] * (self.answer_words or _BRIEF))
+        )
 
     @classmethod
     def samples(cls) -> tuple["AnswerQuestion", ...]:
@@ -90,6 +95,7 @@ class AnswerQuestion(Prompt[int | str]):
             cls(MEMORY, QUESTION, OPTIONS, answer_words=8104),
             cls(MEMORY, QUESTION, (), answer_words=8104),
             cls(TEXT, QUESTION, (), answer_words=8104),
+            cls(MEMORY, QUESTION, (), answer_words=None),
             cls(MEMORY, QUESTION, (), answer_words=8104, asked_at=DATE),
             cls((), QUESTION, (), answer_words=8104),
             cls((), QUESTION, OPTIONS, answer_words=8104),

@@ -47,6 +47,7 @@ class BreakPoint(Prompt[int]):
     assumed: ClassVar[str] = "the label in the middle"
     preceding: str  # the text just before the window, for orientation; may be empty
     paragraphs: tuple[Labelled, ...]
+    following: str = ""  # what is shown of the text after the window; may be empty
 
     def labels(self) -> list[int]:
         """The legal labels."""
@@ -101,6 +102,7 @@ class BreakPoint(Prompt[int]):
                 "It was <4> a quiet day.", (quiet, Labelled("Noon.", 7101), Labelled("Dust.", 7102))
             ),
             cls("", (Labelled("The bell {{ rings }}.", None), Labelled("Noon.\n", 7101))),
+            cls("", (quiet, Labelled("Noon.", 7101)), "Then {{ dusk }} <9> falls.\n..."),
         )
 
     @classmethod

@@ -1,7 +1,7 @@
 """What prompts show of a text: gists, raw pages, runs of raw text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from stages.text.ranking import rank, terms
@@ -12,8 +12,13 @@ class Passage:
     """A piece of the reader's context: a page's gist, a raw page, or a run of raw text."""
 
     kind: Literal["gist", "page", "text"]
-    page_number: int | None  # null for text
+    page_number: int | None  # null for text, and where pages are shown without numbers
     text: str
+
+
+def shown(passages: Sequence[Passage], with_numbers: bool) -> tuple[Passage, ...]:
+    """The passages with the numbers of their pages, or without."""
+    return tuple(p if with_numbers else replace(p, page_number=None) for p in passages)
 
 
 def page_numbers(passages: Sequence[Passage]) -> list[int]:

@@ -17,7 +17,8 @@ from pipeline.trace_lines import Line, RawText
 from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.prompts.answer import AnswerQuestion
-from stages.read.context import Context, memory, raw_pages, raw_text
+from stages.prompts.passages import shown
+from stages.read.context import Context, TruncateBy, memory, raw_pages, raw_text
 from stages.retrieve.look_up import Lookup, used_pages
 from stages.text.words import num_words
 
@@ -80,15 +81,17 @@ class Answer(QuestionRow):
 class AnswerFromContext(Stage):
     """Base class; subclasses build the final context.
 
-    `answer_words`: the length of a free-form answer that the prompt asks for. Where a row that the
-    question depends on failed, the answer is an `upstream` row; where one is skipped, skipped.
+    `answer_words`: the length of a free-form answer that the prompt asks for; null asks for a brief
+    one. `answer_page_tags`: whether passages are shown with their page numbers. Where a row that
+    the question depends on failed, the answer is an `upstream` row; where one is skipped, skipped.
     """
 
     name: ClassVar[str] = "answer"
     writes: ClassVar[type[Record]] = Answer
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
     first_page: int = Field(ge=0, le=1)
-    answer_words: PositiveInt
+    answer_words: PositiveInt | None
+    answer_page_tags: bool
 
     @abstractmethod
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
@@ -127,7 +130,7 @@ class AnswerFromContext(Stage):
     async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
         """Ask the reader; `empty` with the reply and facts about its context filled in."""
         prompt = AnswerQuestion(
-            passages=context.passages,
+            passages=shown(context.passages, self.answer_page_tags),
             question=question.question,
             options=question.options,
             answer_words=self.answer_words,
@@ -213,16 +216,18 @@ class AnswerFromPages(AnswerFromContext):
 
 
 class AnswerFromText(AnswerFromContext):
-    """From the document's text, or its first or last `num_words` words (section 4.2)."""
+    """From the document's text, or its first or last `num_words` words (section 4.2), counted as
+    `truncate_by` says: `words`, or `spaces` for what stands between single spaces."""
 
     kind: ClassVar[str] = "text"
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
     keep: Literal["first", "last"] | None  # null: all of it
     num_words: PositiveInt | None
+    truncate_by: TruncateBy
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return raw_text(rows, self.keep, self.num_words)
+        return raw_text(rows, self.keep, self.num_words, self.truncate_by)
 
 
 class AnswerClosedBook(AnswerFromContext):

@@ -10,6 +10,8 @@ from stages.index.paginate import Page
 from stages.prompts.passages import Passage
 from stages.text.words import num_words, word_spans
 
+TruncateBy = Literal["words", "spaces"]
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -63,17 +65,32 @@ def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context
 
 
 def raw_text(
-    rows: UnitRows, keep: Literal["first", "last"] | None, most_words: int | None
+    rows: UnitRows,
+    keep: Literal["first", "last"] | None,
+    most_words: int | None,
+    truncate_by: TruncateBy = "words",
 ) -> Context:
-    """The document's text, or its first or last `most_words` words."""
+    """The document's text, or its first or last `most_words` words; `spaces` cuts by what stands
+    between single spaces, and still counts words."""
     text = rows.document.text
     start, end = 0, len(text)
-    if keep is not None and most_words is not None and rows.document.num_words > most_words:
-        words = word_spans(text)
-        start = words[-most_words][0] if keep == "last" else 0
-        end = words[most_words - 1][1] if keep == "first" else end
+    if keep is not None and most_words is not None:
+        if truncate_by == "spaces":
+            start, end = _between_spaces(text, keep, most_words)
+        elif rows.document.num_words > most_words:
+            words = word_spans(text)
+            start = words[-most_words][0] if keep == "last" else 0
+            end = words[most_words - 1][1] if keep == "first" else end
     return Context(
         passages=(Passage("text", None, text[start:end].strip()),),
         spans=(Span(start, end),),
         num_words=num_words(text[start:end]),
     )
+
+
+def _between_spaces(text: str, keep: Literal["first", "last"], most: int) -> tuple[int, int]:
+    """The span of the first or last `most` of `text.split(" ")`: a line break separates nothing."""
+    words = text.split(" ")
+    if keep == "first":
+        return 0, len(" ".join(words[:most]))
+    return len(text) - len(" ".join(words[-most:])), len(text)

@@ -4,7 +4,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, PositiveInt
@@ -17,7 +17,7 @@ from stages.index.embed import Embedding
 from stages.index.paginate import Page
 from stages.retrieve.look_up import LookUp, Lookup, turn_row
 from stages.score.spans import covered_chars
-from stages.text.ranking import rank
+from stages.text.ranking import rank, rank_by_words
 
 
 class RankedPages(LookUp):
@@ -37,16 +37,21 @@ class RankedPages(LookUp):
 
 
 class BM25(RankedPages):
-    """BM25Plus over the document's own pages (ReadAgent section 4.2). Ties go to the lower page.
+    """BM25 over the document's own pages (ReadAgent section 4.2). Ties go to the lower page.
 
-    Not BM25Okapi: with few pages, it scores a word 0 that half of them contain.
+    `plus_on_stems`: rank-bm25's BM25Plus on stems without stop words, since Okapi scores a word 0
+    that half of few pages contain. `okapi_on_words`: Okapi, which the paper names, on lower-case
+    words as they stand.
     """
 
     kind: ClassVar[str] = "bm25"
     version: ClassVar[int] = 1
 
+    bm25: Literal["plus_on_stems", "okapi_on_words"]
+
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
-        return rank([page.text or "" for page in pages], question.question)
+        ranked = rank if self.bm25 == "plus_on_stems" else rank_by_words
+        return ranked([page.text or "" for page in pages], question.question)
 
 
 class Dense(LookUp):

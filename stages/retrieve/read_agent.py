@@ -19,7 +19,7 @@ from stages.index.paginate import Page
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.look_up_p import ParallelLookUp
 from stages.prompts.look_up_s import UNREAD, SequentialLookUp
-from stages.prompts.passages import Passage
+from stages.prompts.passages import Passage, shown
 from stages.read.context import memory
 from stages.retrieve.look_up import Dropped, LookUp, Lookup, turn_row
 
@@ -119,7 +119,8 @@ class ReadAgentS(_FromGists):
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (SequentialLookUp,)
     asks_in_turn: ClassVar[bool] = True
     answer_each_look_up: bool
-    answer_words: PositiveInt  # the length asked of those answers
+    answer_words: PositiveInt | None  # the length asked of those answers; null: brief
+    answer_page_tags: bool  # whether their prompts show page numbers
 
     def asked(self) -> tuple[type[Prompt[Any]], ...]:
         return (*self.prompts, AnswerQuestion) if self.answer_each_look_up else self.prompts
@@ -213,7 +214,7 @@ class ReadAgentS(_FromGists):
         if not self.answer_each_look_up:
             return ""
         prompt = AnswerQuestion(
-            passages=self.passages(rows, used),
+            passages=shown(self.passages(rows, used), self.answer_page_tags),
             question=question.question,
             options=question.options,
             answer_words=self.answer_words,
