@@ -190,7 +190,10 @@ def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) ->
 
 
 def test_every_method_shipped_can_be_made() -> None:
-    given = {"truncated": "truncated(keep=first)"}
+    given = {
+        "truncated": "truncated(keep=first)",
+        "readagent_p_conditional": "readagent_p_conditional(task=Find it.)",
+    }
     there = available([FOLDER])
     for name in there:
         stages(given.get(name, name))

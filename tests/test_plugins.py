@@ -165,7 +165,7 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
         ),
         ("conf/method/bm25.yaml", "arguments: {}\nstages: {}\n", "method bm25 exists already"),
         ("conf/method/q.yaml", "arguments: {}\nstages: {quot: {}}\n", "quot: no stage 'quot'"),
-        ("conf/prompts/generic/family.yaml", "wording: ours\n", "a family generic already"),
+        ("conf/prompts/generic/family.yaml", "wording: ours\n", "a family generic exists already"),
         ("conf/prompts/generic/quote.jinja", "{{ nosuch }}", "quote.jinja: 'nosuch' is undefined"),
     ],
 )

@@ -185,11 +185,16 @@ def test_trace_shows_the_pages_that_were_read(warehouse: Path, method: str, memo
 
 
 def queries() -> dict[str, str]:
-    """The README's queries, by a word that only one of them has."""
+    """The README's queries, by a text that only one of them has."""
     blocks = re.findall(r"^```sh\n(gistmill sql .*?)^```", README, re.DOTALL | re.MULTILINE)
-    words = ("compression", "full_text", "left(p.text", "prompt_tokens", "unnest", "union all",
-             "from measures")  # fmt: skip
-    found = {word: shlex.split(block)[2] for word in words for block in blocks if word in block}
+    texts = {
+        "compression": "as compression", "full_text": "as full_text", "paired": "from paired",
+        "gists": "left(p.text", "tokens": "as prompt_tokens", "read": "select a.method, memory",
+        "rank": "mean_reciprocal_rank", "tenth": "as tenth", "minute": "as minute",
+        "problems": "union all select", "measures": "from measures",
+    }  # fmt: skip
+    found = {name: shlex.split(block)[2] for name, text in texts.items() for block in blocks
+             if text in block}  # fmt: skip
     assert len(found) == len(blocks) == len(set(found.values()))
     return found
 
@@ -205,7 +210,7 @@ def test_compression_and_gists_of_the_readme(warehouse: Path) -> None:
             totals[document][1] += gist["num_words"]
         expected |= {(memory, d): round(100 * (1 - g / p), 1) for d, (p, g) in totals.items()}
     assert {(r["memory"], r["document_id"]): r["compression"] for r in found} == expected
-    found = sql(warehouse, queries()["left(p.text"])
+    found = sql(warehouse, queries()["gists"])
     pages = stored(warehouse, "pages", document_id="tide_mill_handbook")
     gists = {m: gists_of(warehouse, m) for m in ("shared", MEMORY)}
     assert len(found) == len(pages)
@@ -218,7 +223,7 @@ def test_compression_and_gists_of_the_readme(warehouse: Path) -> None:
 
 
 def test_tokens_and_pages_read_of_the_readme(warehouse: Path) -> None:
-    found = sql(warehouse, queries()["prompt_tokens"])
+    found = sql(warehouse, queries()["tokens"])
     expected: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for call in stored(warehouse, "calls", is_shared=False):
         own = expected[call["method"] or call["memory"], call["stage"]]
@@ -227,7 +232,7 @@ def test_tokens_and_pages_read_of_the_readme(warehouse: Path) -> None:
     names = ("calls", "prompt_tokens", "reply_tokens")
     assert {(r["method"], r["stage"]): [int(r[n]) for n in names] for r in found} == expected
     assert {(MEMORY, "gist"), ("shared", "gist")} <= set(expected)
-    found = sql(warehouse, queries()["unnest"])
+    found = sql(warehouse, queries()["read"])
     words = {(p["memory"], p["document_id"], p["page_index"]): p["num_words"]
              for p in stored(warehouse, "pages")}  # fmt: skip
     read: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -253,11 +258,66 @@ def test_the_other_queries_of_the_readme(warehouse: Path) -> None:
     assert found == {q: (a, b) for q, (a, b) in pairs.items() if a != b}
     problems = [r for name in ("documents", "gists", "lookups", "answers", "ratings")
                 for r in stored(warehouse, name) if r["problem"]]  # fmt: skip
-    assert len(sql(warehouse, queries()["union all"])) == len(problems)
+    assert len(sql(warehouse, queries()["problems"])) == len(problems)
     report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
     means = {row["method"]: row["means"] for row in report["rows"]}
-    for row in sql(warehouse, queries()["from measures"]):
+    for row in sql(warehouse, queries()["measures"]):
         assert row["mean"] == pytest.approx(means[row["method"]][row["measure"]]["mean"])
+
+
+def gold_chars(warehouse: Path) -> dict[tuple[str, str, int], int]:
+    """By memory, question and page; evidence of the demo does not overlap."""
+    evidence = {q["question_id"]: (q["document_id"], q["evidence"])
+                for q in stored(warehouse, "questions")}  # fmt: skip
+    return {
+        (page["memory"], question_id, page["page_index"]): sum(
+            max(0, min(span["end_char"], page["end_char"])
+                - max(span["start_char"], page["start_char"]))
+            for span in spans
+        )
+        for page in stored(warehouse, "pages")
+        for question_id, (document_id, spans) in evidence.items()
+        if document_id == page["document_id"] and spans
+    }  # fmt: skip
+
+
+def test_evidence_by_rank_and_place_of_the_readme(warehouse: Path) -> None:
+    gold = gold_chars(warehouse)
+    ranks: dict[str, list[float]] = defaultdict(list)
+    for row in stored(warehouse, "lookups"):
+        if row["skipped"] or ("shared", row["question_id"], 0) not in gold:
+            continue
+        asked = [gold.get((row["memory"], row["question_id"], n), 0) for n in row["requested"]]
+        first = next((place for place, chars in enumerate(asked, start=1) if chars), None)
+        ranks[row["method"]].append(1 / first if first else 0.0)
+    found = {row["method"]: row for row in sql(warehouse, queries()["rank"])}
+    assert {m: row["mean_reciprocal_rank"] for m, row in found.items()} == {
+        method: pytest.approx(fmean(own)) for method, own in ranks.items()
+    }
+    assert found[BM25]["mean_reciprocal_rank"] > 0.1
+    pages = {(p["document_id"], p["page_index"]): p
+             for p in stored(warehouse, "pages", memory="shared")}  # fmt: skip
+    lengths = {d: max(p["end_char"] for (of, _), p in pages.items() if of == d) for d, _ in pages}
+    of = {q["question_id"]: q["document_id"] for q in stored(warehouse, "questions")}
+    tenths = dict.fromkeys(range(1, 11), 0)
+    for (memory, question_id, page_index), chars in gold.items():
+        if memory == "shared":
+            page = pages[of[question_id], page_index]
+            middle = (page["start_char"] + page["end_char"]) / 2
+            tenths[1 + int(10 * middle / lengths[of[question_id]])] += chars
+    rows = sql(warehouse, queries()["tenth"])
+    assert {row["tenth"]: row["gold_chars"] for row in rows} == tenths
+    assert sum(row["percent"] for row in rows) == pytest.approx(100, abs=0.5)
+
+
+def test_minutes_of_the_readme(warehouse: Path) -> None:
+    per_minute: Counter[str] = Counter()
+    for call in stored(warehouse, "calls", is_shared=False):
+        minute = call["started_at"].replace(second=0, microsecond=0).isoformat()
+        per_minute[minute] += call["prompt_tokens"] + call["reply_tokens"]
+    rows = sql(warehouse, queries()["minute"])
+    assert {row["minute"]: row["tokens"] for row in rows} == per_minute
+    assert all(row["workers"] >= 1 for row in rows)
 
 
 def test_no_join_of_pages_leaves_the_memory_out() -> None:
@@ -267,7 +327,7 @@ def test_no_join_of_pages_leaves_the_memory_out() -> None:
         join for text in texts for join in re.findall(r"using \(([^)]*page_index[^)]*)\)", text)
     ]
     assert len(joins) >= 4
-    assert all(join == "memory, document_id, page_index" for join in joins)
+    assert all(set(join.split(", ")) >= {"memory", "document_id", "page_index"} for join in joins)
 
 
 def test_the_notebook_of_one_document_keeps_to_the_methods_memory(warehouse: Path) -> None:
