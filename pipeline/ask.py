@@ -13,11 +13,11 @@ from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import Problem
 from pipeline.family import Family
 from pipeline.prompts import Asked, Message, Prompt
+from pipeline.reply_forms import read_reply
 from pipeline.rows import Call, utc_now
 from pipeline.settings import sha
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Slots
-from pipeline.stated import read_reply
 from pipeline.usage import UsageCounters
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from pipeline.family import Family, load_family
 from pipeline.family_file import read_family_file
 from pipeline.methods import stage_specs
 from pipeline.prompts import PROMPTS, Prompt
+from pipeline.reply_forms import read_reply
 from pipeline.stage import STAGES, Stage
-from pipeline.stated import read_reply
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:

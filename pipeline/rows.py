@@ -7,6 +7,7 @@ that made a row; they are added when the shard is written.
 """
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +19,17 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import pyarrow as pa
 from pydantic import TypeAdapter
 
-from pipeline.errors import Problem
+from pipeline.errors import Problem, UsageError
 from pipeline.names import register
 from pipeline.trace_lines import Line, columns_line, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
 RECORDS: "dict[str, type[Record]]" = {}
+_TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*")
+_VIEWS = (  # that DuckDB has of every warehouse
+    "accounting", "counts", "footers", "inputs", "measures", "memories", "planned", "rests_on",
+    "runs", "shards", "sizes", "steps", "units",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,11 @@ class Record:
         table = cls.__dict__.get("table")
         if table is None:
             return
+        if table in _VIEWS or not _TABLE_NAME.fullmatch(table):
+            raise UsageError(
+                f"{cls.__module__}: the table {table!r}: not a name that SQL can use, or that of a "
+                "view; rename it"
+            )
         register(RECORDS, table, cls, f"writes the table {table!r}")
 
     def lack(self) -> str | None:

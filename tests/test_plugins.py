@@ -151,6 +151,16 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
             "    key: ClassVar[tuple[str, ...]] = ('document_id',)\n",
             "writes the table 'pages', which is that of stages.index.paginate.Page",
         ),
+        *[
+            (
+                "again.py",
+                "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+                "from pipeline.rows import IndexRow\n\n@dataclass(frozen=True, kw_only=True)\n"
+                f"class Mine(IndexRow):\n    table: ClassVar[str] = '{table}'\n",
+                f"the table '{table}': not a name that SQL can use, or that of a view; rename it",
+            )
+            for table in ("runs", "all_quotes", "my-quotes")
+        ],
         (
             "again.py",
             "from typing import ClassVar\nfrom stages.index.gist import GistPages\n\n"

@@ -1,6 +1,7 @@
 """The DuckDB views: which rows they show, and that readers never see half a file."""
 
 import os
+import re
 import socket
 import threading
 import time
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import UsageError
-from pipeline.rows import RECORDS, IndexRow, QuestionRow, Record, schema
+from pipeline.rows import _VIEWS, RECORDS, IndexRow, QuestionRow, Record, schema
 from pipeline.steps import Step
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
@@ -108,6 +109,15 @@ def test_every_view_of_all_runs_names_the_run(empty: Any) -> None:
         row["table_name"] for row in named
     }
     assert [row["table_name"] for row in named if not row["has_run"]] == []
+
+
+def test_no_table_may_be_named_like_a_view(empty: Any) -> None:
+    """Of the views that every warehouse has: those of tables and records name themselves."""
+    found = query(empty, "select view_name as name from duckdb_views() where not internal")
+    brought = " ".join(view for record in RECORDS.values() for view in record.views)
+    names = {row["name"] for row in found if not row["name"].startswith(("all_", "raw_", "no_"))}
+    names -= {*RECORDS, *re.findall(r"view {prefix}(\w+)", brought)}
+    assert names == set(_VIEWS)
 
 
 def test_lists_of_an_empty_table_can_be_asked_for(empty: Any) -> None:

@@ -7,7 +7,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
 
 from pipeline.prompts import Constraint, Prompt
-from pipeline.stated import plain_text
+from pipeline.reply_forms import plain_text
 from stages.prompts.passages import DATE, MEMORY, OPTIONS, QUESTION, TEXT, Passage
 from stages.prompts.replies import is_hedged, one_of, settled
 from stages.text.excerpts import best_sentences, sentences

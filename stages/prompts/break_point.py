@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pipeline.prompts import Constraint, Prompt
-from pipeline.stated import plain_text
+from pipeline.reply_forms import plain_text
 from stages.prompts.replies import NUMBERS, is_hedged, one_of, settled
 from stages.text.ranking import terms
 

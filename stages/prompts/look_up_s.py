@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pipeline.prompts import Constraint, Prompt
-from pipeline.stated import plain_text
+from pipeline.reply_forms import plain_text
 from stages.prompts.passages import (
     DATE,
     MEMORY,

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import Literal
 
-from pipeline.stated import plain_text
+from pipeline.reply_forms import plain_text
 from stages.text.ranking import terms
 
 Verdict = Literal["yes", "partially", "no"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.family import Family
 from pipeline.prompts import PROMPTS, Prompt
-from pipeline.stated import read_reply
+from pipeline.reply_forms import read_reply
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.break_point import BreakPoint
 from stages.prompts.look_up_p import ParallelLookUp
@@ -76,6 +76,7 @@ def test_every_form_is_read_in_every_family(name: str) -> None:
 
 @given(st.text(max_size=40), st.text(max_size=80), st.booleans())
 def test_nothing_raises(form: str, reply: str, is_cut: bool) -> None:
+    words = form.replace("{}", "")  # families have it once in a form
     for prompt in PROMPTS.values():
-        read_reply(prompt.samples()[0], "{}".join([form, ""]), reply, is_cut)
-        read_reply(prompt.samples()[0], f"{{}} {form.replace('{}', '')}", reply, is_cut)
+        read_reply(prompt.samples()[0], f"{words}{{}}", reply, is_cut)
+        read_reply(prompt.samples()[0], f"{{}} {words}", reply, is_cut)

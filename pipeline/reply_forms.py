@@ -1,4 +1,4 @@
-"""What a reply says in its family's form; without that, the prompt reads it freely."""
+"""Read a reply: first what it states in its family's form, else by the prompt's own parser."""
 
 import re
 import unicodedata
@@ -27,13 +27,13 @@ def read_reply(prompt: Prompt[T], form: str | None, reply: str, is_cut: bool) ->
     """
     if form is None or prompt.legal(form) is None:  # free text, in which no form means anything
         return prompt.read(reply, is_cut)
-    said: list[T] = []
+    values: list[T] = []
     for statement in _statements(plain_text(reply), form, prompt.others):
         value = prompt.read(statement, is_cut)
-        if value is not None and value not in said:
-            said.append(value)
-    if said:
-        return said[0] if len(said) == 1 else None
+        if value is not None and value not in values:
+            values.append(value)
+    if values:
+        return values[0] if len(values) == 1 else None
     return prompt.read(reply, is_cut)
 
 
@@ -43,7 +43,7 @@ def _statements(text: str, form: str, others: Sequence[str]) -> Iterator[str]:
     for sentence in _SENTENCE.split(text):
         found = pattern.match(sentence) if pattern else None
         if found:
-            yield sentence[found.start("said") :]
+            yield sentence[found.start("statement") :]
         elif any(re.fullmatch(rf"\W*{re.escape(other)}\W*", sentence, re.I) for other in others):
             yield sentence
 
@@ -54,7 +54,7 @@ def _pattern(form: str) -> Any:
     if not re.search(r"\w", before):
         return None
     value = rf"[^\n]*?\s*{_spaced(after)}" if after else rf"[\[<(]?\w+[\])>]?{_END_OF_VALUE}"
-    return re.compile(rf"\W*(?:\w+\s*[:,]\s*)?(?P<said>{_spaced(before)}\s*{value})", re.I)
+    return re.compile(rf"\W*(?:\w+\s*[:,]\s*)?(?P<statement>{_spaced(before)}\s*{value})", re.I)
 
 
 def _spaced(text: str) -> str:
