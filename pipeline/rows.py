@@ -25,7 +25,7 @@ from pipeline.trace_lines import Line, columns_line, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
 RECORDS: "dict[str, type[Record]]" = {}
-_TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*")
+_TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
     "accounting", "counts", "footers", "inputs", "measures", "memories", "planned", "rests_on",
     "runs", "shards", "sizes", "steps", "units",
