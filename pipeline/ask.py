@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from pipeline.calls import Subject, about, call_of, in_order, replayed
 from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import Problem
 from pipeline.family import Family
@@ -43,17 +44,6 @@ class Reader:
     shared: SharedReplies | None = None  # replies shared by documents of the step
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
     worker: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What a call is about; columns of the calls table."""
-
-    page_index: int | None = None
-    question_id: str | None = None
-    turn: int | None = None
-    reference_index: int | None = None
-    attempt: int = 1
 
 
 class Ask:
@@ -140,11 +130,11 @@ class Ask:
             return Reply(text="", finish_reason="abort", problem="context_overflow")
         request_sha = self.sha_of(request)
         if repeated := self._repeated(request, subject):
-            return _replayed(repeated)
+            return replayed(repeated)
         recorded = self._recorded.get(about(request_sha, subject))
         if recorded is not None:
             self._calls.append(recorded)
-            return _replayed(recorded)
+            return replayed(recorded)
         made = partial(self._made, request, request_sha, subject)
         shared = self._reader.shared
         if is_shared and shared is not None:
@@ -156,7 +146,7 @@ class Ask:
         else:
             call = await made()
         self._calls.append(call)
-        return _replayed(call)
+        return replayed(call)
 
     def _repeated(self, request: Request, subject: Subject) -> Call | None:
         """The first attempt's call where this one sends the same without sampling: its reply would
@@ -169,15 +159,23 @@ class Ask:
     async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
         self.num_asked += 1
         started_at, reply = await self._generate(request)
-        call = self._call(reply, request, request_sha, subject)
-        call = replace(call, started_at=started_at, worker=self._reader.worker)
+        call = call_of(
+            reply,
+            request,
+            subject,
+            request_sha=request_sha,
+            document_id=self._document_id,
+            stage=self._stage,
+            engine=self._reader.engine.name,
+            started_at=started_at,
+            worker=self._reader.worker,
+        )
         self._reader.usage.called(call)
         return call
 
     def calls(self) -> tuple[Call, ...]:
-        """The unit's calls sorted by subject, so that their order does not depend on timing."""
-        ordered = sorted(self._calls, key=_place)
-        return tuple(replace(call, call_index=i) for i, call in enumerate(ordered))
+        """The unit's calls, in order."""
+        return in_order(self._calls)
 
     def _request(self, prompt: Prompt[Any], subject: Subject) -> Request:
         family = self._reader.family
@@ -224,44 +222,6 @@ class Ask:
             without_thinking(reply), problem=reply.problem or problems.get(reply.finish_reason)
         )
 
-    def _call(self, reply: Reply, request: Request, request_sha: str, subject: Subject) -> Call:
-        return Call(
-            document_id=self._document_id,
-            call_index=0,
-            stage=self._stage,
-            question_id=subject.question_id,
-            page_index=subject.page_index,
-            turn=subject.turn,
-            reference_index=subject.reference_index,
-            prompt=request.prompt,
-            request_sha=request_sha,
-            engine=self._reader.engine.name,
-            attempt=request.attempt,
-            prompt_tokens=reply.prompt_tokens,
-            cached_tokens=reply.cached_tokens,
-            reply_tokens=reply.reply_tokens,
-            finish_reason=reply.finish_reason,
-            seconds=reply.seconds,
-            reply=reply.text,
-            thinking=reply.thinking,
-            problem=reply.problem,
-        )
-
-
-About = tuple[str, int | None, str | None, int | None, int | None]
-"""Identifies a call within its unit: two pages of the same text send the same request."""
-
-
-def about(request_sha: str, place: Subject | Call) -> About:
-    """The key of a call within its unit."""
-    return (
-        request_sha,
-        place.page_index,
-        place.question_id,
-        place.turn,
-        place.reference_index,
-    )
-
 
 def without_thinking(reply: Reply) -> Reply:
     """Move `<think>...</think>` from the reply's text to `thinking`.
@@ -277,27 +237,3 @@ def without_thinking(reply: Reply) -> Reply:
     thoughts = [reply.thinking or "", *_THINKING_TAG.split(reply.text[:end])]
     thinking = "\n".join(thought.strip() for thought in thoughts if thought.strip())
     return replace(reply, text=reply.text[end:].strip(), thinking=thinking or None)
-
-
-def _replayed(call: Call) -> Reply:
-    return Reply(
-        text=call.reply,
-        thinking=call.thinking,
-        finish_reason=call.finish_reason,  # type: ignore[arg-type]  # written from a Reply
-        prompt_tokens=call.prompt_tokens,
-        cached_tokens=call.cached_tokens,
-        reply_tokens=call.reply_tokens,
-        seconds=call.seconds,
-        problem=call.problem,
-    )
-
-
-def _place(call: Call) -> tuple[object, ...]:
-    numbers = (call.page_index, call.turn, call.reference_index)
-    return (
-        call.question_id or "",
-        *(-1 if n is None else n for n in numbers),
-        call.prompt,
-        call.attempt,
-        call.request_sha,
-    )

@@ -8,16 +8,12 @@ that made a row; they are added when the shard is written.
 
 import dataclasses
 import re
-import types
-import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import pyarrow as pa
-from pydantic import TypeAdapter
 
 from pipeline.errors import Problem, UsageError
 from pipeline.names import register
@@ -211,15 +207,6 @@ class Call(Record):
 
 R = TypeVar("R", bound=Record)
 Q = TypeVar("Q", bound=QuestionRow)
-_STAMPS: dict[str, Any] = {
-    "corpus": pa.string(), "step_id": pa.string(), "unit": pa.string(), "method": pa.string(),
-    "repeat": pa.int64(), "memory": pa.string(), "input_sha": pa.string(),
-}  # fmt: skip
-_ARROW_TYPES: dict[Any, Any] = {
-    str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(),
-    datetime: pa.timestamp("us"),
-}  # fmt: skip
-_LAST = ("skipped", "problem", "detail")  # the last columns of every table that has them
 
 
 @dataclass(frozen=True)
@@ -253,60 +240,6 @@ def is_per_question(record: type[Record]) -> bool:
     return "question_id" in record.__dataclass_fields__
 
 
-def schema(record: type[Record]) -> Any:
-    """The Arrow schema of a record's table: its stamps, then its fields."""
-    return _schema(typing.cast(Any, record))
-
-
-@cache
-def _schema(record: Any) -> Any:
-    hints = typing.get_type_hints(record, include_extras=True)
-    names = ["corpus", "step_id", "unit", *(name for name in _STAMPS if name in record.stamps)]
-    stamps = [pa.field(name, _STAMPS[name]) for name in names]
-    return pa.schema(stamps + [pa.field(n, _arrow_type(hints[n])) for n in _own_columns(record)])
-
-
-def _own_columns(record: type[Record]) -> list[str]:
-    names = [field.name for field in dataclasses.fields(record)]
-    return sorted(names, key=lambda name: _LAST.index(name) if name in _LAST else -1)
-
-
-def _arrow_type(hint: Any) -> Any:
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return _arrow_type(next(a for a in args if a is not type(None)))
-    if origin is typing.Literal:
-        return pa.string()
-    if origin is Annotated:
-        return args[1]
-    if origin is tuple:
-        return pa.list_(_arrow_type(args[0]))
-    if dataclasses.is_dataclass(hint):
-        inner = typing.get_type_hints(hint)
-        return pa.struct([(f.name, _arrow_type(inner[f.name])) for f in dataclasses.fields(hint)])
-    return _ARROW_TYPES[hint]
-
-
 def utc_now() -> datetime:
     """Now as the columns have it: UTC, without a zone, which DuckDB would show in the reader's."""
     return datetime.now(UTC).replace(tzinfo=None)
-
-
-def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict[str, Any]]) -> Any:
-    """The Arrow table of `rows`. `stamps`: one dictionary per row; keys that the table lacks are
-    ignored."""
-    dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
-    return pa.Table.from_pylist(dicts, schema=schema(record))
-
-
-def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
-    """The records of an Arrow table, in its order, without stamps. A column that an earlier version
-    did not write is at its default."""
-    names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
-    return tuple(_adapter(typing.cast(Any, record)).validate_python(rows.select(names).to_pylist()))
-
-
-@cache
-def _adapter(record: Any) -> TypeAdapter[Any]:
-    rows: Any = types.GenericAlias(list, record)
-    return TypeAdapter(rows)

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from pipeline.ask import Ask, Reader, Subject
+from pipeline.ask import Ask, Reader
+from pipeline.calls import Subject
 from pipeline.engine import FinishReason, Reply, Request
 from pipeline.errors import EngineError
 from pipeline.prompts import Asked, Message

@@ -11,7 +11,8 @@ import pytest
 from jobs.bench.bare import Script, on_engine, replay
 from jobs.bench.limit import script_of
 from jobs.bench.recorder import Sent, recorded, start_recorded
-from pipeline.ask import Ask, Subject
+from pipeline.ask import Ask
+from pipeline.calls import Subject
 from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import EngineError, UsageError
 from pipeline.prompts import Message

@@ -19,7 +19,7 @@ HOMES = {
     "vllm": ("pipeline/vllm_engine/",),
     "openai": ("pipeline/openai_client.py",),
     "duckdb": ("pipeline/store/views.py",),
-    "pyarrow": ("pipeline/store/", "pipeline/rows.py", "pipeline/cluster/"),
+    "pyarrow": ("pipeline/store/", "pipeline/rows.py", "pipeline/arrow.py", "pipeline/cluster/"),
     "sentence_transformers": ("pipeline/embedder.py",),
     "torch": (),
     "hydra": ("pipeline/config.py",),

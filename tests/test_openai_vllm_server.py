@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.ask import Ask, Reader, Subject
+from pipeline.ask import Ask, Reader
+from pipeline.calls import Subject
 from pipeline.config import compose
 from pipeline.engine import Reply, Request
 from pipeline.openai_engine import OpenAIEngine, OpenAISettings

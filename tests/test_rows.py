@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.arrow import from_arrow, schema, to_arrow
 from pipeline.errors import UsageError
 from pipeline.rows import (
     RECORDS,
@@ -22,10 +23,7 @@ from pipeline.rows import (
     Record,
     Span,
     UnitRows,
-    from_arrow,
     is_per_question,
-    schema,
-    to_arrow,
 )
 from stages.index.embed import Embedding
 from stages.index.gist import Gist

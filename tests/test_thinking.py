@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.ask import Ask, Reader, Subject, without_thinking
+from pipeline.ask import Ask, Reader, without_thinking
+from pipeline.calls import Subject
 from pipeline.engine import FinishReason, Reply
 from pipeline.prompts import PROMPTS, Asked, Prompt
 from pipeline.rows import Call

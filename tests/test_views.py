@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.arrow import schema
 from pipeline.errors import UsageError
-from pipeline.rows import _VIEWS, RECORDS, IndexRow, QuestionRow, Record, schema
+from pipeline.rows import _VIEWS, RECORDS, IndexRow, QuestionRow, Record
 from pipeline.steps import Step
 from pipeline.store import connect
 from pipeline.store.accounts import accounts

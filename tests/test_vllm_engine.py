@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from pipeline.ask import Subject
+from pipeline.calls import Subject
 from pipeline.engine import Reply
 from pipeline.errors import EngineError, StartError, UsageError
 from pipeline.prompts import Asked, Constraint

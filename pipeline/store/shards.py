@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.arrow import from_arrow, to_arrow
 from pipeline.errors import AccountingError, UsageError
 from pipeline.place import AnyPath, commit, each, place, write
-from pipeline.rows import Call, Record, from_arrow, to_arrow, utc_now
+from pipeline.rows import Call, Record, utc_now
 from pipeline.steps import Step
 from pipeline.units import Committed, Unit, unit_name
 

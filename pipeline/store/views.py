@@ -18,10 +18,11 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
+from pipeline.arrow import schema
 from pipeline.errors import UsageError
 from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.plugins import installed
-from pipeline.rows import RECORDS, Call, schema
+from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
 from pipeline.store.run_views import run_views
 

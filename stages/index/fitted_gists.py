@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from pydantic import NonNegativeInt
 
-from pipeline.ask import Ask, Subject
+from pipeline.ask import Ask
+from pipeline.calls import Subject
 from pipeline.prompts import Prompt
 from pipeline.rows import Record, UnitRows
 from stages.index.gist import Gist, GistPages

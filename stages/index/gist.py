@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from pipeline.ask import Ask, Subject
+from pipeline.ask import Ask
+from pipeline.calls import Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
 from pipeline.rows import IndexRow, Record, UnitRows

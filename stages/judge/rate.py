@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from pipeline.ask import Ask, Subject
+from pipeline.ask import Ask
+from pipeline.calls import Subject
 from pipeline.errors import Problem
 from pipeline.prompts import Prompt
 from pipeline.rows import Question, QuestionRow, Record, UnitRows

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 
-from pipeline.ask import Ask, Subject
+from pipeline.ask import Ask
+from pipeline.calls import Subject
 from pipeline.errors import AccountingError, Problem
 from pipeline.prompts import Prompt
 from pipeline.rows import Question, QuestionRow, Record, Span, UnitRows

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field, PositiveInt
 
-from pipeline.ask import Ask, Subject
+from pipeline.ask import Ask
+from pipeline.calls import Subject
 from pipeline.errors import Problem
 from pipeline.prompts import Prompt
 from pipeline.rows import Question, Record, UnitRows

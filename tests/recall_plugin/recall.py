@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipeline.ask import Ask, Subject
+from pipeline.ask import Ask
+from pipeline.calls import Subject
 from pipeline.errors import Problem
 from pipeline.prompts import Prompt
 from pipeline.rows import Question, QuestionRow, Record, UnitRows
