@@ -88,6 +88,7 @@ def test_what_fits_costs_no_call(tmp_path: Path, small: Words) -> None:
     assert of["shared"] == of["paginate(kind=merged)"]
 
 
+@pytest.mark.slow
 def test_gists_for_a_task_are_a_memory_of_their_own(tmp_path: Path, small: Words) -> None:
     tasks = ("Find the mills.", "Count the pages.")
     conditional = [f'readagent_p_conditional(task="{task}",max_pages=1)' for task in tasks]
@@ -118,18 +119,3 @@ def test_a_second_step_for_one_memorys_gists_is_refused(tmp_path: Path, small: W
     line = refused("run", *small, own, "methods=gist_only,twice", f"warehouse={tmp_path}")
     assert "twice.yaml: gist: gists of the memory shared are made already" in line
     assert "paginate (kind copied)" in line
-
-
-def test_retrieved_pages_without_room_are_left_out_the_last_first(
-    tmp_path: Path, small: Words
-) -> None:
-    words = (*small, *UNIFORM, f"warehouse={tmp_path}", "run=r", "methods=bm25(top_k=3)")
-    succeed("run", *words, "engine.context_tokens=680")
-    for row in sql(
-        tmp_path,
-        """select l.used, a.page_indexes, a.problem, a.num_lookups
-        from lookups l join answers a using (method, document_id, question_id)""",
-    ):
-        assert row["problem"] is None
-        assert len(row["used"]) == 3 and 0 < row["num_lookups"] < 3
-        assert row["page_indexes"] == sorted(row["used"][: row["num_lookups"]])

@@ -88,6 +88,7 @@ def test_a_key_that_is_refused_ends_the_run_in_one_line(tmp_path: Path) -> None:
     assert files_with(KEY, tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_server_that_vanishes_ends_the_run_and_the_same_command_goes_on(tmp_path: Path) -> None:
     num_answered = 0
 

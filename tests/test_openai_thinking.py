@@ -68,6 +68,7 @@ def readme_command(corpus: Path, url: str) -> list[str]:
     return [key + sign + own.get(key, value) for key, sign, value in words]
 
 
+@pytest.mark.slow
 def test_no_row_holds_what_was_thought(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse"
     model = {"id": "m", "max_model_len": 40_000}

@@ -103,6 +103,7 @@ def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
     assert "it ends here" in traced
 
 
+@pytest.mark.slow
 def test_what_an_unread_quote_leads_to(tmp_path: Path) -> None:
     """Pages but the first give no quote: the answer that reads it is an upstream row."""
     own = [w.replace("quotes(top_k=1)", "quotes(top_k=2)") for w in words(tmp_path)]

@@ -56,6 +56,7 @@ TASKS: dict[str, tuple[str, str, dict[str, Any], str, float]] = {
 }
 
 
+@pytest.mark.slow
 def test_each_row_of_longbench_is_scored_as_its_task_is(tmp_path: Path) -> None:
     rows = [
         {"_id": task, "input": asked, "answers": [key], "dataset": task, "language": "en",
