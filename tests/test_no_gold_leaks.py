@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.command import QMSUM, ROOT, sql, succeed
@@ -57,7 +58,7 @@ def write_qmsum(folder: Path, mix: bool) -> None:
 @pytest.mark.parametrize(
     ("corpus", "write"), [("text", write_demo), ("qmsum", write_qmsum)], ids=["demo", "qmsum"]
 )
-def test_shuffled_gold_changes_no_byte(corpus: str, write: Any, tmp_path: Path) -> None:
+def test_shuffled_gold_changes_no_row(corpus: str, write: Any, tmp_path: Path) -> None:
     files = []
     for mix in (False, True):
         folder, warehouse = tmp_path / f"corpus{mix}", tmp_path / f"warehouse{mix}"
@@ -66,17 +67,17 @@ def test_shuffled_gold_changes_no_byte(corpus: str, write: Any, tmp_path: Path) 
             "run", f"corpus={corpus}", f"corpus.path={folder}", f"warehouse={warehouse}",
             f"methods={METHODS}", "rater=none", "max_problem_rate=1",
         )  # fmt: skip
-        files.append(_bytes(warehouse))
+        files.append(_rows(warehouse))
     assert len(files[0]) > 20
     assert files[0] == files[1]
 
 
-def _bytes(warehouse: Path) -> dict[str, bytes]:
+def _rows(warehouse: Path) -> dict[str, list[dict[str, Any]]]:
     """Every look-up and answer shard of the methods that may not see gold."""
     steps = sql(warehouse, "select step_id, method from steps where stage in ('look_up', 'answer')")
     blind = {s["step_id"] for s in steps if not s["method"].startswith("oracle")}
     return {
-        str(path.relative_to(warehouse)): path.read_bytes()
+        str(path.relative_to(warehouse)): pq.ParquetFile(path).read().to_pylist()
         for table in ("lookups", "answers")
         for path in warehouse.glob(f"tables/{table}/*/*.parquet")
         if path.parent.name in blind
