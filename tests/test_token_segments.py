@@ -51,6 +51,12 @@ def test_what_fits_is_one_segment(text: str) -> None:
     assert cut(text, 1) == ([text] if text else [])
 
 
+def test_a_sessions_header_stays_with_what_follows() -> None:
+    """Six words fit: the header of three and the session's first three."""
+    first, second = "user: Hello. ", "\f[2023/05/30 (Tue) 21:48]\nuser: Good day. Who rang?"
+    assert cut(first + second, 6) == [first, second[: second.index("Who")], "Who rang?"]
+
+
 def test_a_word_too_long_is_cut_between_characters() -> None:
     spans = asyncio.run(segments("ab abcdefghij. Ab", 4, characters))
     assert ["ab abcdefghij. Ab"[a:b] for a, b in spans] == ["ab ", "abcd", "efgh", "ij. ", "Ab"]

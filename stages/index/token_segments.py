@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from stages.index.pieces import sections
 from stages.text.largest import largest_within, stretch_over
 from stages.text.paragraphs import sentence_spans
-from stages.text.words import word_spans
+from stages.text.words import num_words, word_spans
 
 Count = Callable[[str], Awaitable[int]]
 """The tokens of a text by itself, as an engine counts them."""
@@ -35,7 +36,7 @@ async def _end(text: str, start: int, max_tokens: int, count: Count) -> int:
         return len(text)
     for ends in (_sentence_ends, _word_ends, _char_ends):
         stretch = text[start : start + num_chars]
-        blank = len(stretch) - len(stretch.lstrip())
+        blank = len(stretch) - len(stretch.lstrip())  # what has no word is no segment
         lengths = [0, *(end for end in ends(stretch) if end > blank)]
         most = await largest_within(max_tokens, size, lengths, 0, tokens)
         if most:
@@ -50,7 +51,15 @@ async def _size(text: str, start: int, count: Count, num_chars: int) -> int:
 
 
 def _sentence_ends(text: str) -> list[int]:
-    return [end for _, end in sentence_spans(text)]
+    """The ends of the sentences, and of the text; a session's header is none, but joins the next
+    sentence."""
+    spans = [
+        (first + start, first + end)
+        for first, last in sections(text)
+        for start, end in sentence_spans(text[first:last])
+    ]
+    ends = [end for start, end in spans if end < len(text) and num_words(text[start:end])]
+    return [*ends, len(text)]
 
 
 def _word_ends(text: str) -> list[int]:
