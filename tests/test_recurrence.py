@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from jobs.config import read_config
+from pipeline.counting_engine import CountingEngine, Scenario
 from pipeline.errors import AccountingError
 from pipeline.rows import Question, Span, UnitRows
+from pipeline.token_counts import token_counts
 from stages.prompts.update_summary import UpdateSummary
 from stages.read.answer import Answer
 from stages.read.answer_from_summary import AnswerFromRunningSummary
@@ -217,6 +220,18 @@ def test_the_extractive_engine_keeps_what_the_question_is_about() -> None:
     assert summary in found and "Nobody admits that the bell was rung." in found
     assert len(found.split()) <= 30
     assert UpdateSummary(segment, "", "Zebra?", (), max_words=6).extractive()
+
+
+@pytest.mark.parametrize("scenario", ["expected", "at_most", "fewest"])
+def test_a_plan_counts_a_call_for_every_segment(scenario: Scenario) -> None:
+    """Where nothing runs out of context, too: a segment has no more tokens for that."""
+    settings = read_config(["engine=simulated"]).engine
+    engine = CountingEngine(scenario, settings, token_counts(settings, [TEXT]), {})
+    made, calls = run(STAGE, rows(), engine)
+    assert len(made) == len(calls) == 3
+    assert all(len(row.summary.split()) <= 4 for row in made)
+    budget = {"expected": 3}.get(scenario, 500)  # three words are asked for
+    assert [call.reply_tokens for call in calls] == [budget] * 3
 
 
 def test_segments_must_be_numbered_for_every_question() -> None:
