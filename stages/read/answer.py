@@ -116,13 +116,13 @@ class AnswerFromContext(Stage):
             return replace(empty, skipped=True)
         if lacks := [lack for row in own if (lack := row.lack())]:
             return replace(empty, problem="upstream", detail=", ".join(lacks))
-        return await self.with_room(empty, rows, question, ask)
+        return await self.answer_with_room(empty, rows, question, ask)
 
     def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
         """The rows without any of which the question cannot be answered."""
         return rows.made_of(question)
 
-    async def with_room(
+    async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
         """Pages that the engine's context has no room for are left out, the least important first,
@@ -216,7 +216,7 @@ def room_tokens(ask: Ask) -> int:
 
 
 def with_context(answer: Answer, context: Context) -> Answer:
-    """The answer with the facts about its context filled in."""
+    """The answer with facts about its final context."""
     share = context.num_words / answer.num_document_words if answer.num_document_words else 0.0
     return replace(
         answer,

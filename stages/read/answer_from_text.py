@@ -49,7 +49,7 @@ class AnswerFromTruncatedText(AnswerFromContext):
         start = 0 if self.keep == "first" else len(text) - num_chars
         return text_span(text, start, start + num_chars)
 
-    async def with_room(
+    async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
         """Cuts the text; a question that does not fit without it is a context_overflow."""
