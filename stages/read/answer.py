@@ -27,7 +27,10 @@ from stages.text.words import num_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(QuestionRow):
-    """A method's answer to one question, and the final context it was made from."""
+    """A method's answer to one question, and the final context it was made from.
+
+    `detail`: more about the problem, or how many pages the context had no room for.
+    """
 
     table: ClassVar[str] = "answers"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
