@@ -96,6 +96,12 @@ class Ask:
         """The tokens of the rendered prompt, as the engine counts."""
         return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
 
+    async def text_tokens(self, text: str) -> int:
+        """The tokens of a text by itself, as the engine counts, without its chat template's."""
+        count = self._reader.engine.count_tokens
+        whole, around = (Message(role="user", content=content) for content in (text, ""))
+        return await count((whole,)) - await count((around,))
+
     async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
         """Whether the rendered prompt plus `max_reply_tokens` fit the engine's context."""
         return await self._fits(self._reader.family.render(prompt), max_reply_tokens)

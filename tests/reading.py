@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from pipeline.ask import Ask, Reader
-from pipeline.engine import FinishReason, Reply, Request
+from pipeline.engine import Engine, FinishReason, Reply, Request
 from pipeline.family import Family, load_family
 from pipeline.plugins import installed
 from pipeline.prompts import Message, Prompt
@@ -122,7 +122,7 @@ def num_tokens(prompt: Prompt[Any], prompts: str = "generic") -> int:
 def run(
     stage: Stage,
     rows: UnitRows,
-    engine: Listener | ScriptedEngine,
+    engine: Engine,
     prompts: str | Family = "generic",
     deadline_seconds: float = 60.0,
     is_model: bool = True,

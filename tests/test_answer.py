@@ -1,5 +1,6 @@
 """Answers: what of the document is sent, how many words it has, and what becomes of a reply."""
 
+import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,18 +9,15 @@ from typing import Any
 
 import pytest
 
+from pipeline.engine import Reply, Request
 from pipeline.errors import AccountingError
+from pipeline.prompts import Message
 from pipeline.rows import Question, Span, UnitRows
 from stages.prompts.answer import AnswerQuestion
-from stages.read.answer import (
-    Answer,
-    AnswerClosedBook,
-    AnswerConstant,
-    AnswerFromContext,
-    AnswerFromMemory,
-    AnswerFromPages,
-    AnswerFromText,
-)
+from stages.prompts.passages import Passage
+from stages.read.answer import Answer, AnswerFromContext, AnswerFromMemory, AnswerFromPages
+from stages.read.answer_from_text import AnswerFromText
+from stages.read.answer_without_text import AnswerClosedBook, AnswerConstant
 from stages.read.context import memory, raw_pages, raw_text
 from stages.retrieve.look_up import Lookup
 from tests.reading import (
@@ -28,6 +26,7 @@ from tests.reading import (
     adding,
     always,
     book,
+    content,
     deadline,
     document,
     in_turn,
@@ -304,7 +303,52 @@ def test_pages_without_room_are_left_out_the_least_important_first(
         engine = always("Noon.", len(prompt.split()) + 50 - less)
         (answer,), calls = run(stage, given, engine, reply_tokens=budget)
         assert (answer.page_indexes, answer.num_lookups) == (read, len(read))
+        assert answer.detail == f"no room for {4 - len(read)} of 4 pages"
         assert len(calls) == 1
+
+
+@pytest.mark.parametrize("fitting", [0, 1, 2, 617, 998, 999, 1000])
+def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> None:
+    """The best first; the prompt is counted about ten times, not once for each page left out."""
+    pages = [f"Page {n} has {'many ' * (n % 7)}words. " for n in range(1000)]
+    best = random.Random(7).sample(range(1000), 1000)
+    kept = [pages[n].strip() for n in sorted(best[:fitting])]
+    given = book(pages, questions=[question()], lookups=[looked_up(*best)])
+    shown = tuple(Passage("page", None, text) for text in kept)
+    tokens = num_tokens(AnswerQuestion(shown, "Who rang the bell?", (), answer_words=30))
+    counted: list[int] = []
+
+    class Counting(Listener):
+        async def count_tokens(self, messages: Sequence[Message]) -> int:
+            counted.append(await super().count_tokens(messages))
+            return counted[-1]
+
+    engine = Counting(lambda request: "Noon.", context_tokens=tokens + 50)
+    stage = AnswerFromPages(**{**COMMON, "answer_page_tags": False})
+    (answer,), calls = run(stage, given, engine, reply_tokens={"answer": 50})
+    assert answer.page_indexes == tuple(sorted(best[:fitting]))
+    assert answer.detail == (
+        None if fitting == 1000 else f"no room for {1000 - fitting} of 1000 pages"
+    )
+    assert len(calls) == 1
+    assert len(counted) <= 20
+
+
+def test_a_server_that_refuses_what_was_counted_to_fit_gets_less() -> None:
+    """Counts of servers that do not count exactly may be too low."""
+
+    class Refusing(Listener):
+        async def generate(self, request: Request) -> Reply:
+            if len(content(request).split()) <= room:
+                return await super().generate(request)
+            return Reply(text="", finish_reason="abort", problem="context_overflow")
+
+    engine = always("Noon.")
+    run(FROM_PAGES, rows(looked_up(2)), engine)
+    room = len(engine.prompts()[0].split())
+    (answer,), calls = run(FROM_PAGES, rows(looked_up(2, 0, 3)), Refusing(lambda _: "Noon."))
+    assert (answer.page_indexes, answer.detail) == ((2,), "no room for 2 of 3 pages")
+    assert [call.problem for call in calls].count("context_overflow") == 2
 
 
 def test_a_failed_look_up_is_upstream() -> None:

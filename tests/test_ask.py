@@ -122,6 +122,18 @@ def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
     assert reply.has_reply is asked
 
 
+class Templated(Echo):
+    """Counts the seven characters of a chat template, too."""
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        return 7 + await super().count_tokens(messages)
+
+
+@pytest.mark.parametrize("text", ["", " ", "The mill"])
+def test_a_text_is_counted_without_a_chat_template(text: str) -> None:
+    assert run(lambda: ask(reader(Templated())).text_tokens(text)) == len(text)
+
+
 @pytest.mark.parametrize(
     ("finish_reason", "problem"),
     [("stop", None), ("length", "truncated"), ("abort", "engine_failed")],

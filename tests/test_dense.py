@@ -102,6 +102,9 @@ def test_the_nearest_pages_are_looked_up(
     assert calls == ()
     assert made[0] == looked_up(*used, question_id="a")
     assert made[1].used is not None and made[1].used[0] == {"pages": 3, "gists": 2}[over]
+    every, _ = run(Dense(top_k=None, embedder=EMBEDDER), read, never())
+    assert [sorted(row.used) for row in every] == [[0, 1, 2, 3]] * 2
+    assert every[0].used[:2] == used
 
 
 def steps(folder: Path, methods: str, *words: str) -> list[Step]:

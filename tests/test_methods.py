@@ -12,13 +12,11 @@ from pipeline.plugins import installed
 from pipeline.stage import Stage
 from stages.index.embed import EmbedGists, EmbedPages
 from stages.index.paginate import PaginateUniform
-from stages.read.answer import (
-    AnswerClosedBook,
-    AnswerConstant,
-    AnswerFromMemory,
-    AnswerFromPages,
-    AnswerFromText,
-)
+from stages.read.answer import AnswerFromMemory, AnswerFromPages
+from stages.read.answer_from_summary import AnswerFromRunningSummary
+from stages.read.answer_from_text import AnswerFromText, AnswerFromTruncatedText
+from stages.read.answer_without_text import AnswerClosedBook, AnswerConstant
+from stages.read.update_summary import UpdateRunningSummary
 from stages.retrieve.look_up import NoLookUp
 from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
@@ -156,6 +154,10 @@ def test_arguments_reach_their_stage() -> None:
     look_up, answer = stages("truncated(keep=last,num_words=9)")
     assert look_up == NoLookUp()
     assert answer == AnswerFromText(**COMMON, keep="last", num_words=9, truncate_by="words")
+    assert stages("recurrence(summary_tokens=9)")[0] == UpdateRunningSummary(
+        segment_tokens=2500, summary_tokens=9
+    )
+    assert stages("bm25_fill_context")[0] == BM25(top_k=None, bm25="plus_on_stems")
     assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
     constant = stages("constant")[1]
     assert isinstance(constant, AnswerConstant)
@@ -183,6 +185,10 @@ def test_what_yaml_says_goes_before_the_family_s_value_null_too() -> None:
         ("full_text", [NoLookUp, AnswerFromText]),
         ("closed_book", [NoLookUp, AnswerClosedBook]),
         ("constant", [NoLookUp, AnswerConstant]),
+        ("truncated_to_context(keep=last)", [NoLookUp, AnswerFromTruncatedText]),
+        ("bm25_fill_context", [BM25, AnswerFromPages]),
+        ("dense_fill_context(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
+        ("recurrence", [UpdateRunningSummary, AnswerFromRunningSummary]),
     ],
 )
 def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) -> None:
@@ -192,6 +198,7 @@ def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) ->
 def test_every_method_shipped_can_be_made() -> None:
     given = {
         "truncated": "truncated(keep=first)",
+        "truncated_to_context": "truncated_to_context(keep=first)",
         "readagent_p_conditional": "readagent_p_conditional(task=Find it.)",
     }
     there = available([FOLDER])

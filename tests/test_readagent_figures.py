@@ -15,7 +15,8 @@ from jobs.step_graph import run_steps
 from pipeline.rows import UnitRows
 from pipeline.stage import Stage
 from stages.index.paginate import Page, PaginateUniform
-from stages.read.answer import AnswerFromPages, AnswerFromText
+from stages.read.answer import AnswerFromPages
+from stages.read.answer_from_text import AnswerFromText
 from stages.retrieve.look_up import Lookup
 from stages.retrieve.ranked_pages import BM25
 from tests.command import QMSUM

@@ -18,7 +18,8 @@ from pipeline.stage import Stage
 from stages.index.gist import Gist
 from stages.index.paginate import Page, PaginateByModel
 from stages.judge.rate import RateAnswers
-from stages.read.answer import Answer, AnswerClosedBook
+from stages.read.answer import Answer
+from stages.read.answer_without_text import AnswerClosedBook
 from stages.retrieve.look_up import Lookup
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from tests.hand_run import HandRun

@@ -61,6 +61,20 @@ def test_more_pages_than_there_are() -> None:
     assert sorted(random.used or ()) == [0, 1]
 
 
+def test_without_a_number_all_pages_are_ranked() -> None:
+    rows = book(PAGES, questions=[question(text="Who heard the bells?", evidence=(Span(16, 40),))])
+    assert look_up(BM25(top_k=None, bm25="plus_on_stems"), rows) == [looked_up(2, 0, 1, 3)]
+    assert look_up(OraclePages(top_k=None), rows) == [looked_up(1, 2)]
+    (random,) = look_up(RandomPages(top_k=None, seed=1, repeat=0), rows)
+    assert sorted(random.used or ()) == [0, 1, 2, 3]
+
+
+def test_a_trace_lists_the_first_of_many_pages() -> None:
+    row = {"turn": 0, "requested": [*range(33)], "used": [2, 0], "dropped": [], "problem": None}
+    thirty = ", ".join(map(str, range(30)))
+    assert Lookup.trace(row) == [f"look-up 0: asked for [{thirty} and 3 more], read [2, 0]"]
+
+
 def test_no_pages() -> None:
     rows = book([], questions=[question()])
     okapi, plus = (BM25(top_k=2, bm25=kind) for kind in ("okapi_on_words", "plus_on_stems"))

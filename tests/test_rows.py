@@ -30,6 +30,7 @@ from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.judge.rate import Rating
 from stages.read.answer import Answer
+from stages.read.update_summary import RunningSummary
 from stages.retrieve.look_up import Dropped, Lookup
 from stages.score.score import Score
 
@@ -43,7 +44,9 @@ STAMPED = {
     "documents": OF_DOCUMENTS,
     "questions": OF_QUESTIONS,
     **dict.fromkeys(("pages", "gists", "embeddings"), OF_MEMORIES),
-    **dict.fromkeys(("lookups", "answers", "ratings", "scores", "calls"), OF_METHODS),
+    **dict.fromkeys(
+        ("lookups", "running_summaries", "answers", "ratings", "scores", "calls"), OF_METHODS
+    ),
 }
 OWN = ("pipeline.", "stages.")
 END = "problem string; detail string"
@@ -62,6 +65,8 @@ COLUMNS = {
     "lookups": "document_id string; question_id string; turn int64; "
     "requested list<item: int64>; used list<item: int64>; "
     f"dropped {DROPPED}; skipped bool; {END}",
+    "running_summaries": "document_id string; question_id string; segment_index int64; "
+    f"start_char int64; end_char int64; summary string; num_words int64; {END}",
     "answers": "document_id string; question_id string; reader string; answer string; "
     f"answer_index int64; page_indexes list<item: int64>; context_spans {SPANS}; "
     "num_lookups int64; num_context_words int64; num_document_words int64; "
@@ -107,6 +112,10 @@ FULL: dict[str, Record] = {
         dropped=(Dropped(9, "out_of_range"), Dropped(5, "duplicate"), Dropped(1, "over_maximum")),
         skipped=True, problem="timeout", detail="x",
     ),
+    "running_summaries": RunningSummary(
+        document_id="d", question_id="q", segment_index=3, start_char=7, end_char=9,
+        summary="It rang.", num_words=2, problem="truncated", detail="x",
+    ),
     "answers": Answer(
         document_id="d", question_id="007", reader="r", answer="c", answer_index=2,
         page_indexes=(2, 5), context_spans=(Span(3, 9),), num_lookups=2, num_context_words=50,
@@ -141,6 +150,9 @@ BARE: dict[str, Record] = {
         document_id="d", page_index=0, chunk_index=0, start_char=0, end_char=0, embedding=None
     ),
     "lookups": Lookup(document_id="d", question_id="q", turn=0, used=None),
+    "running_summaries": RunningSummary(
+        document_id="d", question_id="q", segment_index=0, start_char=0, end_char=0, summary=None
+    ),
     "answers": Answer(document_id="d", question_id="q", reader="", answer=None),
     "ratings": Rating(
         document_id="d", question_id="q", rater="", rater_is_model=False, reference_index=0
@@ -171,7 +183,7 @@ def test_schemas_are_pinned(table: str) -> None:
     assert "; ".join(f"{f.name} {f.type}" for f in schema(RECORDS[table])) == expected
 
 
-def test_there_are_ten_tables_of_our_own() -> None:
+def test_there_are_eleven_tables_of_our_own() -> None:
     own = {table for table, record in RECORDS.items() if record.__module__.startswith(OWN)}
     assert own == set(COLUMNS) == set(STAMPED)
 

@@ -24,7 +24,7 @@ from stages.prompts.look_up_p import ParallelLookUp
 from stages.prompts.look_up_s import SequentialLookUp
 from stages.prompts.rate_permissive import PermissiveRating
 from stages.prompts.rate_strict import StrictRating
-from stages.read.answer import AnswerFromText
+from stages.read.answer_from_text import AnswerFromText
 from tests.reading import (
     Listener,
     always,

@@ -8,7 +8,7 @@ one parser for every family. Page numbers in prompts and replies are the family'
 break_point.py   where to end a page        look_up_p.py        which pages to read again, at once
 gist.py          shorten a page             look_up_s.py        which page to read again next
 answer.py        answer the question        rate_strict.py      does it agree: YES or NO
-                                            rate_permissive.py  Yes; Yes, partially; No
+update_summary.py   carry notes along       rate_permissive.py  Yes; Yes, partially; No
 passages.py      what prompts show of a text
 replies.py       what parsers share         verdicts.py         what both ratings share
 """

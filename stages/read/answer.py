@@ -19,14 +19,18 @@ from stages.index.gist import Gist
 from stages.index.paginate import Page
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.passages import shown
-from stages.read.context import Context, TruncateBy, memory, raw_pages, raw_text
+from stages.read.context import Context, memory, raw_pages
 from stages.retrieve.look_up import Lookup, used_pages
+from stages.text.largest import largest_within
 from stages.text.words import num_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(QuestionRow):
-    """A method's answer to one question, and the final context it was made from."""
+    """A method's answer to one question, and the final context it was made from.
+
+    `detail`: more about the problem, or how many pages the context had no room for.
+    """
 
     table: ClassVar[str] = "answers"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
@@ -74,6 +78,8 @@ class Answer(QuestionRow):
             lines.insert(0, f"context: {words} words, compression {rate:.1f}%")
         if row["problem"]:
             lines.append(f"problem: {row['problem']} {row['detail'] or ''}".rstrip())
+        elif row["detail"]:
+            lines.append(row["detail"])
         if row["answer_index"] is not None:
             lines.append("right" if row["is_right"] else "wrong")
         return [*pages, *lines]
@@ -107,43 +113,68 @@ class AnswerFromContext(Stage):
         return list(await asyncio.gather(*(self._one(rows, q, ask) for q in rows.questions)))
 
     async def _one(self, rows: UnitRows, question: Question, ask: Ask) -> Answer:
-        own = rows.made_of(question)
+        own = self.needed(rows, question)
         empty = self._empty(rows, question, ask.engine_name)
         if any(getattr(row, "skipped", False) for row in own):
             return replace(empty, skipped=True)
         if lacks := [lack for row in own if (lack := row.lack())]:
             return replace(empty, problem="upstream", detail=", ".join(lacks))
-        return await self._with_room(empty, rows, question, ask)
+        return await self.answer_with_room(empty, rows, question, ask)
 
-    async def _with_room(
+    def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
+        """The rows without any of which the question cannot be answered."""
+        return rows.made_of(question)
+
+    async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Pages that the engine's context has no room for are left out, the least important first;
-        what does not fit without any is a context_overflow."""
+        """Pages that the engine's context has no room for are left out, the least important first,
+        and counted in `detail`; what does not fit without any is a context_overflow."""
         used = used_pages(rows, question) if Lookup in self.reads else []
-        while True:
-            context = self.context(rows, question, used)
-            made = await self.answer(empty, question, context, ask)
-            if made.problem != "context_overflow" or not used:
-                return made
-            used.pop()
+        num_pages = len(used)
+        made = await self.answer(empty, question, self.context(rows, question, used), ask)
+        while made.problem == "context_overflow" and num_pages:
+            num_pages = await self._num_fitting(rows, question, used[:num_pages], ask)
+            note = f"no room for {len(used) - num_pages} of {len(used)} pages"
+            context = self.context(rows, question, used[:num_pages])
+            made = await self.answer(replace(empty, detail=note), question, context, ask)
+        return made
 
-    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
-        """Ask the reader; `empty` with the reply and facts about its context filled in."""
-        prompt = AnswerQuestion(
+    async def _num_fitting(
+        self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
+    ) -> int:
+        """How many of the pages `used` fit the context, fewer than all."""
+
+        async def size(num_pages: int) -> int:
+            return await ask.num_tokens(
+                self.prompt(question, self.context(rows, question, used[:num_pages]))
+            )
+
+        numbers = range(len(used) + 1)
+        return await largest_within(
+            room_tokens(ask), size, numbers, await size(0), await size(len(used))
+        )
+
+    def prompt(self, question: Question, context: Context) -> AnswerQuestion:
+        """The question, asked of a context."""
+        return AnswerQuestion(
             passages=shown(context.passages, self.answer_page_tags),
             question=question.question,
             options=question.options,
             answer_words=self.answer_words,
             asked_at=question.asked_at or "",
         )
+
+    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
+        """Ask the reader; `empty` with the reply and facts about its context filled in."""
+        prompt = self.prompt(question, context)
         asked = await ask(prompt, Subject(question_id=question.question_id))
         if not asked.has_reply:
             return replace(empty, problem=asked.problem)
         text = asked.raw.strip()
         is_none = asked.value == "out_of_range" and bool(question.options)
         return replace(
-            _with_context(empty, context),
+            with_context(empty, context),
             answer=text,
             answer_index=asked.value if isinstance(asked.value, int) else None,
             num_answer_words=num_words(text),
@@ -182,7 +213,13 @@ class AnswerFromContext(Stage):
             raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
 
 
-def _with_context(answer: Answer, context: Context) -> Answer:
+def room_tokens(ask: Ask) -> int:
+    """The most tokens that an answer prompt may have, for its reply to fit the context, too."""
+    return ask.context_tokens - ask.max_reply_tokens(AnswerQuestion)
+
+
+def with_context(answer: Answer, context: Context) -> Answer:
+    """The answer with facts about its final context."""
     share = context.num_words / answer.num_document_words if answer.num_document_words else 0.0
     return replace(
         answer,
@@ -214,52 +251,3 @@ class AnswerFromPages(AnswerFromContext):
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return raw_pages(rows, used, self.first_page)
-
-
-class AnswerFromText(AnswerFromContext):
-    """From the document's text, or its first or last `num_words` words (section 4.2), counted as
-    `truncate_by` says: `words`, or `spaces` for what stands between single spaces."""
-
-    kind: ClassVar[str] = "text"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
-    keep: Literal["first", "last"] | None  # null: all of it
-    num_words: PositiveInt | None
-    truncate_by: TruncateBy
-
-    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return raw_text(rows, self.keep, self.num_words, self.truncate_by)
-
-
-class AnswerClosedBook(AnswerFromContext):
-    """From the question alone: a lower baseline."""
-
-    kind: ClassVar[str] = "nothing"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
-
-    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return Context()
-
-
-class AnswerConstant(AnswerFromContext):
-    """The same answer to every question, the first of any options: a lower baseline. No calls."""
-
-    kind: ClassVar[str] = "constant"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()
-    constant_answer: str
-
-    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return Context()
-
-    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
-        text = "Answer: (A)" if question.options else self.constant_answer
-        return replace(
-            _with_context(empty, context),
-            reader="constant",
-            answer=text,
-            answer_index=0 if question.options else None,
-            num_answer_words=num_words(text),
-        )

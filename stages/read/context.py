@@ -32,6 +32,7 @@ def gist_memory(
     pages: Sequence[Page], gists: Sequence[Gist], used: Collection[int], first_page: int
 ) -> Context:
     """Gists in page order, the raw pages `used` in place of theirs (section 3.2)."""
+    used = set(used)
     read = [page for page in pages if page.page_index in used]
     left = [gist for gist in gists if gist.page_index not in used]
     passages = {
@@ -52,6 +53,7 @@ def gist_memory(
 
 def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
     """The raw pages `used` alone, in document order."""
+    used = set(used)
     read = [page for page in rows[Page] if page.page_index in used]
     return Context(
         passages=tuple(
@@ -81,6 +83,11 @@ def raw_text(
             words = word_spans(text)
             start = words[-most_words][0] if keep == "last" else 0
             end = words[most_words - 1][1] if keep == "first" else end
+    return text_span(text, start, end)
+
+
+def text_span(text: str, start: int, end: int) -> Context:
+    """A part of the document's text."""
     return Context(
         passages=(Passage("text", None, text[start:end].strip()),),
         spans=(Span(start, end),),

@@ -11,6 +11,8 @@ from pipeline.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.stage import Stage, refuse_gaps
 from pipeline.trace_lines import Line
 
+_TRACED = 30  # page indexes of a turn that a trace lists
+
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
@@ -39,10 +41,18 @@ class Lookup(QuestionRow):
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
         dropped = [f"{drop['page_index']} ({drop['reason']})" for drop in row["dropped"]]
-        parts = [f"asked for {row['requested']}", f"read {row['used']}"]
+        parts = [f"asked for {_listed(row['requested'])}", f"read {_listed(row['used'])}"]
         parts += [f"dropped {', '.join(dropped)}"] if dropped else []
         parts += [f"problem {row['problem']}"] if row["problem"] else []
         return [f"look-up {row['turn']}: {', '.join(parts)}"]
+
+
+def _listed(indexes: Sequence[int] | None) -> str:
+    """The page indexes, of very many the first ones."""
+    if indexes is None or len(indexes) <= _TRACED:
+        return str(indexes)
+    first = ", ".join(map(str, indexes[:_TRACED]))
+    return f"[{first} and {len(indexes) - _TRACED} more]"
 
 
 class LookUp(Stage):

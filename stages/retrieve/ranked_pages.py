@@ -21,10 +21,11 @@ from stages.text.ranking import rank, rank_by_words
 
 
 class RankedPages(LookUp):
-    """Base class: ranks the pages and uses the best `top_k`."""
+    """Base class: ranks the pages and uses the best `top_k`; null: all, of which the answer is
+    made from the best that fit the context."""
 
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
-    top_k: PositiveInt
+    top_k: PositiveInt | None
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One turn: the best `top_k` pages, best first. No calls, no problems."""
@@ -57,13 +58,14 @@ class BM25(RankedPages):
 class Dense(LookUp):
     """The pages whose embeddings are nearest to the question's ("neural retrieval", section 4.2).
 
-    The embeddings are those of pages or of gists; the raw pages are read in both cases.
+    The embeddings are those of pages or of gists; the raw pages are read in both cases. `top_k` as
+    for `RankedPages`.
     """
 
     kind: ClassVar[str] = "dense"
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Embedding,)
-    top_k: PositiveInt
+    top_k: PositiveInt | None
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
 

@@ -1,0 +1,76 @@
+"""Answer each question from the document's text, or from its beginning or end."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from pipeline.ask import Ask
+from pipeline.rows import Question, Record, UnitRows
+from stages.read.answer import Answer, AnswerFromContext, room_tokens
+from stages.read.context import Context, TruncateBy, raw_text, text_span
+from stages.retrieve.look_up import Lookup
+from stages.text.largest import largest_within, stretch_over
+from stages.text.words import word_spans
+
+
+class AnswerFromText(AnswerFromContext):
+    """From the document's text, or its first or last `num_words` words (section 4.2), counted as
+    `truncate_by` says: `words`, or `spaces` for what stands between single spaces."""
+
+    kind: ClassVar[str] = "text"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
+    keep: Literal["first", "last"] | None  # null: all of it
+    num_words: PositiveInt | None
+    truncate_by: TruncateBy
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        return raw_text(rows, self.keep, self.num_words, self.truncate_by)
+
+
+class AnswerFromTruncatedText(AnswerFromContext):
+    """From the first or last words of the text that fit the engine's context, in its tokens, with
+    the question and the reply (MemWalker section 4: full context, `first` its keep left, `last` its
+    keep right). A text that fits is shown whole.
+    """
+
+    kind: ClassVar[str] = "truncated_text"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
+    keep: Literal["first", "last"]
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        return self._kept(rows, len(rows.document.text))
+
+    def _kept(self, rows: UnitRows, num_chars: int) -> Context:
+        """The first or last characters of the text."""
+        text = rows.document.text
+        start = 0 if self.keep == "first" else len(text) - num_chars
+        return text_span(text, start, start + num_chars)
+
+    async def answer_with_room(
+        self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
+    ) -> Answer:
+        """Cuts the text; a question that does not fit without it is a context_overflow."""
+
+        async def size(num_chars: int) -> int:
+            return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))
+
+        limit, text = room_tokens(ask), rows.document.text
+        num_chars, tokens = await stretch_over(limit, size, len(text))
+        if tokens > limit:
+            lengths = [0, *self._word_ends(text, num_chars)]
+            num_chars = await largest_within(limit, size, lengths, await size(0), tokens)
+        return await self.answer(empty, question, self._kept(rows, num_chars), ask)
+
+    def _word_ends(self, text: str, num_chars: int) -> list[int]:
+        """How many characters the first or last words take, for each number of words; and all
+        `num_chars`, which may end within a word."""
+        first = 0 if self.keep == "first" else len(text) - num_chars
+        spans = word_spans(text[first : first + num_chars])
+        if self.keep == "first":
+            ends = [end for _, end in spans]
+        else:
+            ends = [num_chars - start for start, _ in reversed(spans)]
+        return [*(end for end in ends if end < num_chars), num_chars]

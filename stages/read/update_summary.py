@@ -1,0 +1,142 @@
+"""Read a document segment by segment, carrying a summary for each question along."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from pydantic import PositiveInt
+
+from pipeline.ask import Ask
+from pipeline.calls import Subject
+from pipeline.errors import Problem
+from pipeline.prompts import Prompt
+from pipeline.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.stage import Stage, refuse_gaps
+from pipeline.trace_lines import Line
+from stages.index.token_segments import segments
+from stages.prompts.update_summary import UpdateSummary
+from stages.text.words import num_words
+
+_WORDS_PER_TOKEN = 0.75  # of English prose; in other languages a text has fewer words a token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningSummary(QuestionRow):
+    """What is known for one question after one segment of the document.
+
+    With a problem other than truncated, the segment added nothing: the summary is the one before.
+    """
+
+    table: ClassVar[str] = "running_summaries"
+    key: ClassVar[tuple[str, ...]] = ("question_id", "segment_index")
+    has_pages: ClassVar[bool] = False
+    segment_index: int
+    start_char: int  # of the segment, in the document's text
+    end_char: int
+    summary: str | None  # null: no segment so far gave one
+    num_words: int = 0  # of the summary
+
+    def lack(self) -> str | None:
+        """Why nothing is known after this segment; null where something is."""
+        return f"{self.table}: {self.problem}" if self.summary is None else None
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        problem = f", {row['problem']}" if row["problem"] else ""
+        span = f"characters {row['start_char']}-{row['end_char']}"
+        words = f"{row['num_words']} words{problem}"
+        return [f"segment {row['segment_index']} ({span}) -> {words}: {row['summary'] or '-'}"]
+
+
+class UpdateRunningSummary(Stage):
+    """The recurrence baseline (MemWalker section 4, after Xu et al. 2022): segments of at most
+    `segment_tokens` are read in order, each with the summary of at most `summary_tokens` of those
+    before, in the engine's tokens. The paper does not say whether its summaries know the question;
+    these do, so the document is read once for each.
+
+    A summary may be as long as `reply_tokens.update_summary` lets it; the prompt asks for words, as
+    many as `summary_tokens` usually are.
+    """
+
+    name: ClassVar[str] = "update_summary"
+    version: ClassVar[int] = 1
+    writes: ClassVar[type[Record]] = RunningSummary
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (UpdateSummary,)
+    asks_in_turn: ClassVar[bool] = True
+    segment_tokens: PositiveInt
+    summary_tokens: PositiveInt
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[RunningSummary]:
+        """Questions -> a RunningSummary per segment each, in question order, then by segment.
+
+        Problems: truncated (longer than `summary_tokens` or the reply budget; cut there); with the
+        previous summary: unparseable (no text), context_overflow, timeout, engine_failed,
+        empty_input (the document has no words).
+        """
+        text = rows.document.text
+        spans = await segments(text, self.segment_tokens, ask.text_tokens) or [(0, 0)]
+        read = (self._read(text, spans, question, ask) for question in rows.questions)
+        return [row for found in await asyncio.gather(*read) for row in found]
+
+    async def _read(
+        self, text: str, spans: Sequence[tuple[int, int]], question: Question, ask: Ask
+    ) -> list[RunningSummary]:
+        rows = [_row(question, index, span) for index, span in enumerate(spans)]
+        done: list[RunningSummary] = []
+        for row in rows:
+            before = done[-1].summary if done else None
+            segment = text[row.start_char : row.end_char].strip()
+            done.append(await self._update(row, segment, before, question, ask))
+        return done
+
+    async def _update(
+        self, row: RunningSummary, segment: str, before: str | None, question: Question, ask: Ask
+    ) -> RunningSummary:
+        if not segment:
+            return _with(row, before, "empty_input")
+        prompt = UpdateSummary(
+            segment=segment,
+            summary=before or "",
+            question=question.question,
+            options=question.options,
+            max_words=max(1, int(_WORDS_PER_TOKEN * self.summary_tokens)),
+            asked_at=question.asked_at or "",
+        )
+        subject = Subject(question_id=question.question_id, turn=row.segment_index)
+        asked = await ask(prompt, subject)
+        if asked.value is None:
+            return _with(row, before, asked.problem)
+        summary = await self._cut(asked.value, ask)
+        return _with(row, summary, "truncated" if summary != asked.value else asked.problem)
+
+    async def _cut(self, summary: str, ask: Ask) -> str:
+        """The summary, or its first sentences that `summary_tokens` has room for."""
+        _, end = (await segments(summary, self.summary_tokens, ask.text_tokens))[0]
+        return summary[:end].strip()
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[RunningSummary]:
+        return [
+            replace(_row(question, 0, (0, 0)), problem=problem, detail=detail)
+            for question in rows.questions
+        ]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless every question has segments, numbered from 0 without a
+        gap."""
+        refuse_gaps(rows, made, "segment_index")
+
+
+def _row(question: Question, index: int, span: tuple[int, int]) -> RunningSummary:
+    return RunningSummary(
+        document_id=question.document_id,
+        question_id=question.question_id,
+        segment_index=index,
+        start_char=span[0],
+        end_char=span[1],
+        summary=None,
+    )
+
+
+def _with(row: RunningSummary, summary: str | None, problem: Problem | None) -> RunningSummary:
+    return replace(row, summary=summary, num_words=num_words(summary or ""), problem=problem)
