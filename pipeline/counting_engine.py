@@ -63,8 +63,7 @@ class CountingEngine:
         )
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        """0 where everything fits."""
-        return 0 if self.context_tokens == sys.maxsize else self._num_tokens(messages)
+        return self._num_tokens(messages)
 
     def _num_tokens(self, messages: Sequence[Message]) -> int:
         name = hash(tuple(message["content"] for message in messages))
