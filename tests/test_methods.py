@@ -12,6 +12,8 @@ from pipeline.plugins import installed
 from pipeline.stage import Stage
 from stages.index.embed import EmbedGists, EmbedPages
 from stages.index.paginate import PaginateUniform
+from stages.index.segments import PaginateByTokens
+from stages.index.tree import BuildTree
 from stages.read.answer import (
     AnswerClosedBook,
     AnswerConstant,
@@ -19,9 +21,12 @@ from stages.read.answer import (
     AnswerFromPages,
     AnswerFromText,
 )
+from stages.read.answer_from_visits import AnswerFromVisits
 from stages.retrieve.look_up import NoLookUp
+from stages.retrieve.navigate import Navigate
 from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
+from stages.retrieve.visited import VisitedLeaves
 from tests.command import ROOT
 from tests.embedding import counts
 
@@ -183,6 +188,7 @@ def test_what_yaml_says_goes_before_the_family_s_value_null_too() -> None:
         ("full_text", [NoLookUp, AnswerFromText]),
         ("closed_book", [NoLookUp, AnswerClosedBook]),
         ("constant", [NoLookUp, AnswerConstant]),
+        ("memwalker", [PaginateByTokens, BuildTree, Navigate, VisitedLeaves, AnswerFromVisits]),
     ],
 )
 def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) -> None:

@@ -113,9 +113,9 @@ class AnswerFromContext(Stage):
             return replace(empty, skipped=True)
         if lacks := [lack for row in own if (lack := row.lack())]:
             return replace(empty, problem="upstream", detail=", ".join(lacks))
-        return await self._with_room(empty, rows, question, ask)
+        return await self.answer_with_room(empty, rows, question, ask)
 
-    async def _with_room(
+    async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
         """Pages that the engine's context has no room for are left out, the least important first;
@@ -143,7 +143,7 @@ class AnswerFromContext(Stage):
         text = asked.raw.strip()
         is_none = asked.value == "out_of_range" and bool(question.options)
         return replace(
-            _with_context(empty, context),
+            with_context(empty, context),
             answer=text,
             answer_index=asked.value if isinstance(asked.value, int) else None,
             num_answer_words=num_words(text),
@@ -182,7 +182,8 @@ class AnswerFromContext(Stage):
             raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
 
 
-def _with_context(answer: Answer, context: Context) -> Answer:
+def with_context(answer: Answer, context: Context) -> Answer:
+    """The answer with facts about its final context."""
     share = context.num_words / answer.num_document_words if answer.num_document_words else 0.0
     return replace(
         answer,
@@ -257,7 +258,7 @@ class AnswerConstant(AnswerFromContext):
     async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
         text = "Answer: (A)" if question.options else self.constant_answer
         return replace(
-            _with_context(empty, context),
+            with_context(empty, context),
             reader="constant",
             answer=text,
             answer_index=0 if question.options else None,

@@ -1,0 +1,374 @@
+"""Navigation by hand: a tree of four segments, two a node, and every step of every walk.
+
+Segments are nodes 0 to 3; 4 is the parent of 0 and 1, 5 of 2 and 3; 6 is the root.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import Problem
+from pipeline.rows import Question, Span, UnitRows
+from stages.index.tree import BuildTree, Node
+from stages.prompts.read_leaf import ReadLeaf
+from stages.read.answer_from_visits import AnswerFromVisits
+from stages.retrieve.look_up import Dropped, Lookup
+from stages.retrieve.navigate import Navigate
+from stages.retrieve.visited import VisitedLeaves
+from stages.retrieve.visits import Visit
+from tests.reading import (
+    NASTY,
+    Listener,
+    adding,
+    book,
+    deadline,
+    in_turn,
+    looked_up,
+    never,
+    num_tokens,
+    question,
+    run,
+    scripted,
+)
+
+PAGES = [f"Segment {name} of the text.\n" for name in "abcd"]
+OPTIONS = ("the sexton", "nobody", "a child", "the wind")
+STEP = tuple[int | None, str | None, int | None]
+
+
+def nodes(rows: UnitRows) -> list[Node]:
+    """Their summaries: `summary a` to `summary d`, joined above."""
+    engine = Listener(lambda request: f"summary {request.messages[0]['content'].split()[-4]}")
+    made, _ = run(BuildTree(max_children=2, node_words=1000, strict=False), rows, engine)
+    return made
+
+
+def tree(*questions: Question, pages: Sequence[str] = PAGES) -> UnitRows:
+    rows = book(pages, questions=questions or [question(options=OPTIONS)])
+    return adding(rows, {Node: nodes(rows)})
+
+
+def stage(**settings: Any) -> Navigate:
+    own: dict[str, Any] = {
+        "reasoning": True, "working_memory": True, "keep_memory": "last", "name_rejected": True,
+        "may_revert": False, "all_rejected": "stop", "max_steps": 50, "answer_words": 9,
+    }  # fmt: skip
+    return Navigate(**{**own, **settings})
+
+
+def walked(*replies: str, rows: UnitRows | None = None, **settings: Any) -> list[Visit]:
+    """The visits made of these replies; one request more, or one less, than that fails."""
+    engine = in_turn(*replies)
+    made, _ = run(stage(**settings), rows or tree(), engine)
+    assert len(engine.requests) == len(replies)
+    return made
+
+
+def path(made: Sequence[Visit]) -> list[STEP]:
+    return [(visit.node_index, visit.action, visit.to_node) for visit in made]
+
+
+def act(action: int) -> str:
+    return f"Reasoning: why\nAction: {action}"
+
+
+ANSWER = "Reasoning: it says so\nAction: -2\nAnswer: (C) a child"
+
+
+def test_straight_down() -> None:
+    made = walked(act(1), act(0), ANSWER)
+    assert path(made) == [(6, "enter", 5), (5, "enter", 2), (2, "answer", None)]
+    assert [(visit.depth, visit.page_index) for visit in made] == [(0, None), (1, None), (2, 2)]
+    assert [visit.reason for visit in made] == ["why", "why", "it says so"]
+    assert [(visit.num_replies, visit.num_invalid) for visit in made] == [(1, 0)] * 3
+    # Summaries of two words; the first level's are two joined. A segment has five.
+    assert [visit.num_new_words for visit in made] == [8, 4, 5]
+    assert (made[-1].answer, made[-1].answer_index) == ("(C) a child", 2)
+    assert {visit.reader for visit in made} == {"listener"}
+
+
+def test_what_the_model_sees_on_the_way() -> None:
+    engine = in_turn(act(1), act(0), ANSWER)
+    run(stage(), tree(), engine)
+    root, inner, leaf = engine.prompts()
+    assert "Summary 0: summary a\n\nsummary b\n\nSummary 1: summary c\n\nsummary d\n\n" in root
+    assert "Summary 0: summary c\n\nSummary 1: summary d\n\n" in inner
+    assert "the sexton" not in root and "(A) the sexton" in leaf
+    assert "Segment c of the text." in leaf and "Segment d" not in leaf
+    both = "summary c\n\nsummary d"
+    assert leaf.startswith(
+        f"What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n{both}\n\n{both}\n\n"
+    )
+    assert all("\nReasoning: " in prompt for prompt in engine.prompts())
+
+
+def test_stray_and_recovery() -> None:
+    """From c back to 5, where d is left alone: entered without a call; from there to the root,
+    where 4 is left alone; there a is chosen, in vain, and b is left alone."""
+    made = walked(act(1), act(0), act(-1), act(-1), act(0), act(-1), ANSWER)
+    assert path(made) == [
+        (6, "enter", 5), (5, "enter", 2), (2, "revert", 5),
+        (5, "enter", 3), (3, "revert", 5), (5, "revert", 6),
+        (6, "enter", 4), (4, "enter", 0), (0, "revert", 4), (4, "enter", 1), (1, "answer", None),
+    ]  # fmt: skip
+    by_rule = [visit.turn for visit in made if visit.chosen_by == "rule"]
+    assert by_rule == [3, 5, 6, 9]
+    assert [visit.rejected for visit in made if visit.chosen_by == "rule"] == [
+        (2,), (2, 3), (5,), (0,),
+    ]  # fmt: skip
+    assert [visit.num_new_words for visit in made] == [8, 4, 5, 0, 5, 0, 0, 4, 5, 0, 5]
+
+
+def wide() -> UnitRows:
+    rows = book([f"Segment {name} of the text.\n" for name in "abc"], questions=[question()])
+    engine = Listener(lambda request: f"summary {request.messages[0]['content'].split()[-4]}")
+    made, _ = run(BuildTree(max_children=3, node_words=1000, strict=False), rows, engine)
+    return adding(rows, {Node: made})
+
+
+def test_a_rejected_child_is_named_and_no_legal_action() -> None:
+    engine = in_turn(act(1), act(-1), act(1), act(2), "Action: -2\nAnswer: The wind,\nsaid she.")
+    made, calls = run(stage(), wide(), engine)
+    assert path(made) == [(3, "enter", 1), (1, "revert", 3), (3, "enter", 2), (2, "answer", None)]
+    assert (made[2].num_replies, made[2].num_invalid, made[2].rejected) == (2, 1, (1,))
+    assert [(call.turn, call.attempt) for call in calls] == [(0, 1), (1, 1), (2, 1), (2, 2), (3, 1)]
+    assert ["choose another: 1\n" in prompt for prompt in engine.prompts()] == [
+        False, False, True, True, False,
+    ]  # fmt: skip
+    assert ["valid action so far: 1" in p for p in engine.prompts()] == [False] * 3 + [True, False]
+    assert made[-1].answer == "The wind,\nsaid she."
+
+
+def test_children_need_not_be_named_where_they_were_rejected() -> None:
+    engine = in_turn(act(1), act(-1), act(1), act(-1), act(1))
+    made, _ = run(stage(name_rejected=False, max_steps=5), wide(), engine)
+    assert path(made) == [(3, "enter", 1), (1, "revert", 3)] * 2 + [(3, "enter", 1)]
+    assert not any("choose another" in prompt for prompt in engine.prompts())
+    assert [visit.num_new_words for visit in made] == [6, 5, 0, 0, 0]
+
+
+def test_at_the_root_nothing_is_left_and_it_stops_or_starts_over() -> None:
+    replies = [act(0), act(-1), act(1), act(-1), act(-1)]
+    made = walked(*replies, rows=wide())
+    assert path(made)[-2:] == [(2, "revert", 3), (3, "revert", None)]
+    again = walked(*replies, act(2), ANSWER, rows=wide(), all_rejected="start_over")
+    assert path(again)[-3:] == [(3, "revert", 3), (3, "enter", 2), (2, "answer", None)]
+    assert again[-2].rejected == ()
+
+
+def test_inner_nodes_may_revert_but_not_the_root() -> None:
+    """-1 at the root is no legal action; at node 5 it is one, and 4 is then left alone."""
+    engine = in_turn(act(-1), act(1), act(-1), act(0), ANSWER)
+    made, _ = run(stage(may_revert=True), tree(), engine)
+    assert path(made) == [
+        (6, "enter", 5), (5, "revert", 6), (6, "enter", 4), (4, "enter", 0), (0, "answer", None),
+    ]  # fmt: skip
+    assert made[0].num_invalid == 1 and made[2].chosen_by == "rule"
+    assert ["or -1 to go back" in prompt for prompt in engine.prompts()] == [
+        False, False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_without_it_no_inner_node_may_revert() -> None:
+    made = walked(act(1), act(-1), act(0), ANSWER)
+    assert path(made) == [(6, "enter", 5), (5, "enter", 2), (2, "answer", None)]
+    assert made[1].num_invalid == 1
+
+
+@pytest.mark.parametrize("setting", ["stop", "start_over"])
+def test_a_single_segment_is_root_and_leaf(setting: str) -> None:
+    rows = tree(pages=PAGES[:1])
+    assert path(walked(ANSWER, rows=rows)) == [(0, "answer", None)]
+    assert path(walked(act(-1), rows=rows, all_rejected=setting)) == [(0, "revert", None)]
+
+
+@pytest.mark.parametrize(
+    "bad", ["Perhaps the second.", "Action: 7", "Action: -2\nAnswer: (A)", "Action: 0 / 1", ""]
+)
+def test_three_bad_replies_in_a_row_end_it(bad: str) -> None:
+    made = walked(act(1), bad, bad, bad)
+    assert path(made) == [(6, "enter", 5), (5, None, None)]
+    assert (made[1].num_replies, made[1].num_invalid, made[1].problem) == (3, 3, "unparseable")
+    assert made[1].lack() is None
+
+
+@pytest.mark.parametrize("bad", ["Action: 1", "Action: -2", "Answer: (A)", "So be it."])
+def test_at_a_leaf_too(bad: str) -> None:
+    made = walked(act(1), act(0), bad, bad, bad)
+    assert (made[2].action, made[2].problem) == (None, "unparseable")
+
+
+def test_two_bad_replies_do_not() -> None:
+    made = walked("Hm.", "Hm.", act(0), "?", act(1), "?", "?", ANSWER)
+    assert [(visit.num_replies, visit.num_invalid) for visit in made] == [(3, 2), (2, 1), (3, 2)]
+    assert made[-1].answer_index == 2
+
+
+def test_it_stops_at_its_maximum_of_steps() -> None:
+    made = walked(act(1), act(0), max_steps=2)
+    assert path(made) == [(6, "enter", 5), (5, "enter", 2)]
+
+
+def test_without_reasoning_none_is_asked_for() -> None:
+    engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
+    made, _ = run(stage(reasoning=False), tree(), engine)
+    assert not any("Reasoning" in prompt or "Weigh" in prompt for prompt in engine.prompts())
+    assert [visit.reason for visit in made] == [None] * 3
+
+
+def test_without_working_memory_none_is_shown() -> None:
+    engine = in_turn(act(1), act(0), ANSWER)
+    made, _ = run(stage(working_memory=False), tree(), engine)
+    assert engine.prompts()[2].startswith("One part of the text, in full:\n\nSegment c")
+    assert made[2].num_memory_words == 0
+
+
+BUDGETS = {"triage": 5, "read_leaf": 30}
+
+
+def leaf_tokens(memory: str) -> int:
+    """Of the leaf prompt of segment c when it is asked for the third time."""
+    text = PAGES[2].strip()
+    return num_tokens(ReadLeaf(text, "Who rang the bell?", OPTIONS, True, 9, memory, "", 2))
+
+
+@pytest.mark.parametrize(
+    ("less", "keep", "shown"),
+    [
+        (0, "last", "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
+        (1, "last", "a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
+        (9, "last", "c\n\nsummary d"),
+        (9, "first", "summary a\n\nsummary"),
+    ],
+)
+def test_working_memory_is_cut_to_what_fits(less: int, keep: str, shown: str) -> None:
+    whole = "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"
+    context = leaf_tokens(whole) + 30 - less
+    engine = in_turn(act(1), act(0), ANSWER, context_tokens=context)
+    made, _ = run(stage(keep_memory=keep), tree(), engine, reply_tokens=BUDGETS)
+    assert f"rest of the text:\n\n{shown}\n\nOne part" in engine.prompts()[2]
+    assert made[2].num_memory_words == 12 - less
+    assert made[2].is_memory_cut == (less > 0)
+
+
+def test_a_segment_that_does_not_fit_is_not_asked_about() -> None:
+    engine = in_turn(act(1), act(0), context_tokens=170)
+    rows = tree(pages=[*PAGES[:2], PAGES[2] + "word " * 100, PAGES[3]])
+    made, _ = run(stage(), rows, engine, reply_tokens=BUDGETS)
+    assert (made[-1].problem, made[-1].num_replies) == ("context_overflow", 0)
+    assert made[-1].lack() == "navigate: context_overflow"
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [({"finish_reason": "abort"}, "engine_failed"), ({"hang": True}, "timeout")],
+)
+def test_no_reply_ends_it(tmp_path: Path, rule: dict[str, Any], problem: Problem) -> None:
+    engine = scripted(tmp_path, {"match": "in full:", **rule}, {"reply": "Action: 1"})
+    made, _ = run(stage(), tree(), engine, deadline_seconds=deadline(rule))
+    assert path(made) == [(6, "enter", 5), (5, "enter", 3), (3, None, None)]
+    assert made[-1].problem == problem
+
+
+def test_a_node_without_a_summary_is_not_offered() -> None:
+    rows = tree()
+    made = [n if n.node_index != 2 else _lost(n) for n in rows[Node]]
+    found = walked(act(1), ANSWER, rows=adding(rows, {Node: made}))
+    assert path(found) == [(6, "enter", 5), (5, "enter", 3), (3, "answer", None)]
+
+
+def _lost(node: Node) -> Node:
+    return replace(node, summary=None, problem="timeout")
+
+
+def test_questions_do_not_meet(tmp_path: Path) -> None:
+    rows = tree(question("b", "Where?"), question("a", "When?"))
+    engine = scripted(
+        tmp_path,
+        {"match": "in full.*Where", "reply": "Action: -2\nAnswer: Here.", "seconds": 0.02},
+        {"match": "in full.*When", "reply": "Action: -2\nAnswer: Now."},
+        {"match": "Where", "reply": "Action: 0"},
+        {"match": "When", "reply": "Action: 1"},
+    )
+    made, _ = run(stage(), rows, engine)
+    assert [(v.question_id, v.turn, v.node_index, v.answer) for v in made] == [
+        ("b", 0, 6, None), ("b", 1, 4, None), ("b", 2, 0, "Here."),
+        ("a", 0, 6, None), ("a", 1, 5, None), ("a", 2, 3, "Now."),
+    ]  # fmt: skip
+
+
+def test_texts_pass_verbatim() -> None:
+    rows = tree(question(text=NASTY, options=(NASTY,)), pages=[NASTY])
+    engine = in_turn(ANSWER, "Action: -1")
+    run(stage(), rows, engine)
+    assert engine.prompts()[0].count(NASTY) == 3
+
+
+def read(
+    *replies: str, rows: UnitRows | None = None, **settings: Any
+) -> tuple[list[Lookup], list[Any]]:
+    """The look-ups and answers of a navigation."""
+    rows = rows or tree()
+    rows = adding(rows, {Visit: walked(*replies, rows=rows, **settings)})
+    lookups, _ = run(VisitedLeaves(), rows, never())
+    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
+    answers, calls = run(own, adding(rows, {Lookup: lookups}), never())
+    assert calls == ()
+    return lookups, answers
+
+
+def test_the_answer_is_the_leaf_s_reply() -> None:
+    lookups, (answer,) = read(act(1), act(0), act(-1), ANSWER)
+    assert lookups == [
+        looked_up(3, requested=(2, 3), dropped=(Dropped(2, "rejected"),)),
+    ]
+    assert (answer.answer, answer.answer_index, answer.problem) == ("(C) a child", 2, None)
+    assert (answer.page_indexes, answer.num_lookups, answer.reader) == ((3,), 1, "listener")
+    start = len("".join(PAGES[:3]))
+    assert [(s.start_char, s.end_char) for s in answer.context_spans] == [
+        (start, start + len(PAGES[3]))
+    ]
+    # Five words of the segment; eight of the root, four of node 5, two of c's summary.
+    assert answer.num_context_words == 5 + 14
+    assert answer.compression_rate == 100 * (1 - 19 / 20)
+
+
+@pytest.mark.parametrize(
+    ("replies", "settings", "problem", "detail"),
+    [
+        (("?", "?", "?"), {}, "unparseable", None),
+        ((act(1), act(0)), {"max_steps": 2}, "no_answer", "stopped at max_steps"),
+        ((act(1), act(0), act(-1), act(-1), act(0), act(-1), act(-1)), {}, "no_answer", None),
+    ],
+)
+def test_no_answer(
+    replies: tuple[str, ...], settings: dict[str, Any], problem: str, detail: str | None
+) -> None:
+    lookups, (answer,) = read(*replies, **settings)
+    assert (answer.answer, answer.problem, answer.detail) == (None, problem, detail)
+    assert answer.compression_rate is None
+    assert [row.used for row in lookups] == [()]
+
+
+def test_a_letter_of_no_option_is_kept() -> None:
+    _, (answer,) = read(act(1), act(0), "Action: -2\nAnswer: (K)")
+    assert (answer.answer, answer.answer_index, answer.problem) == ("(K)", None, "out_of_range")
+
+
+def test_a_navigation_that_failed_leaves_its_question_upstream() -> None:
+    rows = tree()
+    visits = stage().failed(rows, "unit_failed", "why")
+    stage().check(rows, visits)
+    rows = adding(rows, {Visit: visits})
+    lookups, _ = run(VisitedLeaves(), rows, never())
+    assert [(row.used, row.problem, row.detail) for row in lookups] == [
+        (None, "upstream", "navigate: unit_failed")
+    ]
+    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
+    (answer,), _ = run(own, adding(rows, {Lookup: lookups}), never())
+    assert (answer.problem, answer.detail) == (
+        "upstream", "navigate: unit_failed, look_up: upstream",
+    )  # fmt: skip
