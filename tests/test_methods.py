@@ -80,6 +80,13 @@ def refused(text: str) -> str:
         ("bm25(top_k=6|1|3)", ["bm25(top_k=6)", "bm25(top_k=1)", "bm25(top_k=3)"]),
         ("truncated(keep=last)", ["truncated(keep=last,num_words=6000)"]),
         ("bm25,gist_only,bm25(top_k=3)", ["bm25(top_k=3)", "gist_only"]),
+        (
+            "memwalker(segment_tokens=9,working_memory=true|false)",
+            [
+                f"memwalker(segment_tokens=9,max_children=8,working_memory={given},reasoning=true)"
+                for given in ("true", "false")
+            ],
+        ),
         ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),
     ],
 )

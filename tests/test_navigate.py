@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import Problem
-from pipeline.rows import Question, Span, UnitRows
+from pipeline.rows import Question, UnitRows
 from stages.index.tree import BuildTree, Node
 from stages.prompts.read_leaf import ReadLeaf
 from stages.read.answer_from_visits import AnswerFromVisits
@@ -282,6 +282,17 @@ def test_a_node_without_a_summary_is_not_offered() -> None:
 
 def _lost(node: Node) -> Node:
     return replace(node, summary=None, problem="timeout")
+
+
+def test_recorded_calls_are_not_asked_again() -> None:
+    """Replies that were no legal action among them."""
+    replies = act(1), "?", act(0), act(-1), "Hm.", ANSWER
+    made, calls = run(stage(), tree(), in_turn(*replies))
+    again, replayed = run(stage(), tree(), never(), recorded=calls)
+    assert (again, replayed) == (made, calls)
+    assert len(calls) == len(replies)
+    rest = in_turn(*replies[4:])
+    assert run(stage(), tree(), rest, recorded=calls[:4])[0] == made
 
 
 def test_questions_do_not_meet(tmp_path: Path) -> None:

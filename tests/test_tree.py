@@ -192,3 +192,11 @@ def test_a_long_sentence_is_cut_and_segments_tile_the_text() -> None:
     assert "".join(page.text or "" for page in made) == text
     assert max(page.num_words for page in made) <= 40
     assert {page.chosen_by for page in made} == {"rule"}
+
+
+def test_recorded_calls_are_not_asked_again() -> None:
+    """Of equal segments, too: each node's call is its own."""
+    rows = book([PAGES[0]] * 8)
+    made, calls = run(tree(node_words=1), rows, always("two words"))
+    assert len(calls) == 8 + 7
+    assert run(tree(node_words=1), rows, never(), recorded=calls) == (made, calls)

@@ -23,18 +23,19 @@ from stages.text.words import num_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(IndexRow):
-    """A node of a document's tree. Nodes are numbered level by level, leaves first."""
+    """A node of a document's tree; a tree's nodes are numbered level by level, leaves first."""
 
     table: ClassVar[str] = "nodes"
     key: ClassVar[tuple[str, ...]] = ("document_id", "node_index")
     sizes: ClassVar[str | None] = """
         select memory, 'nodes per tree' as measure, 'documents' as rows_of, 70 as place,
           count(*)::double as value
-        from nodes group by memory, document_id
+        from nodes group by memory, step_id, document_id
         union all by name
         select memory, 'words per summary' as measure, 'nodes' as rows_of, 80 as place,
           num_words::double as value
         from nodes where summary is not null"""
+    once_per_memory: ClassVar[bool] = False  # trees of several shapes rest on the same segments
     node_index: int
     level: int  # of leaves 0
     parent: int | None  # node index; null: the root
