@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.reply_forms import plain_text
 from stages.prompts.actions import REVERT, parse_action, reason_of
 from stages.prompts.read_leaf import ReadLeaf, answer_text
 from stages.prompts.triage import Triage
@@ -59,7 +60,7 @@ def test_a_number_that_may_have_been_cut_is_none() -> None:
 @given(st.text())
 def test_no_reply_is_too_odd(reply: str) -> None:
     action = parse_action(reply, is_cut=False)
-    assert action is None or re.search(r"\d", reply)
+    assert action is None or re.search(r"\d", plain_text(reply))
     leaf().read(reply, False)
 
 
@@ -138,3 +139,27 @@ def test_every_letter_and_going_back_are_read(reasoning: bool) -> None:
             reply = f"{reason}Action: -2\nAnswer: ({letter})"
             assert bool(re.fullmatch(pattern, reply)) == (index < num)
             assert prompt.read(reply, False) == (-2, index if index < num else "out_of_range")
+
+
+@pytest.mark.vllm
+def test_xgrammar_takes_what_is_legal() -> None:
+    """After reasons of any length up to their maximum."""
+    import xgrammar  # comes with vLLM
+
+    vocabulary = [*(bytes([byte]) for byte in range(256)), b"</s>"]
+    tokens = xgrammar.TokenizerInfo(
+        vocabulary, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256]
+    )
+    prompt = leaf(OPTIONS)
+    grammar = xgrammar.Grammar.from_regex(prompt.legal(form(prompt)).regex)
+    compiled = xgrammar.GrammarCompiler(tokens).compile_grammar(grammar)
+
+    def takes(reply: str) -> bool:
+        matcher = xgrammar.GrammarMatcher(compiled)
+        return all(matcher.accept_token(token) for token in (*reply.encode(), 256))
+
+    for reason in ("why", "x" * 1000):
+        assert takes(f"Reasoning: {reason}\nAction: -1")
+        assert takes(f"Reasoning: {reason}\nAction: -2\nAnswer: (D)")
+    for reply in ("Action: -1", "Reasoning: why\nAction: 0", "Reasoning: why\nAction: -2"):
+        assert not takes(reply), reply

@@ -5,10 +5,13 @@ Segments are nodes 0 to 3; 4 is the parent of 0 and 1, 5 of 2 and 3; 6 is the ro
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.errors import Problem
 from pipeline.rows import Question, UnitRows
@@ -282,6 +285,39 @@ def test_a_node_without_a_summary_is_not_offered() -> None:
 
 def _lost(node: Node) -> Node:
     return replace(node, summary=None, problem="timeout")
+
+
+FIVE = tree(pages=[f"Segment {name} of the text.\n" for name in "abcde"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    replies=st.lists(st.sampled_from(["-2\nAnswer: (A)", *range(-2, 3)]), min_size=60, max_size=60),
+    may_revert=st.booleans(),
+    name_rejected=st.booleans(),
+    all_rejected=st.sampled_from(["stop", "start_over"]),
+)
+def test_whatever_is_replied_a_walk_is_a_path_in_the_tree(
+    replies: list[int | str], **own: bool | str
+) -> None:
+    left = [f"Action: {reply}" for reply in replies]
+    engine = Listener(lambda _: left.pop())
+    made, calls = run(stage(max_steps=20, reasoning=False, **own), FIVE, engine)
+    nodes = {node.node_index: node for node in FIVE[Node]}
+    assert made[0].node_index == len(nodes) - 1 and len(made) <= 20
+    for visit, following in pairwise(made):
+        assert visit.to_node == following.node_index and visit.node_index is not None
+        children, parent = nodes[visit.node_index].children, nodes[visit.node_index].parent
+        if visit.action == "enter":
+            assert visit.to_node in children and visit.to_node not in visit.rejected
+        else:
+            assert visit.action == "revert" and visit.to_node in (parent, visit.node_index)
+    assert len(calls) == sum(visit.num_replies for visit in made)
+    assert [visit.answer_index for visit in made[:-1]] == [None] * (len(made) - 1)
+    ended = made[-1].to_node is None
+    assert ended or len(made) == 20
+    assert (made[-1].answer == "(A)") == (made[-1].action == "answer")
+    assert (made[-1].problem == "unparseable") == (made[-1].num_invalid == 3)
 
 
 def test_recorded_calls_are_not_asked_again() -> None:
