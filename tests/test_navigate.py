@@ -1,84 +1,29 @@
-"""Navigation by hand: a tree of four segments, two a node, and every step of every walk.
+"""Navigation by hand: every step of every walk (the tree: tests/walks.py)."""
 
-Segments are nodes 0 to 3; 4 is the parent of 0 and 1, 5 of 2 and 3; 6 is the root.
-"""
-
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import Problem
-from pipeline.rows import Question, UnitRows
-from stages.index.tree import BuildTree, Node
-from stages.prompts.read_leaf import ReadLeaf
-from stages.read.answer_from_visits import AnswerFromVisits
-from stages.retrieve.look_up import Dropped, Lookup
-from stages.retrieve.navigate import Navigate
-from stages.retrieve.visited import VisitedLeaves
-from stages.retrieve.visits import Visit
+from stages.index.tree import Node
 from tests.reading import (
-    NASTY,
     Listener,
     adding,
-    book,
-    deadline,
     in_turn,
-    looked_up,
-    never,
-    num_tokens,
-    question,
     run,
-    scripted,
 )
-
-PAGES = [f"Segment {name} of the text.\n" for name in "abcd"]
-OPTIONS = ("the sexton", "nobody", "a child", "the wind")
-STEP = tuple[int | None, str | None, int | None]
-
-
-def nodes(rows: UnitRows) -> list[Node]:
-    """Their summaries: `summary a` to `summary d`, joined above."""
-    engine = Listener(lambda request: f"summary {request.messages[0]['content'].split()[-4]}")
-    made, _ = run(BuildTree(max_children=2, node_words=1000, strict=False), rows, engine)
-    return made
-
-
-def tree(*questions: Question, pages: Sequence[str] = PAGES) -> UnitRows:
-    rows = book(pages, questions=questions or [question(options=OPTIONS)])
-    return adding(rows, {Node: nodes(rows)})
-
-
-def stage(**settings: Any) -> Navigate:
-    own: dict[str, Any] = {
-        "reasoning": True, "working_memory": True, "keep_memory": "last", "name_rejected": True,
-        "may_revert": False, "all_rejected": "stop", "max_steps": 50, "answer_words": 9,
-    }  # fmt: skip
-    return Navigate(**{**own, **settings})
-
-
-def walked(*replies: str, rows: UnitRows | None = None, **settings: Any) -> list[Visit]:
-    """The visits made of these replies; one request more, or one less, than that fails."""
-    engine = in_turn(*replies)
-    made, _ = run(stage(**settings), rows or tree(), engine)
-    assert len(engine.requests) == len(replies)
-    return made
-
-
-def path(made: Sequence[Visit]) -> list[STEP]:
-    return [(visit.node_index, visit.action, visit.to_node) for visit in made]
-
-
-def act(action: int) -> str:
-    return f"Reasoning: why\nAction: {action}"
-
-
-ANSWER = "Reasoning: it says so\nAction: -2\nAnswer: (C) a child"
+from tests.walks import (
+    ANSWER,
+    PAGES,
+    act,
+    path,
+    stage,
+    tree,
+    walked,
+    wide,
+)
 
 
 def test_straight_down() -> None:
@@ -91,21 +36,6 @@ def test_straight_down() -> None:
     assert [visit.num_new_words for visit in made] == [8, 4, 5]
     assert (made[-1].answer, made[-1].answer_index) == ("(C) a child", 2)
     assert {visit.reader for visit in made} == {"listener"}
-
-
-def test_what_the_model_sees_on_the_way() -> None:
-    engine = in_turn(act(1), act(0), ANSWER)
-    run(stage(), tree(), engine)
-    root, inner, leaf = engine.prompts()
-    assert "Summary 0: summary a\n\nsummary b\n\nSummary 1: summary c\n\nsummary d\n\n" in root
-    assert "Summary 0: summary c\n\nSummary 1: summary d\n\n" in inner
-    assert "the sexton" not in root and "(A) the sexton" in leaf
-    assert "Segment c of the text." in leaf and "Segment d" not in leaf
-    both = "summary c\n\nsummary d"
-    assert leaf.startswith(
-        f"What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n{both}\n\n{both}\n\n"
-    )
-    assert all("\nReasoning: " in prompt for prompt in engine.prompts())
 
 
 def test_stray_and_recovery() -> None:
@@ -123,13 +53,6 @@ def test_stray_and_recovery() -> None:
         (2,), (2, 3), (5,), (0,),
     ]  # fmt: skip
     assert [visit.num_new_words for visit in made] == [8, 4, 5, 0, 5, 0, 0, 4, 5, 0, 5]
-
-
-def wide() -> UnitRows:
-    rows = book([f"Segment {name} of the text.\n" for name in "abc"], questions=[question()])
-    engine = Listener(lambda request: f"summary {request.messages[0]['content'].split()[-4]}")
-    made, _ = run(BuildTree(max_children=3, node_words=1000, strict=False), rows, engine)
-    return adding(rows, {Node: made})
 
 
 def test_a_rejected_child_is_named_and_no_legal_action() -> None:
@@ -215,67 +138,6 @@ def test_it_stops_at_its_maximum_of_steps() -> None:
     assert path(made) == [(6, "enter", 5), (5, "enter", 2)]
 
 
-def test_without_reasoning_none_is_asked_for() -> None:
-    engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
-    made, _ = run(stage(reasoning=False), tree(), engine)
-    assert not any("Reasoning" in prompt or "Weigh" in prompt for prompt in engine.prompts())
-    assert [visit.reason for visit in made] == [None] * 3
-
-
-def test_without_working_memory_none_is_shown() -> None:
-    engine = in_turn(act(1), act(0), ANSWER)
-    made, _ = run(stage(working_memory=False), tree(), engine)
-    assert engine.prompts()[2].startswith("One part of the text, in full:\n\nSegment c")
-    assert made[2].num_memory_words == 0
-
-
-BUDGETS = {"triage": 5, "read_leaf": 30}
-
-
-def leaf_tokens(memory: str) -> int:
-    """Of the leaf prompt of segment c when it is asked for the third time."""
-    text = PAGES[2].strip()
-    return num_tokens(ReadLeaf(text, "Who rang the bell?", OPTIONS, True, 9, memory, "", 2))
-
-
-@pytest.mark.parametrize(
-    ("less", "keep", "shown"),
-    [
-        (0, "last", "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
-        (1, "last", "a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
-        (9, "last", "c\n\nsummary d"),
-        (9, "first", "summary a\n\nsummary"),
-    ],
-)
-def test_working_memory_is_cut_to_what_fits(less: int, keep: str, shown: str) -> None:
-    whole = "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"
-    context = leaf_tokens(whole) + 30 - less
-    engine = in_turn(act(1), act(0), ANSWER, context_tokens=context)
-    made, _ = run(stage(keep_memory=keep), tree(), engine, reply_tokens=BUDGETS)
-    assert f"rest of the text:\n\n{shown}\n\nOne part" in engine.prompts()[2]
-    assert made[2].num_memory_words == 12 - less
-    assert made[2].is_memory_cut == (less > 0)
-
-
-def test_a_segment_that_does_not_fit_is_not_asked_about() -> None:
-    engine = in_turn(act(1), act(0), context_tokens=170)
-    rows = tree(pages=[*PAGES[:2], PAGES[2] + "word " * 100, PAGES[3]])
-    made, _ = run(stage(), rows, engine, reply_tokens=BUDGETS)
-    assert (made[-1].problem, made[-1].num_replies) == ("context_overflow", 0)
-    assert made[-1].lack() == "navigate: context_overflow"
-
-
-@pytest.mark.parametrize(
-    ("rule", "problem"),
-    [({"finish_reason": "abort"}, "engine_failed"), ({"hang": True}, "timeout")],
-)
-def test_no_reply_ends_it(tmp_path: Path, rule: dict[str, Any], problem: Problem) -> None:
-    engine = scripted(tmp_path, {"match": "in full:", **rule}, {"reply": "Action: 1"})
-    made, _ = run(stage(), tree(), engine, deadline_seconds=deadline(rule))
-    assert path(made) == [(6, "enter", 5), (5, "enter", 3), (3, None, None)]
-    assert made[-1].problem == problem
-
-
 def test_a_node_without_a_summary_is_not_offered() -> None:
     rows = tree()
     made = [n if n.node_index != 2 else _lost(n) for n in rows[Node]]
@@ -318,104 +180,3 @@ def test_whatever_is_replied_a_walk_is_a_path_in_the_tree(
     assert ended or len(made) == 20
     assert (made[-1].answer == "(A)") == (made[-1].action == "answer")
     assert (made[-1].problem == "unparseable") == (made[-1].num_invalid == 3)
-
-
-def test_recorded_calls_are_not_asked_again() -> None:
-    """Replies that were no legal action among them."""
-    replies = act(1), "?", act(0), act(-1), "Hm.", ANSWER
-    made, calls = run(stage(), tree(), in_turn(*replies))
-    again, replayed = run(stage(), tree(), never(), recorded=calls)
-    assert (again, replayed) == (made, calls)
-    assert len(calls) == len(replies)
-    rest = in_turn(*replies[4:])
-    assert run(stage(), tree(), rest, recorded=calls[:4])[0] == made
-
-
-def test_questions_do_not_meet(tmp_path: Path) -> None:
-    rows = tree(question("b", "Where?"), question("a", "When?"))
-    engine = scripted(
-        tmp_path,
-        {"match": "in full.*Where", "reply": "Action: -2\nAnswer: Here.", "seconds": 0.02},
-        {"match": "in full.*When", "reply": "Action: -2\nAnswer: Now."},
-        {"match": "Where", "reply": "Action: 0"},
-        {"match": "When", "reply": "Action: 1"},
-    )
-    made, _ = run(stage(), rows, engine)
-    assert [(v.question_id, v.turn, v.node_index, v.answer) for v in made] == [
-        ("b", 0, 6, None), ("b", 1, 4, None), ("b", 2, 0, "Here."),
-        ("a", 0, 6, None), ("a", 1, 5, None), ("a", 2, 3, "Now."),
-    ]  # fmt: skip
-
-
-def test_texts_pass_verbatim() -> None:
-    rows = tree(question(text=NASTY, options=(NASTY,)), pages=[NASTY])
-    engine = in_turn(ANSWER, "Action: -1")
-    run(stage(), rows, engine)
-    assert engine.prompts()[0].count(NASTY) == 3
-
-
-def read(
-    *replies: str, rows: UnitRows | None = None, **settings: Any
-) -> tuple[list[Lookup], list[Any]]:
-    """The look-ups and answers of a navigation."""
-    rows = rows or tree()
-    rows = adding(rows, {Visit: walked(*replies, rows=rows, **settings)})
-    lookups, _ = run(VisitedLeaves(), rows, never())
-    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
-    answers, calls = run(own, adding(rows, {Lookup: lookups}), never())
-    assert calls == ()
-    return lookups, answers
-
-
-def test_the_answer_is_the_leaf_s_reply() -> None:
-    lookups, (answer,) = read(act(1), act(0), act(-1), ANSWER)
-    assert lookups == [
-        looked_up(3, requested=(2, 3), dropped=(Dropped(2, "rejected"),)),
-    ]
-    assert (answer.answer, answer.answer_index, answer.problem) == ("(C) a child", 2, None)
-    assert (answer.page_indexes, answer.num_lookups, answer.reader) == ((3,), 1, "listener")
-    start = len("".join(PAGES[:3]))
-    assert [(s.start_char, s.end_char) for s in answer.context_spans] == [
-        (start, start + len(PAGES[3]))
-    ]
-    # Five words of the segment; eight of the root, four of node 5, two of c's summary.
-    assert answer.num_context_words == 5 + 14
-    assert answer.compression_rate == 100 * (1 - 19 / 20)
-
-
-@pytest.mark.parametrize(
-    ("replies", "settings", "problem", "detail"),
-    [
-        (("?", "?", "?"), {}, "unparseable", None),
-        ((act(1), act(0)), {"max_steps": 2}, "no_answer", "stopped at max_steps"),
-        ((act(1), act(0), act(-1), act(-1), act(0), act(-1), act(-1)), {}, "no_answer", None),
-    ],
-)
-def test_no_answer(
-    replies: tuple[str, ...], settings: dict[str, Any], problem: str, detail: str | None
-) -> None:
-    lookups, (answer,) = read(*replies, **settings)
-    assert (answer.answer, answer.problem, answer.detail) == (None, problem, detail)
-    assert answer.compression_rate is None
-    assert [row.used for row in lookups] == [()]
-
-
-def test_a_letter_of_no_option_is_kept() -> None:
-    _, (answer,) = read(act(1), act(0), "Action: -2\nAnswer: (K)")
-    assert (answer.answer, answer.answer_index, answer.problem) == ("(K)", None, "out_of_range")
-
-
-def test_a_navigation_that_failed_leaves_its_question_upstream() -> None:
-    rows = tree()
-    visits = stage().failed(rows, "unit_failed", "why")
-    stage().check(rows, visits)
-    rows = adding(rows, {Visit: visits})
-    lookups, _ = run(VisitedLeaves(), rows, never())
-    assert [(row.used, row.problem, row.detail) for row in lookups] == [
-        (None, "upstream", "navigate: unit_failed")
-    ]
-    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
-    (answer,), _ = run(own, adding(rows, {Lookup: lookups}), never())
-    assert (answer.problem, answer.detail) == (
-        "upstream", "navigate: unit_failed, look_up: upstream",
-    )  # fmt: skip
