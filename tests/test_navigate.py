@@ -104,6 +104,11 @@ def test_without_it_no_inner_node_may_revert() -> None:
     assert made[1].num_invalid == 1
 
 
+def test_a_document_without_text_has_no_tree() -> None:
+    (visit,) = walked(rows=tree(pages=[]))
+    assert (visit.problem, visit.lack()) == ("empty_input", "navigate: empty_input")
+
+
 @pytest.mark.parametrize("setting", ["stop", "start_over"])
 def test_a_single_segment_is_root_and_leaf(setting: str) -> None:
     rows = tree(pages=PAGES[:1])

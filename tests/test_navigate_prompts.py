@@ -1,4 +1,4 @@
-"""What the model is shown on its way through a tree, and what becomes of replies that do not come."""
+"""What the model is shown on its way through a tree, and what becomes of missing replies."""
 
 from pathlib import Path
 from typing import Any

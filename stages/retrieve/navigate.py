@@ -58,12 +58,14 @@ class Navigate(Stage):
 
         Problems, of the last visit: unparseable or truncated (three replies without a legal
         action), truncated and out_of_range (of the answer, whose text is kept); context_overflow,
-        timeout, engine_failed (no reply).
+        timeout, engine_failed (no reply); empty_input (a document without a segment).
         """
         walks = await asyncio.gather(*(self._walk(rows, q, ask) for q in rows.questions))
         return [visit for visits in walks for visit in visits]
 
     async def _walk(self, rows: UnitRows, question: Question, ask: Ask) -> list[Visit]:
+        if not rows[Node]:
+            return [_empty(question, "empty_input")]
         walk = Walk(rows[Node], rows[Page])
         made: list[Visit] = []
         while len(made) < self.max_steps:
@@ -137,16 +139,7 @@ class Navigate(Stage):
         return replace(row, action="revert", to_node=to_node)
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Visit]:
-        return [
-            Visit(
-                document_id=question.document_id,
-                question_id=question.question_id,
-                turn=0,
-                problem=problem,
-                detail=detail,
-            )
-            for question in rows.questions
-        ]
+        return [_empty(question, problem, detail) for question in rows.questions]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless every question has turns, numbered from 0 without a gap."""
@@ -169,12 +162,21 @@ def _answered(row: Visit, asked: Asked[LeafReply]) -> Visit:
 
 
 def _visit(question: Question, turn: int, walk: Walk, reader: str) -> Visit:
-    return Visit(
-        document_id=question.document_id,
-        question_id=question.question_id,
+    return replace(
+        _empty(question),
         turn=turn,
         node_index=walk.node.node_index,
         depth=walk.depth(),
         page_index=walk.node.page_index,
         reader=reader,
+    )
+
+
+def _empty(question: Question, problem: Problem | None = None, detail: str | None = None) -> Visit:
+    return Visit(
+        document_id=question.document_id,
+        question_id=question.question_id,
+        turn=0,
+        problem=problem,
+        detail=detail,
     )
