@@ -9,6 +9,7 @@ from typing import Literal, get_args
 Problem = Literal[
     "truncated",  # the reply budget ended the reply; its text is kept
     "unparseable",  # the reply cannot be parsed; its text is kept in calls
+    "no_answer",  # the method ended without an answer
     "out_of_range",  # the reply names an option that does not exist
     "context_overflow",  # prompt + reply budget exceed the engine's context; not sent
     "empty_input",  # a text without words

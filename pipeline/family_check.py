@@ -98,7 +98,7 @@ def _values(value: Any) -> Iterator[str]:
         for field in dataclasses.fields(value):
             if field.name != "kind":  # controls how a passage is shown
                 yield from _values(getattr(value, field.name))
-    elif value is not None:
+    elif value is not None and not isinstance(value, bool):  # which chooses among wordings
         yield str(value)
 
 

@@ -197,12 +197,16 @@ def _value(place: str, written: str) -> str | int | float:
 
 def _method(file: Path, declared: Mapping[str, Any], given: Mapping[str, Any]) -> Method:
     values = {key: given.get(key, default) for key, default in declared["arguments"].items()}
-    printed = ",".join(f"{key}={value}" for key, value in values.items())
+    printed = ",".join(f"{key}={_as_yaml(value)}" for key, value in values.items())
     return Method(
         name=f"{file.stem}({printed})" if printed else file.stem,
         file=str(file),
         stages=stage_specs(str(file), _filled(str(file), declared["stages"], values)),
     )
+
+
+def _as_yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _filled(place: str, value: Any, arguments: Mapping[str, Any]) -> Any:

@@ -3,8 +3,10 @@ is a document's path from text to score:
 
 corpora/    a file in its native format -> documents, questions
 index/      document -> pages -> gists, embeddings             (ReadAgent sections 3.1, 4.2)
+                     -> segments -> tree of summaries          (MemWalker section 3)
 retrieve/   question + gists or pages -> pages to read again   (section 3.2; BM25, dense ...)
-read/       question + gists and pages -> answer
+            question + tree -> visits                          (MemWalker section 3)
+read/       question + gists and pages, or visits -> answer
             question + segments in turn -> running summaries -> answer  (MemWalker section 4)
 judge/      answer x reference -> strict and permissive verdict  (section 4.1)
 score/      answer -> metrics, evidence recall

@@ -130,11 +130,13 @@ def run(
     shared: SharedReplies | None = None,
     reply_tokens: Mapping[str, int] | None = None,
     temperature: float = 0.0,
+    recorded: Sequence[Call] = (),
 ) -> tuple[list[Any], tuple[Call, ...]]:
     """The rows the stage makes, checked by itself, and its calls.
 
     Like an executor it gives the stage no more than it names: fields of document and questions,
-    and tables it reads. `reply_tokens` are budgets by prompt, the family's where not given.
+    and tables it reads. `reply_tokens` are budgets by prompt, the family's where not given;
+    `recorded` calls are not asked again.
     """
     reader = Reader(
         engine=engine,
@@ -149,7 +151,7 @@ def run(
         shared=shared,
     )
     seen = given_to(stage, rows)
-    ask = Ask(reader, stage.name, rows.document.document_id, ())
+    ask = Ask(reader, stage.name, rows.document.document_id, recorded)
     made = list(asyncio.run(stage.run(seen, ask)))
     stage.check(seen, made)
     return made, ask.calls()

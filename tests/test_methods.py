@@ -12,14 +12,19 @@ from pipeline.plugins import installed
 from pipeline.stage import Stage
 from stages.index.embed import EmbedGists, EmbedPages
 from stages.index.paginate import PaginateUniform
+from stages.index.segments import PaginateByTokens
+from stages.index.tree import BuildTree
 from stages.read.answer import AnswerFromMemory, AnswerFromPages
 from stages.read.answer_from_summary import AnswerFromRunningSummary
 from stages.read.answer_from_text import AnswerFromText, AnswerFromTruncatedText
+from stages.read.answer_from_visits import AnswerFromVisits
 from stages.read.answer_without_text import AnswerClosedBook, AnswerConstant
 from stages.read.update_summary import UpdateRunningSummary
 from stages.retrieve.look_up import NoLookUp
+from stages.retrieve.navigate import Navigate
 from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
+from stages.retrieve.visited import VisitedLeaves
 from tests.command import ROOT
 from tests.embedding import counts
 
@@ -73,6 +78,13 @@ def refused(text: str) -> str:
         ("bm25(top_k=6|1|3)", ["bm25(top_k=6)", "bm25(top_k=1)", "bm25(top_k=3)"]),
         ("truncated(keep=last)", ["truncated(keep=last,num_words=6000)"]),
         ("bm25,gist_only,bm25(top_k=3)", ["bm25(top_k=3)", "gist_only"]),
+        (
+            "memwalker(segment_tokens=9,working_memory=true|false)",
+            [
+                f"memwalker(segment_tokens=9,max_children=8,working_memory={given},reasoning=true)"
+                for given in ("true", "false")
+            ],
+        ),
         ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),
     ],
 )
@@ -189,6 +201,7 @@ def test_what_yaml_says_goes_before_the_family_s_value_null_too() -> None:
         ("bm25_fill_context", [BM25, AnswerFromPages]),
         ("dense_fill_context(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
         ("recurrence", [UpdateRunningSummary, AnswerFromRunningSummary]),
+        ("memwalker", [PaginateByTokens, BuildTree, Navigate, VisitedLeaves, AnswerFromVisits]),
     ],
 )
 def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) -> None:

@@ -27,10 +27,11 @@ from tests.command import ROOT
 OWN = {"documents", "questions", "calls"}
 # Words that people say, which name something of ours as well.
 ENGLISH = {
-    "answer", "answers", "embed", "page", "pages", "paginate", "rate", "ratings", "score", "scores",
+    "answer", "answers", "compress", "embed", "navigate", "nodes", "page", "pages", "paginate",
+    "rate", "ratings", "score", "scores", "summarize", "tree", "visits",
 }  # fmt: skip
 # Kinds that are also roles, columns, settings, no value, or what `bench` measures.
-MEANINGS = {"memory", "model", "none", "random", "sequential", "text"}
+MEANINGS = {"memory", "model", "none", "random", "sequential", "text", "tokens"}
 
 installed()
 KINDS = {k: c for kinds in STAGES.values() for k, c in kinds.items() if k}

@@ -32,14 +32,15 @@ def form_of(name: str, prompt: type[Prompt[Any]]) -> str:
 
 
 def leaves(value: Any) -> Iterator[str]:
-    """Every value somewhere in a prompt's fields, but how a passage is shown."""
+    """Every value somewhere in a prompt's fields, but how a passage is shown, and what only chooses
+    among wordings."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from leaves(inner) if key != "kind" else ()
     elif isinstance(value, (tuple, list)):
         for inner in value:
             yield from leaves(inner)
-    elif value is not None:
+    elif value is not None and not isinstance(value, bool):
         yield str(value)
 
 
@@ -139,7 +140,8 @@ def test_what_is_expected_is_read(sample: Prompt[Any]) -> None:
         if form and legal:
             text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             named = {meant: said for said, meant in sample.form_values().items()}
-            replies = {form.replace("{}", named.get(value, text)), text.upper()}  # STOP has no form
+            # STOP has no form, and reasons may go before an action.
+            replies = {form.replace("{}", named.get(value, text)), text.upper(), reply}
             assert any(takes(legal, said) for said in replies), reply
 
 

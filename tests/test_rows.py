@@ -28,10 +28,12 @@ from pipeline.rows import (
 from stages.index.embed import Embedding
 from stages.index.gist import Gist
 from stages.index.paginate import Page
+from stages.index.tree import Node
 from stages.judge.rate import Rating
 from stages.read.answer import Answer
 from stages.read.update_summary import RunningSummary
 from stages.retrieve.look_up import Dropped, Lookup
+from stages.retrieve.visits import Visit
 from stages.score.score import Score
 
 SPANS = "list<item: struct<start_char: int64, end_char: int64>>"
@@ -43,9 +45,10 @@ OF_METHODS = f"{OF_DOCUMENTS}; method string; repeat int64; memory string; input
 STAMPED = {
     "documents": OF_DOCUMENTS,
     "questions": OF_QUESTIONS,
-    **dict.fromkeys(("pages", "gists", "embeddings"), OF_MEMORIES),
+    **dict.fromkeys(("pages", "gists", "embeddings", "nodes"), OF_MEMORIES),
     **dict.fromkeys(
-        ("lookups", "running_summaries", "answers", "ratings", "scores", "calls"), OF_METHODS
+        ("lookups", "visits", "running_summaries", "answers", "ratings", "scores", "calls"),
+        OF_METHODS,
     ),
 }
 OWN = ("pipeline.", "stages.")
@@ -62,6 +65,14 @@ COLUMNS = {
     "gists": f"document_id string; page_index int64; gist string; num_words int64; {END}",
     "embeddings": "document_id string; page_index int64; chunk_index int64; start_char int64; "
     f"end_char int64; embedding list<item: float>; {END}",
+    "nodes": "document_id string; node_index int64; level int64; parent int64; "
+    "children list<item: int64>; start_char int64; end_char int64; page_index int64; "
+    f"summary string; num_words int64; is_compressed bool; {END}",
+    "visits": "document_id string; question_id string; turn int64; node_index int64; "
+    "depth int64; page_index int64; action string; to_node int64; chosen_by string; "
+    "reason string; num_replies int64; num_invalid int64; rejected list<item: int64>; "
+    "num_memory_words int64; is_memory_cut bool; num_new_words int64; answer string; "
+    f"answer_index int64; reader string; {END}",
     "lookups": "document_id string; question_id string; turn int64; "
     "requested list<item: int64>; used list<item: int64>; "
     f"dropped {DROPPED}; skipped bool; {END}",
@@ -107,6 +118,17 @@ FULL: dict[str, Record] = {
         document_id="d", page_index=1, chunk_index=2, start_char=7, end_char=9,
         embedding=(0.5, -0.75, 2**-20), problem="upstream", detail="x",
     ),
+    "nodes": Node(
+        document_id="d", node_index=4, level=1, parent=6, children=(0, 1), start_char=3,
+        end_char=9, page_index=2, summary="2", num_words=1, is_compressed=True,
+        problem="upstream", detail="x",
+    ),
+    "visits": Visit(
+        document_id="d", question_id="1e5", turn=2, node_index=4, depth=1, page_index=2,
+        action="answer", to_node=6, chosen_by="model", reason="It says so.", num_replies=3,
+        num_invalid=2, rejected=(0, 1), num_memory_words=7, is_memory_cut=True, num_new_words=9,
+        answer="(C)", answer_index=2, reader="r", problem="truncated", detail="x",
+    ),
     "lookups": Lookup(
         document_id="d", question_id="1e5", turn=2, requested=(5, 2, 9, 5, 1), used=(5, 2),
         dropped=(Dropped(9, "out_of_range"), Dropped(5, "duplicate"), Dropped(1, "over_maximum")),
@@ -149,10 +171,15 @@ BARE: dict[str, Record] = {
     "embeddings": Embedding(
         document_id="d", page_index=0, chunk_index=0, start_char=0, end_char=0, embedding=None
     ),
+    "nodes": Node(
+        document_id="d", node_index=0, level=0, parent=None, children=(), start_char=0, end_char=0,
+        page_index=None, summary=None, num_words=0,
+    ),
     "lookups": Lookup(document_id="d", question_id="q", turn=0, used=None),
     "running_summaries": RunningSummary(
         document_id="d", question_id="q", segment_index=0, start_char=0, end_char=0, summary=None
     ),
+    "visits": Visit(document_id="d", question_id="q", turn=0),
     "answers": Answer(document_id="d", question_id="q", reader="", answer=None),
     "ratings": Rating(
         document_id="d", question_id="q", rater="", rater_is_model=False, reference_index=0

@@ -24,6 +24,8 @@ STAGES = {  # table -> the stage that writes it
     "pages": "paginate",
     "gists": "gist",
     "lookups": "look_up",
+    "nodes": "tree",
+    "visits": "navigate",
     "answers": "answer",
     "ratings": "rate",
     "scores": "score",

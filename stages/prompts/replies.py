@@ -87,8 +87,13 @@ def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
 
 def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
     """At most `max_pages` of a run of page numbers without a gap, or none. One may come twice."""
+    return Constraint(regex=matching(form, _list(pages, max_pages)))
+
+
+def matching(form: str, value: str) -> str:
+    """A regex of replies in this form, of the regex of their value."""
     before, after = (part.translate(_SPECIAL) for part in form.split("{}"))
-    return Constraint(regex=f"{before}{_list(pages, max_pages)}{after}")
+    return f"{before}{value}{after}"
 
 
 def _list(pages: Sequence[int], max_pages: int) -> str:

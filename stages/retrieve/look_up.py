@@ -19,7 +19,7 @@ class Dropped:
     """A page that was requested but not read, and why."""
 
     page_index: int
-    reason: str  # duplicate, out_of_range, over_maximum, no_room
+    reason: str  # duplicate, out_of_range, over_maximum, no_room, rejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,68 @@
+"""Ask for an action at a node until one is legal, with as much working memory as fits."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, Literal
+
+from pipeline.ask import Ask
+from pipeline.calls import Subject
+from pipeline.errors import Problem
+from pipeline.prompts import Asked, Prompt
+from stages.prompts.actions import MAX_REPLIES, reason_of
+from stages.prompts.read_leaf import ReadLeaf
+from stages.prompts.triage import Triage
+from stages.retrieve.visits import Visit
+from stages.text.words import word_spans
+
+Keep = Literal["first", "last"]
+
+
+async def ask_for_action(
+    prompt: Triage | ReadLeaf, legal: Collection[int], row: Visit, ask: Ask
+) -> tuple[Visit, Asked[Any] | None]:
+    """The first reply with a legal action of at most three, and the visit with what it took; null
+    where there is none, or no reply."""
+    problem: Problem | None = None
+    for attempt in range(1, MAX_REPLIES + 1):
+        subject = Subject(question_id=row.question_id, turn=row.turn, attempt=attempt)
+        again: Prompt[Any] = replace(prompt, num_invalid=attempt - 1 or None)
+        asked = await ask(again, subject)
+        if asked.problem == "context_overflow" and attempt > 1:
+            break  # no space to say what was wrong
+        if not asked.has_reply:
+            return replace(row, problem=asked.problem), None
+        row = replace(row, num_replies=attempt)
+        action = asked.value[0] if isinstance(asked.value, tuple) else asked.value
+        if action in legal:
+            return replace(row, chosen_by="model", reason=reason_of(asked.raw)), asked
+        row = replace(row, num_invalid=attempt)
+        problem = asked.problem or "unparseable"
+    return replace(row, problem=problem), None
+
+
+async def with_memory(prompt: ReadLeaf, memory: str, keep: Keep, ask: Ask) -> ReadLeaf:
+    """The prompt with as many words of the working memory as fit, even when asked again."""
+    budget = ask.max_reply_tokens(ReadLeaf)
+
+    async def fits(most: int) -> bool:
+        text = cut_words(memory, most, keep)
+        again = replace(prompt, working_memory=text, num_invalid=MAX_REPLIES - 1)
+        return await ask.fits(again, budget)
+
+    low, high = 0, len(word_spans(memory))
+    if high and await fits(high):
+        low = high
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if await fits(middle) else (low, middle - 1)
+    return replace(prompt, working_memory=cut_words(memory, low, keep))
+
+
+def cut_words(text: str, most: int, keep: Keep) -> str:
+    """The first or last `most` words of a text."""
+    words = word_spans(text)
+    if most >= len(words):
+        return text
+    if not most:
+        return ""
+    return text[: words[most - 1][1]] if keep == "first" else text[words[-most][0] :]

@@ -1,0 +1,182 @@
+"""Navigate a document's tree of summaries in search of the answer (MemWalker section 3, appendix
+A.1.2)."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from pipeline.ask import Ask
+from pipeline.errors import Problem
+from pipeline.prompts import Asked, Prompt
+from pipeline.rows import Question, Record, UnitRows
+from pipeline.stage import Column, Stage, refuse_gaps
+from stages.index.paginate import Page
+from stages.index.tree import Node
+from stages.prompts.actions import ANSWER, REVERT
+from stages.prompts.read_leaf import LeafReply, ReadLeaf, answer_text
+from stages.prompts.triage import Triage
+from stages.retrieve.legal_replies import ask_for_action, with_memory
+from stages.retrieve.visits import COLUMNS, Visit
+from stages.retrieve.walk import Walk
+from stages.text.words import num_words
+
+
+class Navigate(Stage):
+    """From the root the model enters one child after another; at a leaf it answers or reverts.
+
+    `reasoning`: it is asked for reasons before each action (table 3). `working_memory`: a leaf is
+    shown with the summaries of the nodes visited before (figure 3); where these do not fit, the
+    `keep_memory` words of them. The paper leaves open, and these settings decide: with
+    `name_rejected` a node once reverted from is named in triage and cannot be chosen again, and
+    where one child is left it is entered without a call, where none is, the navigation reverts by
+    itself; `may_revert`: inner nodes below the root may revert, too, as section 3 has it and the
+    prompts do not; `all_rejected`: from a root without a child left the navigation stops, or starts
+    over with none rejected; it stops after `max_steps` visits in any case. Three replies in a row
+    without a legal action end it (section 3).
+    """
+
+    name: ClassVar[str] = "navigate"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Page, Node)
+    writes: ClassVar[type[Record]] = Visit
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (Triage, ReadLeaf)
+    asks_in_turn: ClassVar[bool] = True
+    reasoning: bool
+    working_memory: bool
+    keep_memory: Literal["first", "last"]
+    name_rejected: bool
+    may_revert: bool
+    all_rejected: Literal["stop", "start_over"]
+    max_steps: PositiveInt
+    answer_words: PositiveInt | None  # of a free-form answer; null: brief
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Visit]:
+        """Questions -> their Visits, in question order, then by turn; sequential per question.
+
+        Problems, of the last visit: unparseable or truncated (three replies without a legal
+        action), truncated and out_of_range (of the answer, whose text is kept); context_overflow,
+        timeout, engine_failed (no reply); empty_input (a document without a segment).
+        """
+        walks = await asyncio.gather(*(self._walk(rows, q, ask) for q in rows.questions))
+        return [visit for visits in walks for visit in visits]
+
+    async def _walk(self, rows: UnitRows, question: Question, ask: Ask) -> list[Visit]:
+        if not rows[Node]:
+            return [_empty(question, "empty_input")]
+        walk = Walk(rows[Node], rows[Page])
+        made: list[Visit] = []
+        while len(made) < self.max_steps:
+            row = _visit(question, len(made), walk, ask.engine_name)
+            is_leaf = walk.node.page_index is not None
+            visit = self._at_leaf if is_leaf else self._at_inner
+            made.append(await visit(row, question, walk, ask))
+            to_node = made[-1].to_node
+            if to_node is None:
+                break
+            walk.go_to(to_node)
+        return made
+
+    async def _at_inner(self, row: Visit, question: Question, walk: Walk, ask: Ask) -> Visit:
+        """Enter a child, or revert."""
+        children = walk.children()
+        taken = [n for n, child in enumerate(children) if child.node_index in walk.rejected]
+        row = replace(row, rejected=tuple(children[place].node_index for place in taken))
+        prompt = Triage(
+            summaries=tuple(child.summary or "" for child in children),
+            question=question.question,
+            reasoning=self.reasoning,
+            rejected=tuple(taken),
+            may_revert=self.may_revert and walk.node.parent is not None,
+            asked_at=question.asked_at or "",
+        )
+        legal = prompt.actions()
+        action = legal[0] if legal else REVERT
+        if len(legal) < 2:
+            row = replace(row, chosen_by="rule")
+        else:
+            row = replace(row, num_new_words=walk.new_words())
+            row, asked = await ask_for_action(prompt, legal, row, ask)
+            if asked is None or asked.value is None:
+                return row
+            action = asked.value
+        if action == REVERT:
+            return self._reverted(row, walk)
+        return replace(row, action="enter", to_node=children[action].node_index)
+
+    async def _at_leaf(self, row: Visit, question: Question, walk: Walk, ask: Ask) -> Visit:
+        """Answer, or revert."""
+        row = replace(row, num_new_words=walk.new_words())
+        prompt = ReadLeaf(
+            segment=(walk.segment().text or "").strip(),
+            question=question.question,
+            options=question.options,
+            reasoning=self.reasoning,
+            answer_words=self.answer_words,
+            asked_at=question.asked_at or "",
+        )
+        memory = walk.memory() if self.working_memory else ""
+        prompt = await with_memory(prompt, memory, self.keep_memory, ask)
+        shown = prompt.working_memory
+        row = replace(row, num_memory_words=num_words(shown), is_memory_cut=shown != memory)
+        row, asked = await ask_for_action(prompt, (REVERT, ANSWER), row, ask)
+        if asked is None or asked.value is None:
+            return row
+        if asked.value[0] == REVERT:
+            return self._reverted(row, walk)
+        return _answered(row, asked)
+
+    def _reverted(self, row: Visit, walk: Walk) -> Visit:
+        """To the parent; from the root nowhere, or to itself."""
+        to_node = walk.node.parent
+        if self.name_rejected:
+            walk.rejected.add(walk.node.node_index)
+        if to_node is None and walk.node.children and self.all_rejected == "start_over":
+            to_node = walk.node.node_index
+            walk.rejected.clear()
+        return replace(row, action="revert", to_node=to_node)
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Visit]:
+        return [_empty(question, problem, detail) for question in rows.questions]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless every question has turns, numbered from 0 without a gap."""
+        refuse_gaps(rows, made, "turn")
+
+    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+        return {"any": COLUMNS}
+
+
+def _answered(row: Visit, asked: Asked[LeafReply]) -> Visit:
+    option = asked.value[-1] if asked.value else None
+    is_none = option == "out_of_range"
+    return replace(
+        row,
+        action="answer",
+        answer=answer_text(asked.raw),
+        answer_index=option if isinstance(option, int) else None,
+        problem=asked.problem or ("out_of_range" if is_none else None),
+    )
+
+
+def _visit(question: Question, turn: int, walk: Walk, reader: str) -> Visit:
+    return replace(
+        _empty(question),
+        turn=turn,
+        node_index=walk.node.node_index,
+        depth=walk.depth(),
+        page_index=walk.node.page_index,
+        reader=reader,
+    )
+
+
+def _empty(question: Question, problem: Problem | None = None, detail: str | None = None) -> Visit:
+    return Visit(
+        document_id=question.document_id,
+        question_id=question.question_id,
+        turn=0,
+        problem=problem,
+        detail=detail,
+    )
