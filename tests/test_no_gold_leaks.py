@@ -16,7 +16,8 @@ pytestmark = pytest.mark.slow
 METHODS = (
     "gist_only,readagent_p(max_pages=2),readagent_s(max_pages=2),bm25(top_k=2),full_text,"
     "truncated(keep=last,num_words=500),closed_book,constant,random_pages(top_k=2),"
-    "oracle_pages(top_k=2)"
+    "oracle_pages(top_k=2),recurrence(segment_tokens=700,summary_tokens=60),"
+    "truncated_to_context(keep=first),bm25_fill_context"
 )
 GOLD = ("references", "evidence", "answer_index", "answer", "relevant_text_span")
 
@@ -73,12 +74,13 @@ def test_shuffled_gold_changes_no_row(corpus: str, write: Any, tmp_path: Path) -
 
 
 def _rows(warehouse: Path) -> dict[str, list[dict[str, Any]]]:
-    """Every look-up and answer shard of the methods that may not see gold."""
-    steps = sql(warehouse, "select step_id, method from steps where stage in ('look_up', 'answer')")
+    """Every shard of look-ups, visits, summaries and answers of methods that may not see gold."""
+    stages = "('look_up', 'navigate', 'update_summary', 'answer')"
+    steps = sql(warehouse, f"select step_id, method from steps where stage in {stages}")
     blind = {s["step_id"] for s in steps if not s["method"].startswith("oracle")}
     return {
         str(path.relative_to(warehouse)): pq.ParquetFile(path).read().to_pylist()
-        for table in ("lookups", "answers")
+        for table in ("lookups", "visits", "running_summaries", "answers")
         for path in warehouse.glob(f"tables/{table}/*/*.parquet")
         if path.parent.name in blind
     }

@@ -26,6 +26,8 @@ SIMULATED = (
 CORPORA = {
     "meetings": (*MEETINGS, METHODS),
     "simulated": (*MEETINGS, METHODS, *SIMULATED),
+    "baselines": (*MEETINGS, "methods=recurrence(segment_tokens=1500,summary_tokens=200),"
+                  "truncated_to_context(keep=first|last),bm25_fill_context"),
     "books": ("corpus=narrativeqa", f"corpus.path={DATA / 'narrativeqa'}", "run=r", "limit=1",
               "corpus.split=test", "methods=gist_only,readagent_p(max_pages=2)"),
     "choice": ("corpus=quality", f"corpus.path={DATA / 'quality' / 'QuALITY.one_record.jsonl'}",
