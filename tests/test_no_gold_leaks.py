@@ -17,7 +17,7 @@ METHODS = (
     "gist_only,readagent_p(max_pages=2),readagent_s(max_pages=2),bm25(top_k=2),full_text,"
     "truncated(keep=last,num_words=500),closed_book,constant,random_pages(top_k=2),"
     "oracle_pages(top_k=2),recurrence(segment_tokens=700,summary_tokens=60),"
-    "truncated_to_context(keep=first),bm25_fill_context"
+    "truncated_to_context(keep=first),bm25_fill_context,memwalker(segment_tokens=700,max_children=3)"
 )
 GOLD = ("references", "evidence", "answer_index", "answer", "relevant_text_span")
 
