@@ -55,7 +55,7 @@ CORPUS = [
     ("corpus.family=nosuch", "corpus.family=nosuch: no such family or folder; there are generic"),
 ]
 METHODS = [
-    ("methods=bm26", "methods: no method 'bm26'; there are bm25, closed_book, constant"),
+    ("methods=bm26", "methods: no method 'bm26'; there are bm25, bm25_fill_context"),
     ("methods=,", "methods=,: names no method; gistmill ls lists them"),
     ("methods=", "methods= is empty; give it a value or leave it out"),
     ("methods=bm25(topk=3)", "methods: bm25: no argument 'topk=3'; it takes top_k"),

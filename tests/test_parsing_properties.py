@@ -1,6 +1,6 @@
 """What holds for every reply: nothing raises, and what is well-formed is read."""
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stages.prompts.answer import parse_option
@@ -23,6 +23,7 @@ _PIECES = st.sampled_from(
 _REPLIES = st.text() | st.lists(_PIECES).map("".join) | st.lists(_PIECES).map(" ".join)
 
 
+@settings(deadline=None)  # of seconds a busy machine decides
 @given(_REPLIES, st.integers(0, 26))
 @example("9" * 5000, 4)
 @example("Page [" + "9" * 5000 + "]", 4)
