@@ -69,7 +69,7 @@ def test_every_form_is_read_in_every_family(name: str) -> None:
         if form is None or form == "{}":
             continue
         for (text, value), (other, _) in zip(values, reversed(values), strict=True):
-            mentioned = other.partition("\n")[0]  # a value of two lines states an answer in the second
+            mentioned = other.partition("\n")[0]  # the second line of a value states another one
             reason = f"\nAlthough one might think of page {mentioned} or label <{mentioned}>."
             reply = form.replace("{}", text) + reason
             assert read_reply(prompt.samples()[0], form, reply, is_cut=False) == value
