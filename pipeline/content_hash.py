@@ -50,7 +50,7 @@ def content_hash(path: Path) -> str:
 def _model_files(folder: Path) -> Iterator[str]:
     """Relative names, with forward slashes."""
     # `glob` leaves hidden files out and, unlike Path.rglob, follows links to folders.
-    for name in glob("**", root_dir=folder, recursive=True):  # noqa: PTH207
+    for name in glob("**", root_dir=folder, recursive=True):  # noqa: PTH207  # see above
         file = PurePath(name)
         is_documentation = file.suffix.lower() in _DOCUMENTATION_SUFFIXES or file.name.startswith(
             _DOCUMENTATION_NAMES

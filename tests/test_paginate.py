@@ -253,9 +253,9 @@ def test_what_follows_the_window(following: Following, shown: str) -> None:
 
 def test_a_rule_that_there_is_not() -> None:
     with pytest.raises(ValidationError, match="'within_limits' or 'notebook'"):
-        by_model(15, 45, label_rule="first")  # type: ignore[arg-type]
+        by_model(15, 45, label_rule="first")  # type: ignore[arg-type]  # what is refused
     with pytest.raises(ValidationError, match="'nothing', 'ellipsis' or 'paragraph'"):
-        by_model(15, 45, following="page")  # type: ignore[arg-type]
+        by_model(15, 45, following="page")  # type: ignore[arg-type]  # likewise
 
 
 def test_a_call_says_which_page_it_was_about() -> None:

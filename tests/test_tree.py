@@ -13,7 +13,7 @@ from pipeline.errors import AccountingError
 from pipeline.rows import UnitRows
 from stages.index.levels import tree_levels
 from stages.index.paginate import Page
-from stages.index.segments import PaginateByTokens, run_ends
+from stages.index.segments import PaginateByTokens
 from stages.index.tree import BuildTree, Node
 from stages.prompts.compress import CompressSummaries
 from stages.prompts.summarize import SummarizeSegment
@@ -157,20 +157,8 @@ def test_a_failed_unit_has_a_row_for_every_node() -> None:
         tree().check(rows, made[1:])
 
 
-@given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 60))
-def test_runs_tile_what_they_are_of(sizes: list[int], most: int) -> None:
-    ends = run_ends(sizes, most)
-    starts = [0, *ends][:-1]
-    assert ends == sorted(set(ends)) and ends[-1:] == [len(sizes)] * bool(sizes)
-    for start, end in zip(starts, ends, strict=True):
-        assert sum(sizes[start:end]) <= most or end == start + 1
-        assert end == len(sizes) or sum(sizes[start : end + 1]) > most
-
-
 def segments(text: str, segment_tokens: int) -> list[Page]:
-    stage = PaginateByTokens(
-        paragraphs="blank_lines", page_breaks=False, segment_tokens=segment_tokens
-    )
+    stage = PaginateByTokens(page_breaks=True, segment_tokens=segment_tokens)
     made, calls = run(stage, UnitRows(document=document(text)), never())
     assert calls == ()
     return made
@@ -192,6 +180,12 @@ def test_a_long_sentence_is_cut_and_segments_tile_the_text() -> None:
     assert "".join(page.text or "" for page in made) == text
     assert max(page.num_words for page in made) <= 40
     assert {page.chosen_by for page in made} == {"rule"}
+
+
+def test_no_segment_crosses_a_form_feed() -> None:
+    text = "one two three.\n\ffour five six. seven eight.\n"
+    assert [page.text for page in segments(text, 100)] == text.replace("\f", "|\f").split("|")
+    assert [page.num_words for page in segments(text, 4)] == [3, 3, 2]
 
 
 def test_recorded_calls_are_not_asked_again() -> None:

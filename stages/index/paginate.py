@@ -116,7 +116,7 @@ class Paginate(Stage):
             raise AccountingError(f"{rows.document.document_id}: pages do not tile the text")
 
 
-class FromText(Paginate):
+class _FromText(Paginate):
     """Base class. `page_breaks`: form feeds separate sections, and pages stay within one."""
 
     paragraphs: Paragraphs
@@ -129,7 +129,7 @@ class FromText(Paginate):
                 yield found
 
 
-class PaginateUniform(FromText):
+class PaginateUniform(_FromText):
     """Pages of about `words` words: each ends at the nearest paragraph end, ties earlier.
 
     ReadAgent appendix A, the uniform-length baseline. Only a paragraph longer than both `words` and
@@ -150,7 +150,7 @@ class PaginateUniform(FromText):
             first = 0
             while first < len(parts):
                 last = nearest_end(totals, first, self.words)
-                made.append(page_of(rows, len(made), parts[first:last], "rule"))
+                made.append(_page(rows, len(made), parts[first:last], "rule"))
                 first = last
         return made
 
@@ -168,7 +168,7 @@ def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
     return min((before, after), key=lambda end: (abs(totals[end] - target), end))
 
 
-class PaginateByModel(FromText):
+class PaginateByModel(_FromText):
     """The model ends each page at one of the labels shown (ReadAgent section 3.1).
 
     By the label rule `within_limits` a window holds as many whole paragraphs as fit `max_words`; a
@@ -219,9 +219,9 @@ class PaginateByModel(FromText):
         while first < len(parts):
             labels = LABEL_RULES[self.label_rule](totals, first, self.min_words, self.max_words)
             if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
-                page = page_of(rows, len(made), parts[first:], "end")
+                page = _page(rows, len(made), parts[first:], "end")
             elif len(labels) == 1:
-                page = page_of(rows, len(made), parts[first : labels[0]], "rule")
+                page = _page(rows, len(made), parts[first : labels[0]], "rule")
             else:
                 window = Window(parts, first, labels, previous)
                 page = await self._chosen(rows, window, len(made), ask)
@@ -238,7 +238,7 @@ class PaginateByModel(FromText):
         is_legal = asked.value in window.labels
         end = asked.value if asked.value is not None and is_legal else window.labels[-1]
         chosen_by = "model" if is_legal else "fallback"
-        page = page_of(rows, page_index, window.parts[window.first : end], chosen_by)
+        page = _page(rows, page_index, window.parts[window.first : end], chosen_by)
         return page if asked.has_reply else replace(page, problem=asked.problem)
 
     def _prompt(self, text: str, window: Window) -> BreakPoint:
@@ -254,9 +254,13 @@ class PaginateByModel(FromText):
         )
 
 
-def page_of(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:
-    """The page of consecutive pieces."""
-    start, end = parts[0].start_char, parts[-1].end_char
+def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:
+    return page_of(rows, page_index, (parts[0].start_char, parts[-1].end_char), chosen_by)
+
+
+def page_of(rows: UnitRows, page_index: int, span: tuple[int, int], chosen_by: str) -> Page:
+    """The page of these characters of the document's text."""
+    start, end = span
     return Page(
         document_id=rows.document.document_id,
         page_index=page_index,

@@ -12,6 +12,7 @@ from stages.prompts.actions import MAX_REPLIES, reason_of
 from stages.prompts.read_leaf import ReadLeaf
 from stages.prompts.triage import Triage
 from stages.retrieve.visits import Visit
+from stages.text.largest import largest_within
 from stages.text.words import word_spans
 
 Keep = Literal["first", "last"]
@@ -42,20 +43,18 @@ async def ask_for_action(
 
 async def with_memory(prompt: ReadLeaf, memory: str, keep: Keep, ask: Ask) -> ReadLeaf:
     """The prompt with as many words of the working memory as fit, even when asked again."""
-    budget = ask.max_reply_tokens(ReadLeaf)
 
-    async def fits(most: int) -> bool:
-        text = cut_words(memory, most, keep)
-        again = replace(prompt, working_memory=text, num_invalid=MAX_REPLIES - 1)
-        return await ask.fits(again, budget)
+    def shown(most: int) -> ReadLeaf:
+        return replace(prompt, working_memory=cut_words(memory, most, keep))
 
-    low, high = 0, len(word_spans(memory))
-    if high and await fits(high):
-        low = high
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if await fits(middle) else (low, middle - 1)
-    return replace(prompt, working_memory=cut_words(memory, low, keep))
+    async def size(most: int) -> int:
+        return await ask.num_tokens(replace(shown(most), num_invalid=MAX_REPLIES - 1))
+
+    limit, num = ask.context_tokens - ask.max_reply_tokens(ReadLeaf), len(word_spans(memory))
+    whole = await size(num)
+    if whole <= limit:
+        return shown(num)
+    return shown(await largest_within(limit, size, range(num + 1), await size(0), whole))
 
 
 def cut_words(text: str, most: int, keep: Keep) -> str:
