@@ -1,7 +1,7 @@
 """Answer each question from the document's text, or from its beginning or end."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import PositiveInt
 
@@ -10,8 +10,7 @@ from pipeline.rows import Question, Record, UnitRows
 from stages.read.answer import Answer, AnswerFromContext, room_tokens
 from stages.read.context import Context, TruncateBy, raw_text, text_span
 from stages.retrieve.look_up import Lookup
-from stages.text.largest import largest_within, stretch_over
-from stages.text.words import word_spans
+from stages.text.largest import Keep, largest_part
 
 
 class AnswerFromText(AnswerFromContext):
@@ -21,7 +20,7 @@ class AnswerFromText(AnswerFromContext):
     kind: ClassVar[str] = "text"
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
-    keep: Literal["first", "last"] | None  # null: all of it
+    keep: Keep | None  # null: all of it
     num_words: PositiveInt | None
     truncate_by: TruncateBy
 
@@ -38,7 +37,7 @@ class AnswerFromTruncatedText(AnswerFromContext):
     kind: ClassVar[str] = "truncated_text"
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
-    keep: Literal["first", "last"]
+    keep: Keep
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return self._kept(rows, len(rows.document.text))
@@ -57,20 +56,6 @@ class AnswerFromTruncatedText(AnswerFromContext):
         async def size(num_chars: int) -> int:
             return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))
 
-        limit, text = room_tokens(ask), rows.document.text
-        num_chars, tokens = await stretch_over(limit, size, len(text))
-        if tokens > limit:
-            lengths = [0, *self._word_ends(text, num_chars)]
-            num_chars = await largest_within(limit, size, lengths, await size(0), tokens)
+        text = rows.document.text
+        num_chars = await largest_part(text, self.keep, room_tokens(ask), size)
         return await self.answer(empty, question, self._kept(rows, num_chars), ask)
-
-    def _word_ends(self, text: str, num_chars: int) -> list[int]:
-        """How many characters the first or last words take, for each number of words; and all
-        `num_chars`, which may end within a word."""
-        first = 0 if self.keep == "first" else len(text) - num_chars
-        spans = word_spans(text[first : first + num_chars])
-        if self.keep == "first":
-            ends = [end for _, end in spans]
-        else:
-            ends = [num_chars - start for start, _ in reversed(spans)]
-        return [*(end for end in ends if end < num_chars), num_chars]

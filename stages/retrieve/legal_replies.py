@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from pipeline.ask import Ask
 from pipeline.calls import Subject
@@ -12,10 +12,8 @@ from stages.prompts.actions import MAX_REPLIES, reason_of
 from stages.prompts.read_leaf import ReadLeaf
 from stages.prompts.triage import Triage
 from stages.retrieve.visits import Visit
-from stages.text.largest import largest_within
+from stages.text.largest import Keep, largest_within
 from stages.text.words import word_spans
-
-Keep = Literal["first", "last"]
 
 
 async def ask_for_action(

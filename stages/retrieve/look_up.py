@@ -29,6 +29,7 @@ class Lookup(QuestionRow):
     table: ClassVar[str] = "lookups"
     key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
     turn: int
+    query_index: int | None = None  # of the query that was searched for
     requested: tuple[int, ...] = ()  # page indexes in the order of the reply, legal or not
     used: tuple[int, ...] | None = ()  # page indexes in order of importance; null: no reply
     dropped: tuple[Dropped, ...] = ()
@@ -44,7 +45,8 @@ class Lookup(QuestionRow):
         parts = [f"asked for {_listed(row['requested'])}", f"read {_listed(row['used'])}"]
         parts += [f"dropped {', '.join(dropped)}"] if dropped else []
         parts += [f"problem {row['problem']}"] if row["problem"] else []
-        return [f"look-up {row['turn']}: {', '.join(parts)}"]
+        of = "" if row["query_index"] is None else f" by query {row['query_index']}"
+        return [f"look-up {row['turn']}{of}: {', '.join(parts)}"]
 
 
 def _listed(indexes: Sequence[int] | None) -> str:

@@ -19,6 +19,8 @@ from stages.retrieve.look_up import LookUp, Lookup, turn_row
 from stages.score.spans import covered_chars
 from stages.text.ranking import rank, rank_by_words
 
+Ranking = Literal["plus_on_stems", "okapi_on_words"]
+
 
 class RankedPages(LookUp):
     """Base class: ranks the pages and uses the best `top_k`; null: all, of which the answer is
@@ -48,11 +50,16 @@ class BM25(RankedPages):
     kind: ClassVar[str] = "bm25"
     version: ClassVar[int] = 1
 
-    bm25: Literal["plus_on_stems", "okapi_on_words"]
+    bm25: Ranking
 
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
-        ranked = rank if self.bm25 == "plus_on_stems" else rank_by_words
-        return ranked([page.text or "" for page in pages], question.question)
+        return ranked(self.bm25, pages, question.question)
+
+
+def ranked(bm25: Ranking, pages: Sequence[Page], query: str) -> list[int]:
+    """Page indexes by BM25, best first."""
+    rank_texts = rank if bm25 == "plus_on_stems" else rank_by_words
+    return rank_texts([page.text or "" for page in pages], query)
 
 
 class Dense(LookUp):

@@ -1,7 +1,11 @@
 """Find how much fits a limit, with few measurements of sizes that take time, such as tokens."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
 
+from stages.text.words import word_spans
+
+Keep = Literal["first", "last"]
 Size = Callable[[int], Awaitable[int]]
 _PER_UNIT = 6  # more characters than a token of almost any prose has
 
@@ -41,3 +45,25 @@ async def stretch_over(limit: int, size: Size, num_chars: int) -> tuple[int, int
         if measured > limit or tried == num_chars:
             return tried, measured
         chars *= 2
+
+
+async def largest_part(text: str, keep: Keep, limit: int, size: Size) -> int:
+    """How many characters the first or last words of `text` take that are within `limit`; all of
+    them where they fit. `size`: of the first or last so many characters."""
+    num_chars, measured = await stretch_over(limit, size, len(text))
+    if measured <= limit:
+        return num_chars
+    lengths = [0, *_word_ends(text, keep, num_chars)]
+    return await largest_within(limit, size, lengths, await size(0), measured)
+
+
+def _word_ends(text: str, keep: Keep, num_chars: int) -> list[int]:
+    """How many characters the first or last words take, for each number of words; and all
+    `num_chars`, which may end within a word."""
+    first = 0 if keep == "first" else len(text) - num_chars
+    spans = word_spans(text[first : first + num_chars])
+    if keep == "first":
+        ends = [end for _, end in spans]
+    else:
+        ends = [num_chars - start for start, _ in reversed(spans)]
+    return [*(end for end in ends if end < num_chars), num_chars]

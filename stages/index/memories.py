@@ -1,0 +1,105 @@
+"""The kinds of memories that clues come from (MemoRAG section 2)."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from pipeline.ask import Ask
+from pipeline.calls import Subject
+from pipeline.prompts import Prompt
+from pipeline.rows import Record, UnitRows
+from stages.index.gist import Gist
+from stages.index.memorize import CLUES, Memorize, MemoryPassage, whole_text
+from stages.index.paginate import Page
+from stages.index.token_segments import segments
+from stages.prompts.gist_chunk import ShortenChunk
+from stages.text.largest import largest_part
+from stages.text.words import num_words
+
+
+class MemorizeText(Memorize):
+    """The whole text: all prompts about a document begin with it, so a long-context model reads it
+    once and finds it in its prefix cache for each question. The engine only counts."""
+
+    kind: ClassVar[str] = "full"
+    version: ClassVar[int] = 1
+
+    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
+        return [whole_text(rows)]
+
+    async def fitted(
+        self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
+    ) -> list[MemoryPassage]:
+        """Cut between words; parts at the ends of sentences, where they have any."""
+        text, whole = rows.document.text, whole_text(rows)
+        if self.memory_fit == "split":
+            spans = await segments(text, limit, ask.text_tokens)
+        else:
+            spans = [await self._span(text, limit, ask)]
+        return [
+            replace(
+                whole,
+                part_index=part,
+                start_char=start,
+                end_char=end,
+                num_words=num_words(text[start:end]),
+            )
+            for part, (start, end) in enumerate(spans)
+        ] or [whole]
+
+    async def _span(self, text: str, limit: int, ask: Ask) -> tuple[int, int]:
+        keep_first = self.memory_fit == "head"
+
+        async def size(num: int) -> int:
+            return await ask.text_tokens(text[:num] if keep_first else text[len(text) - num :])
+
+        num = await largest_part(text, "first" if keep_first else "last", limit, size)
+        return (0, num) if keep_first else (len(text) - num, len(text))
+
+
+class MemorizeGists(Memorize):
+    """The gists of the run's own pages, which ReadAgent reads. The engine only counts."""
+
+    kind: ClassVar[str] = "gist_memory"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist)
+
+    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
+        pairs = zip(rows[Page], rows[Gist], strict=True)
+        return [
+            _of_page(page, replace(whole_text(rows), gist=gist.gist, num_words=gist.num_words))
+            for page, gist in pairs
+        ]
+
+
+class MemorizeChunks(Memorize):
+    """The gists of long chunks, made by the memory model itself (MemoRAG-Lite of the authors'
+    repository: chunks of 4,096 tokens, gists of 512 at most)."""
+
+    kind: ClassVar[str] = "gists"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenChunk, *CLUES)
+
+    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+        return (ShortenChunk, *super().asked())
+
+    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
+        """Problems: truncated (the text is kept), unparseable (a complete reply without a word);
+        without a gist: context_overflow, empty_input, timeout, engine_failed."""
+        empty = whole_text(rows)
+        return list(await asyncio.gather(*(self._gist(page, empty, ask) for page in rows[Page])))
+
+    async def _gist(self, page: Page, empty: MemoryPassage, ask: Ask) -> MemoryPassage:
+        row = _of_page(page, replace(empty, gist="", num_words=0))
+        text = (page.text or "").strip()
+        if not text:
+            return replace(row, problem="empty_input")
+        asked = await ask(ShortenChunk(text), Subject(page_index=page.page_index))
+        gist = asked.raw.strip() if asked.has_reply else ""
+        return replace(row, gist=gist, num_words=num_words(gist), problem=asked.problem)
+
+
+def _of_page(page: Page, row: MemoryPassage) -> MemoryPassage:
+    return replace(row, start_char=page.start_char, end_char=page.end_char)

@@ -1,0 +1,176 @@
+"""What the memory model is shown of a document when it is asked for clues (MemoRAG section 2).
+
+The paper's own memory, key-value states that a trained model compresses, needs the authors' weights
+and code; a plugin may add it as another kind of this stage.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from pydantic import NonNegativeInt
+
+from pipeline.ask import Ask
+from pipeline.errors import AccountingError, Problem
+from pipeline.prompts import Prompt
+from pipeline.rows import IndexRow, Record, UnitRows
+from pipeline.stage import Role, Stage
+from pipeline.trace_lines import Line, titled
+from stages.prompts.clue_questions import ClueQuestions
+from stages.prompts.clue_spans import ClueSpans
+from stages.prompts.draft_answer import DraftAnswer
+from stages.prompts.key_points import KeyPoints
+from stages.prompts.passages import Passage
+
+CLUES = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
+MemoryFit = Literal["refuse", "head", "tail", "split"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPassage(IndexRow):
+    """A passage of a document's memory: its own text, or a gist. Passages with the same
+    `part_index` are shown together, in order; each part is asked by itself."""
+
+    table: ClassVar[str] = "memory_passages"
+    key: ClassVar[tuple[str, ...]] = ("document_id", "passage_index")
+    has_pages: ClassVar[bool] = False
+    once_per_memory: ClassVar[bool] = False  # several kinds of memories of the same pages
+    passage_index: int
+    part_index: int
+    start_char: int
+    end_char: int
+    gist: str | None  # null: the document's text of this span
+    num_words: int
+
+    def lack(self) -> str | None:
+        """A gist without a word is no failure: it is shown as it is."""
+        is_read = self.problem in (None, "truncated", "unparseable", "empty_input")
+        return None if is_read else f"memorize: {self.detail or self.problem}"
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        return titled(f"MEMORY ({len(rows)} passages)", rows, cls.trace)
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        span = f"characters {row['start_char']} to {row['end_char']}"
+        facts = f"part {row['part_index']}, {span}, {row['num_words']} words"
+        return [f"<Passage {row['passage_index']}> ({facts}) {row['gist'] or 'as it stands'}"]
+
+
+class Memorize(Stage):
+    """Base class: subclasses make the passages; those that do not fit are left out or divided.
+
+    Where all passages do not fit the memory model's context, with `question_tokens` for a question
+    and the reply, `memory_fit` decides. refuse: they are shown all the same, and each call is a
+    context_overflow; head, tail: as many of the first, or last, as fit are the memory; split: they
+    are divided into parts that fit, every one of which is asked for clues.
+    """
+
+    name: ClassVar[str] = "memorize"
+    writes: ClassVar[type[Record]] = MemoryPassage
+    role: ClassVar[Role] = "memory"
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = CLUES  # which only measure what fits
+    memory_fit: MemoryFit
+    question_tokens: NonNegativeInt
+
+    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+        return () if self.memory_fit == "refuse" else CLUES
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
+        """The document, or rows of its memory -> MemoryPassages, in order."""
+        made = await self.passages(rows, ask)
+        if self.memory_fit != "refuse":
+            made = await self.fitted(rows, made, await self._limit(ask), ask)
+        return [replace(row, passage_index=index) for index, row in enumerate(made)]
+
+    @abstractmethod
+    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
+        """All passages, as one part."""
+
+    async def fitted(
+        self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
+    ) -> list[MemoryPassage]:
+        """What has at most `limit` tokens of the passages, or of each part; a single one may have
+        more."""
+        sizes = [await ask.text_tokens(f"{passage_text(rows, row)}\n\n") for row in made]
+        if self.memory_fit == "split":
+            return [replace(row, part_index=part)
+                    for row, part in zip(made, _parts(sizes, limit), strict=True)]  # fmt: skip
+        ordered = sizes if self.memory_fit == "head" else sizes[::-1]
+        num = _parts(ordered, limit).count(0)
+        return list(made[:num] if self.memory_fit == "head" else made[len(made) - num :])
+
+    async def _limit(self, ask: Ask) -> int:
+        """The tokens that a part may have: the context without the longest of the prompts, its
+        reply and the question."""
+        others = [await ask.num_tokens(_shortest(prompt)) + ask.max_reply_tokens(prompt)
+                  for prompt in CLUES]  # fmt: skip
+        return max(1, ask.context_tokens - max(others) - self.question_tokens)
+
+    def failed(
+        self, rows: UnitRows, problem: Problem, detail: str | None
+    ) -> list[MemoryPassage]:
+        return [replace(whole_text(rows), problem=problem, detail=detail)]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError where passages or parts are not numbered from 0 without a gap, or
+        spans lie outside of the text or before an earlier one."""
+        passages = [row for row in made if isinstance(row, MemoryPassage)]
+        parts = [row.part_index for row in passages]
+        places = [(row.start_char, row.end_char) for row in passages]
+        if (
+            [row.passage_index for row in passages] != list(range(len(made)))
+            or parts != sorted(parts)
+            or set(parts) != set(range(len(set(parts))))
+            or places != sorted(places)
+            or any(not 0 <= first <= last <= len(rows.document.text) for first, last in places)
+        ):
+            raise AccountingError(f"{rows.document.document_id}: memory passages out of order")
+
+
+def whole_text(rows: UnitRows) -> MemoryPassage:
+    """The document's text as one passage."""
+    return MemoryPassage(
+        document_id=rows.document.document_id,
+        passage_index=0,
+        part_index=0,
+        start_char=0,
+        end_char=len(rows.document.text),
+        gist=None,
+        num_words=rows.document.num_words,
+    )
+
+
+def passage_text(rows: UnitRows, row: MemoryPassage) -> str:
+    """What the memory model is shown."""
+    own = rows.document.text[row.start_char : row.end_char]
+    return own.strip() if row.gist is None else row.gist
+
+
+def memory_parts(rows: UnitRows) -> list[tuple[Passage, ...]]:
+    """The passages that are shown together, of each part of the memory."""
+    parts: list[list[Passage]] = []
+    for row in rows[MemoryPassage]:
+        if row.part_index == len(parts):
+            parts.append([])
+        kind: Literal["text", "gist"] = "text" if row.gist is None else "gist"
+        parts[-1].append(Passage(kind, None, passage_text(rows, row)))
+    return [tuple(part) for part in parts]
+
+
+def _parts(sizes: Sequence[int], limit: int) -> list[int]:
+    """The part of each passage: they are filled one after the other."""
+    found: list[int] = []
+    part = total = 0
+    for size in sizes:
+        if found and total + size > limit:
+            part, total = part + 1, 0
+        total += size
+        found.append(part)
+    return found
+
+
+def _shortest(prompt: type[ClueSpans | ClueQuestions | DraftAnswer | KeyPoints]) -> Prompt[Any]:
+    return prompt(passages=(Passage("text", None, ""),), question="", options=())

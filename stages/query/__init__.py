@@ -1,0 +1,1 @@
+"""Query: what is searched for on behalf of a question."""

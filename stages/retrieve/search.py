@@ -1,0 +1,85 @@
+"""Pages nearest to any query of a question (MemoRAG section 2.1)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field, PositiveInt
+
+from pipeline.ask import Ask
+from pipeline.embedder import EmbedderSettings
+from pipeline.rows import Question, Record, UnitRows
+from stages.index.embed import Embedding
+from stages.index.paginate import Page
+from stages.query.queries import Query, searched
+from stages.retrieve.look_up import Dropped, LookUp, Lookup, turn_row
+from stages.retrieve.ranked_pages import Ranking, nearest, ranked
+
+
+class Search(LookUp):
+    """Base class: a turn per query, which requests its best `top_k` pages and uses those that no
+    earlier query found; the others are dropped, reason duplicate. So the pages used are those of
+    all queries, each once.
+    """
+
+    name: ClassVar[str] = "search"
+    top_k: PositiveInt
+
+    def found(
+        self, rows: UnitRows, question: Question, best: Sequence[Sequence[int]]
+    ) -> list[Lookup]:
+        """The turns of one question; `best`: the pages of each query, best first."""
+        if lacks := [lack for row in rows.of(Query, question) if (lack := row.lack())]:
+            lost = replace(turn_row(question), used=None, problem="upstream")
+            return [replace(lost, detail=", ".join(lacks))]
+        made: list[Lookup] = []
+        seen: set[int] = set()
+        for query, pages in zip(searched(rows, question), best, strict=True):
+            pages = tuple(pages[: self.top_k])
+            turn = Lookup(
+                document_id=question.document_id,
+                question_id=question.question_id,
+                turn=len(made),
+                query_index=query.query_index,
+                requested=pages,
+                used=tuple(page for page in pages if page not in seen),
+                dropped=tuple(Dropped(page, "duplicate") for page in pages if page in seen),
+            )
+            seen.update(pages)
+            made.append(turn)
+        return made or [turn_row(question)]
+
+
+class SearchByBM25(Search):
+    """By BM25 over the pages; `bm25` as for the look-up of that name."""
+
+    kind: ClassVar[str] = "bm25"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Page, Query)
+    bm25: Ranking
+
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        """No calls. Problem: upstream (a query without a reply)."""
+        queries = searched(rows, question)
+        best = [ranked(self.bm25, rows[Page], query.text or "") for query in queries]
+        return self.found(rows, question, best)
+
+
+class SearchByVectors(Search):
+    """By the embeddings of the pages, made once for all questions; a page's best chunk counts."""
+
+    kind: ClassVar[str] = "dense"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Embedding, Query)
+    # Not hashed here: the step of the embeddings names the model.
+    embedder: EmbedderSettings = Field(exclude=True)
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
+        texts = [[row.text or "" for row in searched(rows, q)] for q in rows.questions]
+        vectors = await self.embedder.embed([text for own in texts for text in own], "query")
+        best = iter(nearest(rows[Embedding], vectors) if len(vectors) else [])
+        made: list[Lookup] = []
+        for question, own in zip(rows.questions, texts, strict=True):
+            made += self.found(rows, question, [next(best) for _ in own])
+        return made
