@@ -168,7 +168,8 @@ select method, 100 * sum(f.fell_back) / nullif(sum(f.asked), 0) as fallback,
   sum(m.tokens) filter (memory <> {shared})::bigint as memory_tokens
 from rests_on join memories m using (memory) left join fell_back f using (memory)
 group by method"""
-_MEMORIES = "from memories order by memory <> {shared}, memory"
+_MEMORIES = """from memories where pages is not null or calls > 0
+order by memory <> {shared}, memory"""
 _CORPUS = """
 select count(*) filter (not skipped) as documents, coalesce(sum(num_words), 0)::bigint as words
 from documents where problem is null"""

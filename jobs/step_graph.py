@@ -1,6 +1,6 @@
 """Build the steps of a run in dependency order: the two that load the corpus, those of the shared
-memory that a method needs, then for every method those of its `stages` and those that judge its
-answers."""
+memory, then for every method those of its `stages` and those that judge its answers. Rows of a
+memory that no question needs are not made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,8 +15,9 @@ from pipeline.stage import STAGES, Stage
 from pipeline.steps import Step
 
 # Raise when loaders or sentence cutting change what a file becomes.
-LOADING_VERSION = 3
+LOADING_VERSION = 4
 SHARED = "shared"  # the name of the run's own memory
+WHOLE_TEXT = "text"  # that of rows made from the document itself, without pages
 Placed = tuple[Step, EngineSettings | None]
 """A step and the engine that its stage asks; null where it asks none."""
 
@@ -31,12 +32,14 @@ def run_steps(config: RunConfig) -> list[Placed]:
 
 
 class _Graph:
-    """Builds the steps of one run; `found`: step_id -> step and engine."""
+    """Builds the steps of one run; `found`: step_id -> step and engine, also those of a memory that
+    no question needs, which `placed` leaves out."""
 
     def __init__(self, config: RunConfig) -> None:
         self.config = config
         self.family = config.family_resolved()
         self.found: dict[str, Placed] = {}
+        self.named_by: dict[str, str] = {}  # step_id -> the first method that names it
         self.documents = self._load(Document)
         self._load(Question)
         self.shared = self._shared_memory()
@@ -48,14 +51,17 @@ class _Graph:
         return self._without_unread()
 
     def _without_unread(self) -> list[Placed]:
-        """All steps but those of the shared memory that no method needs: nobody would read what
-        the model is asked there."""
-        shared, needed = {step.id for step in self.shared.values()}, set[str]()
+        """All steps but those that make rows of a memory for no question: nobody would read what
+        the model is asked there. Raises UsageError where one left cannot run on this machine."""
+        needed = set[str]()
         kept: list[Placed] = []
         for step, engine in reversed(self.found.values()):
-            if step.id not in shared or step.id in needed:
-                needed |= {upstream.id for upstream in step.upstream}
-                kept.append((step, engine))
+            if step.stage is not None and step.stage.is_index() and step.id not in needed:
+                continue
+            needed |= {upstream.id for upstream in step.upstream}
+            kept.append((step, engine))
+            if step.stage is not None and step.id in self.named_by:
+                step.stage.refuse_unusable(self.named_by[step.id])
         return kept[::-1]
 
     def _load(self, record: type[Record]) -> Step:
@@ -95,13 +101,13 @@ class _Graph:
         for place, spec in (*own, *((judged, spec) for spec in judging)):
             values = self._values(repeat)
             stage = spec.made(f"{place} ({method.name})", values)
-            stage.refuse_unusable(method.name)
             upstream = self._upstream(place, spec, earlier, self.shared)
             where = f"{place}: {spec.key}"
             for engine in self._engines(place, spec, stage, is_needed=place is not judged):
                 of = (method.name, repeat)
                 step = self._step(where, stage, upstream, engine, of, spec.memory(values))
                 earlier[spec.key] = step
+                self.named_by.setdefault(step.id, method.name)
 
     def _engines(
         self, place: str, spec: StageSpec, stage: Stage, is_needed: bool = True
@@ -217,6 +223,9 @@ class _Graph:
         of: tuple[str, int],
     ) -> Step:
         is_index = stage.is_index()
+        memory = _memory(where, stage, upstream)
+        if memory is None and is_index and not stage.starts_memory:
+            memory = WHOLE_TEXT
         return Step(
             corpus=self.config.corpus.name,
             name=stage.name,
@@ -227,7 +236,7 @@ class _Graph:
             engine=engine.identity() if engine else None,
             method=None if is_index else of[0],
             repeat=0 if is_index else of[1],
-            memory=_memory(where, stage, upstream),
+            memory=memory,
             upstream=(self.documents, *upstream),
             stage=stage,
         )

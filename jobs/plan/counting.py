@@ -4,6 +4,7 @@ In this process, without Ray, on copies in memory: the warehouse is read, never 
 """
 
 import asyncio
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -40,10 +41,16 @@ _DIMENSIONS = 384
 
 
 class NoEmbedder(EmbedderSettings):
-    """Constant vectors, as a plan runs no model: which texts are nearest is then arbitrary."""
+    """Vectors by chance, as a plan runs no model: different queries find different texts."""
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        return np.ones((len(texts), _DIMENSIONS), dtype=np.float32)
+        drawn = b"".join(_drawn(text) for text in texts)
+        vectors = np.frombuffer(drawn, dtype=np.int8).reshape(len(texts), -1).astype(np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _drawn(text: str) -> bytes:
+    return hashlib.shake_128(text.encode(errors="surrogatepass")).digest(_DIMENSIONS)
 
 
 class Copies(Shards):

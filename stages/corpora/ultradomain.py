@@ -1,8 +1,8 @@
 """UltraDomain (MemoRAG): a jsonl file per domain; each row has a question and the whole book.
 
-Fields: input, answers (a list of one), context, context_id, _id, label (the domain; in some files
-`dataset`), and in some files meta (title, authors). `length` counts the tokens of some model and is
-not used.
+Fields: input, answers (a list of one), context, context_id, _id, label (the domain, which becomes
+the questions' type; in some files `dataset`), and in some files meta (title, authors). `length`
+counts the tokens of some model and is not used.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from pipeline.rows import Question
-from stages.corpora.checks import json_object, json_text, label_of, question_of, text_of, texts_of
+from stages.corpora.checks import json_object, label_of, question_of, text_of, texts_of
 from stages.corpora.corpus import FileCorpus
 from stages.corpora.files import files_of, rows_of
 from stages.corpora.grouped import Format, Text, itself, load_grouped
@@ -46,7 +46,7 @@ def _question(document_id: str, value: dict[str, Any], question_id: str) -> Ques
         question_id=question_id,
         question=question_of(value, "input"),
         references=texts_of(value, "answers"),
-        metadata=json_text({"domain": domain} if (domain := _domain(value)) else {}),
+        question_type=_domain(value),
     )
 
 

@@ -10,7 +10,7 @@ from pipeline.calls import Subject
 from pipeline.prompts import Prompt
 from pipeline.rows import Record, UnitRows
 from stages.index.gist import Gist
-from stages.index.memorize import CLUES, Memorize, MemoryPassage, whole_text
+from stages.index.memorize import CLUES, Memorize, MemoryPassage, of_page, whole_text
 from stages.index.paginate import Page
 from stages.index.token_segments import segments
 from stages.prompts.gist_chunk import ShortenChunk
@@ -63,14 +63,10 @@ class MemorizeGists(Memorize):
 
     kind: ClassVar[str] = "gist_memory"
     version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist)
+    reads: ClassVar[tuple[type[Record], ...]] = (Gist,)
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
-        pairs = zip(rows[Page], rows[Gist], strict=True)
-        return [
-            _of_page(page, replace(whole_text(rows), gist=gist.gist, num_words=gist.num_words))
-            for page, gist in pairs
-        ]
+        return [of_page(rows, gist.page_index, gist.gist or "") for gist in rows[Gist]]
 
 
 class MemorizeChunks(Memorize):
@@ -88,18 +84,12 @@ class MemorizeChunks(Memorize):
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         """Problems: truncated (the text is kept), unparseable (a complete reply without a word);
         without a gist: context_overflow, empty_input, timeout, engine_failed."""
-        empty = whole_text(rows)
-        return list(await asyncio.gather(*(self._gist(page, empty, ask) for page in rows[Page])))
+        return list(await asyncio.gather(*(self._passage(rows, page, ask) for page in rows[Page])))
 
-    async def _gist(self, page: Page, empty: MemoryPassage, ask: Ask) -> MemoryPassage:
-        row = _of_page(page, replace(empty, gist="", num_words=0))
+    async def _passage(self, rows: UnitRows, page: Page, ask: Ask) -> MemoryPassage:
         text = (page.text or "").strip()
         if not text:
-            return replace(row, problem="empty_input")
+            return replace(of_page(rows, page.page_index, ""), problem="empty_input")
         asked = await ask(ShortenChunk(text), Subject(page_index=page.page_index))
         gist = asked.raw.strip() if asked.has_reply else ""
-        return replace(row, gist=gist, num_words=num_words(gist), problem=asked.problem)
-
-
-def _of_page(page: Page, row: MemoryPassage) -> MemoryPassage:
-    return replace(row, start_char=page.start_char, end_char=page.end_char)
+        return replace(of_page(rows, page.page_index, gist), problem=asked.problem)

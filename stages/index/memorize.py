@@ -22,6 +22,7 @@ from stages.prompts.clue_spans import ClueSpans
 from stages.prompts.draft_answer import DraftAnswer
 from stages.prompts.key_points import KeyPoints
 from stages.prompts.passages import Passage
+from stages.text.words import num_words
 
 CLUES = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
 MemoryFit = Literal["refuse", "head", "tail", "split"]
@@ -29,8 +30,8 @@ MemoryFit = Literal["refuse", "head", "tail", "split"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPassage(IndexRow):
-    """A passage of a document's memory: its own text, or a gist. Passages with the same
-    `part_index` are shown together, in order; each part is asked by itself."""
+    """A passage of a document's memory: a span of its text, or the gist of a page. Passages with
+    the same `part_index` are shown together, in order; each part is asked by itself."""
 
     table: ClassVar[str] = "memory_passages"
     key: ClassVar[tuple[str, ...]] = ("document_id", "passage_index")
@@ -38,9 +39,10 @@ class MemoryPassage(IndexRow):
     once_per_memory: ClassVar[bool] = False  # several kinds of memories of the same pages
     passage_index: int
     part_index: int
-    start_char: int
-    end_char: int
-    gist: str | None  # null: the document's text of this span
+    page_index: int | None  # of a gist
+    start_char: int | None  # of the text
+    end_char: int | None
+    gist: str | None  # null: the text is shown as it stands
     num_words: int
 
     def lack(self) -> str | None:
@@ -50,13 +52,15 @@ class MemoryPassage(IndexRow):
 
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        return titled(f"MEMORY ({len(rows)} passages)", rows, cls.trace)
+        return titled(f"MEMORY FOR CLUES ({len(rows)} passages)", rows, cls.trace)
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        span = f"characters {row['start_char']} to {row['end_char']}"
-        facts = f"part {row['part_index']}, {span}, {row['num_words']} words"
-        return [f"<Passage {row['passage_index']}> ({facts}) {row['gist'] or 'as it stands'}"]
+        of = f"characters {row['start_char']} to {row['end_char']}"
+        of = of if row["page_index"] is None else f"page {row['page_index']}"
+        facts = [f"part {row['part_index']}", of, f"{row['num_words']} words", row["problem"]]
+        text = "as it stands" if row["gist"] is None else row["gist"]
+        return [f"<Passage {row['passage_index']}> ({', '.join(filter(None, facts))}) {text}"]
 
 
 class Memorize(Stage):
@@ -116,16 +120,16 @@ class Memorize(Stage):
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError where passages or parts are not numbered from 0 without a gap, or
-        spans lie outside of the text or before an earlier one."""
+        spans are not in the text, in its order."""
         passages = [row for row in made if isinstance(row, MemoryPassage)]
         parts = [row.part_index for row in passages]
-        places = [(row.start_char, row.end_char) for row in passages]
+        ends = [end for row in passages for end in (row.start_char, row.end_char)
+                if end is not None]  # fmt: skip
         if (
             [row.passage_index for row in passages] != list(range(len(made)))
             or parts != sorted(parts)
             or set(parts) != set(range(len(set(parts))))
-            or places != sorted(places)
-            or any(not 0 <= first <= last <= len(rows.document.text) for first, last in places)
+            or [0, *ends, len(rows.document.text)] != sorted([0, *ends, len(rows.document.text)])
         ):
             raise AccountingError(f"{rows.document.document_id}: memory passages out of order")
 
@@ -136,6 +140,7 @@ def whole_text(rows: UnitRows) -> MemoryPassage:
         document_id=rows.document.document_id,
         passage_index=0,
         part_index=0,
+        page_index=None,
         start_char=0,
         end_char=len(rows.document.text),
         gist=None,
@@ -143,10 +148,25 @@ def whole_text(rows: UnitRows) -> MemoryPassage:
     )
 
 
+def of_page(rows: UnitRows, page_index: int, gist: str) -> MemoryPassage:
+    """The gist of a page as a passage."""
+    return MemoryPassage(
+        document_id=rows.document.document_id,
+        passage_index=0,
+        part_index=0,
+        page_index=page_index,
+        start_char=None,
+        end_char=None,
+        gist=gist,
+        num_words=num_words(gist),
+    )
+
+
 def passage_text(rows: UnitRows, row: MemoryPassage) -> str:
     """What the memory model is shown."""
-    own = rows.document.text[row.start_char : row.end_char]
-    return own.strip() if row.gist is None else row.gist
+    if row.gist is not None:
+        return row.gist
+    return rows.document.text[row.start_char : row.end_char].strip()
 
 
 def memory_parts(rows: UnitRows) -> list[tuple[Passage, ...]]:
