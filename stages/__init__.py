@@ -4,8 +4,11 @@ is a document's path from text to score:
 corpora/    a file in its native format -> documents, questions
 index/      document -> pages -> gists, embeddings             (ReadAgent sections 3.1, 4.2)
                      -> segments -> tree of summaries          (MemWalker section 3)
+                     -> chunks, a memory for clues             (MemoRAG section 2)
+query/      question + memory -> clues to search for           (MemoRAG section 2; HyDE, RQ-RAG)
 retrieve/   question + gists or pages -> pages to read again   (section 3.2; BM25, dense ...)
             question + tree -> visits                          (MemWalker section 3)
+            queries + chunks -> chunks to read                 (MemoRAG section 2)
 read/       question + gists and pages, or visits -> answer
             question + segments in turn -> running summaries -> answer  (MemWalker section 4)
 judge/      answer x reference -> strict and permissive verdict  (section 4.1)

@@ -34,8 +34,7 @@ def context_for(words: int) -> int:
     many words of memory."""
     prompts = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
     around = max(
-        num_tokens(prompt((Passage("text", None, ""),), "", ()))
-        + family().max_reply_tokens(prompt)
+        num_tokens(prompt((Passage("text", None, ""),), "", ())) + family().max_reply_tokens(prompt)
         for prompt in prompts
     )
     return around + QUESTION_TOKENS + words
@@ -118,7 +117,7 @@ def test_the_parts_are_shown_together() -> None:
     st.integers(1, 40),
     st.sampled_from(["head", "tail", "split"]),
 )
-def test_any_memory_keeps_its_order_and_its_limit(sizes: list[int], room: int, fit: str) -> None:
+def test_any_memory_keeps_its_order_and_its_limit(sizes: list[int], room: int, fit: Any) -> None:
     gists = [" ".join([f"w{n}"] * size) for n, size in enumerate(sizes)]
     stage = MemorizeGists(memory_fit=fit, question_tokens=QUESTION_TOKENS)
     rows, _ = run(stage, book([f"p{n} " for n in range(len(sizes))], gists),
@@ -145,7 +144,7 @@ def test_any_memory_keeps_its_order_and_its_limit(sizes: list[int], room: int, f
     [{"passage_index": 5}, {"part_index": 1}, {"end_char": 9999}, {"start_char": -1}],
     ids=str,
 )
-def test_rows_out_of_order_are_refused(wrong: dict[str, int]) -> None:
+def test_rows_out_of_order_are_refused(wrong: dict[str, Any]) -> None:
     stage = MemorizeText(memory_fit="refuse", question_tokens=0)
     (row,) = made(MemorizeText, "refuse", never())
     stage.check(book(PAGES), [row])

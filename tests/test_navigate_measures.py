@@ -129,8 +129,17 @@ def test_a_trace_is_an_indented_path() -> None:
         visit("q", 0, "enter", to_node=4, reason="The bell\nrings there."),
         visit("q", 1, "revert", depth=1, page_index=4, num_invalid=1, num_memory_words=9),
         visit("q", 2, "enter", to_node=5, chosen_by="rule"),
-        visit("q", 3, None, depth=1, page_index=5, problem="unparseable", num_invalid=3,
-              num_memory_words=7, is_memory_cut=True),
+        visit(
+            "q",
+            3,
+            None,
+            depth=1,
+            page_index=5,
+            problem="unparseable",
+            num_invalid=3,
+            num_memory_words=7,
+            is_memory_cut=True,
+        ),
     ]
     columns = Visit.__dataclass_fields__
     lines = Visit.trace_all([{name: getattr(row, name) for name in columns} for row in shown])

@@ -91,8 +91,8 @@ class Axes(EmbedderSettings):
 
 def test_vectors_of_all_queries_find_their_pages() -> None:
     """Pages are the axes; the second question has no query left, the third no reply."""
-    settings = {"model": None, "chunk_words": None, "device": "cpu", "batch_size": 1}
-    stage = SearchByVectors(top_k=2, embedder=Axes(**settings))
+    axes = Axes(model=None, chunk_words=None, device="cpu", batch_size=1)
+    stage = SearchByVectors(top_k=2, embedder=axes)
     vectors = [
         Embedding(document_id="d", page_index=n, chunk_index=0, start_char=0, end_char=0,
                   embedding=tuple(float(n == axis) for axis in range(len(WORDS))))

@@ -45,8 +45,9 @@ class NoEmbedder(EmbedderSettings):
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         drawn = b"".join(_drawn(text) for text in texts)
-        vectors = np.frombuffer(drawn, dtype=np.int8).reshape(len(texts), -1).astype(np.float32)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = np.frombuffer(drawn, dtype=np.int8).reshape(len(texts), _DIMENSIONS)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / lengths, dtype=np.float32)
 
 
 def _drawn(text: str) -> bytes:

@@ -113,9 +113,7 @@ class Memorize(Stage):
                   for prompt in CLUES]  # fmt: skip
         return max(1, ask.context_tokens - max(others) - self.question_tokens)
 
-    def failed(
-        self, rows: UnitRows, problem: Problem, detail: str | None
-    ) -> list[MemoryPassage]:
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[MemoryPassage]:
         return [replace(whole_text(rows), problem=problem, detail=detail)]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
