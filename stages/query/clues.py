@@ -1,6 +1,7 @@
 """Clues from a memory of the whole document, as queries (MemoRAG sections 2.1 and 2.3)."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from pipeline.ask import Ask
@@ -45,33 +46,43 @@ class MakeClues(MakeQueries):
         ]
         return [*(drafts if self.draft else []), *clues]
 
-    async def found(self, rows: UnitRows, question: Question, ask: Ask) -> list[Query]:
-        parts = list(enumerate(memory_parts(rows)))
-        asked = await asyncio.gather(
-            *(
-                self._from_part(question, kind, prompt, index, passages, ask)
-                for kind, prompt in self._prompts()
-                for index, passages in parts
-            )
-        )
-        clues = [row for found in asked for row in found]
-        is_needed = self.task == "answer" or not any(row.text for row in clues)
-        return [*([query(question, "question", question.question)] if is_needed else []), *clues]
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
+        """Questions, and the memory -> their Queries, in question order. One part of the memory
+        after the other is asked for all questions: a prefix cache needs room for one."""
+        of_parts = [
+            await asyncio.gather(*(self._from_part(q, part, passages, ask) for q in rows.questions))
+            for part, passages in enumerate(memory_parts(rows))
+        ]
+        made: list[Query] = []
+        for question, *parts in zip(rows.questions, *of_parts, strict=True):
+            made += self.numbered(self._ordered(question, [row for part in parts for row in part]))
+        return made
+
+    def _ordered(self, question: Question, clues: Sequence[Query]) -> list[Query]:
+        kinds: list[str] = [kind for kind, _ in self._prompts()]
+        is_asked = self.task == "answer" or not any(row.text for row in clues)
+        asked = [query(question, "question", question.question)] if is_asked else []
+        return [*asked, *sorted(clues, key=lambda row: kinds.index(row.kind))]
 
     async def _from_part(
-        self,
-        question: Question,
-        kind: Kind,
-        prompt: type[FromMemory[Any]],
-        part: int,
-        passages: tuple[Passage, ...],
-        ask: Ask,
+        self, question: Question, part: int, passages: tuple[Passage, ...], ask: Ask
     ) -> list[Query]:
-        filled = prompt(
-            passages=passages,
-            question=question.question,
-            options=question.options,
-            asked_at=question.asked_at or "",
+        """The clues that a part of the memory gives for a question."""
+        subject = Subject(question_id=question.question_id, turn=part)
+        kinds, prompts = zip(*self._prompts(), strict=True)
+        asked = await asyncio.gather(
+            *(
+                ask(
+                    prompt(
+                        passages=passages,
+                        question=question.question,
+                        options=question.options,
+                        asked_at=question.asked_at or "",
+                    ),
+                    subject,
+                )
+                for prompt in prompts
+            )
         )
-        asked = await ask(filled, Subject(question_id=question.question_id, turn=part))
-        return queries_of(question, kind, asked, part)
+        found = zip(kinds, asked, strict=True)
+        return [row for kind, reply in found for row in queries_of(question, kind, reply, part)]

@@ -1,8 +1,6 @@
 """The texts that are searched for on behalf of a question, and the base of the stages that make
 them."""
 
-import asyncio
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt
 
-from pipeline.ask import Ask
 from pipeline.errors import Problem
 from pipeline.prompts import Asked
 from pipeline.rows import Question, QuestionRow, Record, UnitRows
@@ -60,6 +57,8 @@ class MakeQueries(Stage):
 
     Of what a model writes are searched for lines of `min_query_words` words or more (in scripts
     without spaces characters count as words), each once, and at most `max_queries` of a kind.
+    Problems of rows: unparseable, truncated (there is no such query); context_overflow, timeout,
+    engine_failed.
     """
 
     name: ClassVar[str] = "queries"
@@ -67,17 +66,7 @@ class MakeQueries(Stage):
     min_query_words: PositiveInt
     max_queries: PositiveInt
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries, in question order. Problems: unparseable, truncated (there is
-        no such query); context_overflow, timeout, engine_failed."""
-        made = await asyncio.gather(*(self.found(rows, q, ask) for q in rows.questions))
-        return [row for found in made for row in self._numbered(found)]
-
-    @abstractmethod
-    async def found(self, rows: UnitRows, question: Question, ask: Ask) -> list[Query]:
-        """The queries for one question, the most important first."""
-
-    def _numbered(self, found: Sequence[Query]) -> list[Query]:
+    def numbered(self, found: Sequence[Query]) -> list[Query]:
         """The queries with their numbers, and why some are not searched for."""
         made: list[Query] = []
         seen: set[str] = set()
