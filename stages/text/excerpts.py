@@ -136,7 +136,7 @@ def best_sentences(texts: Sequence[str], question: str, answer_words: int) -> st
     for two sentences, the best one's best clauses. "" where `texts` have no sentence.
     """
     found = [sentence for text in texts for sentence in sentences(text)]
-    order = _by_merit(found, question)
+    order = by_merit(found, question)
     if not order:
         return ""
     low, high = _ANSWER_SENTENCE
@@ -147,7 +147,8 @@ def best_sentences(texts: Sequence[str], question: str, answer_words: int) -> st
     return _joined(found, _fill(found, order, answer_words))
 
 
-def _by_merit(found: Sequence[Sentence], question: str) -> list[int]:
+def by_merit(found: Sequence[Sentence], question: str) -> list[int]:
+    """The indexes of the sentences, best first: by BM25 for `question` plus centrality."""
     texts = [sentence.text for sentence in found]
     match = relevance(texts, question)
     merit = match / (match.max(initial=0.0) or 1.0) + _CENTRALITY_SHARE * centrality(texts)
