@@ -209,7 +209,7 @@ def test_a_wrong_base_is_named(tmp_path: Path, base: str, complaint: str) -> Non
         assert done.stderr.startswith(f"gistmill: {folder / 'family.yaml'}: {complaint}")
 
 
-THERE = "no such prompt; there are answer, break_point, compress, gist, gist_for_task, look_up_p"
+THERE = "no such prompt; there are answer, break_point, clue_questions, clue_spans, compress, "
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ PASSAGES = (
 )
 QUESTION = "Who rang the bell?"
 OPTIONS = ("the sexton", "nobody", "a child", "the wind")
+LISTS = {"clue_spans", "clue_questions", "key_points", "sub_questions"}  # an item per line
 
 TEXT_FIRST = [folder for folder in FOLDERS if folder.name != "readagent_qmsum"]
 
@@ -72,17 +73,17 @@ def test_family_holds_only_what_differs(folder: Path) -> None:
 
 @each_family
 def test_family_brings_examples_for_every_parser(folder: Path) -> None:
-    """Of replies with a form, to each prompt that it words itself: there is something to tell
-    apart. Generic words all of them; bases bring theirs."""
+    """Of replies with a form or of several items, to each prompt that it words itself: there is
+    something to tell apart. Generic words all of them; bases bring theirs."""
     layers = family_layers(folder, [PROMPTS_FOLDER])
     if folder.name != "readagent":  # generic's, since that is all it rests on
         del layers[FOLDERS[0]]
     layers = layers or {folder: read_family_file(folder)}
     examples = {k: v for file in reversed(layers.values()) for k, v in file.examples.items()}
-    formed = {name for name, prompt in PROMPTS.items() if prompt.form is not None}
+    parsed = {name for name, prompt in PROMPTS.items() if prompt.form is not None} | LISTS
     own = {t.stem for layer in layers for t in layer.glob("*.jinja")}
     own |= {name for file in layers.values() for name in file.forms}
-    assert own & formed <= set(examples) <= formed
+    assert own & parsed <= set(examples) <= parsed
     for prompt, replies in examples.items():
         assert len(replies) >= 4, prompt
         assert any(set('*`"_\n') & set(example.reply) for example in replies), prompt

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.family import Family
@@ -75,6 +75,7 @@ def test_every_form_is_read_in_every_family(name: str) -> None:
             assert read_reply(prompt.samples()[0], form, reply, is_cut=False) == value
 
 
+@settings(deadline=None)  # of seconds a busy machine decides
 @given(st.text(max_size=40), st.text(max_size=80), st.booleans())
 def test_nothing_raises(form: str, reply: str, is_cut: bool) -> None:
     words = form.replace("{}", "")  # families have it once in a form

@@ -9,6 +9,12 @@ break_point.py   where to end a page        look_up_p.py        which pages to r
 gist.py          shorten a page             look_up_s.py        which page to read again next
 answer.py        answer the question        rate_strict.py      does it agree: YES or NO
 update_summary.py   carry notes along       rate_permissive.py  Yes; Yes, partially; No
+clue_spans.py       pieces of the text that may have the answer       (MemoRAG section 2)
+clue_questions.py   more concrete questions that lead to it
+draft_answer.py     a provisional answer          key_points.py       of a text to be summarized
+gist_chunk.py       shorten a chunk (MemoRAG-Lite)
+hypothetical.py     a passage made up (HyDE)      sub_questions.py    the question taken apart
 passages.py      what prompts show of a text
 replies.py       what parsers share         verdicts.py         what both ratings share
+from_memory.py   what clues share           lines.py            a reply of several lines
 """

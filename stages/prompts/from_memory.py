@@ -62,8 +62,9 @@ class LinesFromMemory(FromMemory[tuple[str, ...]]):
 
 
 def numbered(lines: list[str]) -> str:
-    """The lines as a numbered list; NONE without any."""
-    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1)) or NO_LINE
+    """The lines that have a letter or digit as a numbered list; NONE without any."""
+    said = [line for line in lines if any(map(str.isalnum, line))]
+    return "\n".join(f"{number}. {line}" for number, line in enumerate(said, 1)) or NO_LINE
 
 
 def typical_lines(texts: list[str]) -> str:

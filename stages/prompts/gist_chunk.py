@@ -31,7 +31,7 @@ class ShortenChunk(Prompt[str]):
         return best_sentences([self.chunk], "", words) if words > 40 else gist(self.chunk)
 
     def expected(self) -> str:
-        return self.chunk[: max(1, round(_SHARE * len(self.chunk)))]
+        return self.chunk[: max(1, round(_SHARE * len(self.chunk)))].strip()
 
     def at_most(self) -> str:
         """As long as the chunk; the budget cuts it."""

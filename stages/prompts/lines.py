@@ -8,7 +8,7 @@ their escapes as written; anything else is lines.
 import re
 
 _LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*\w*[ \t]*$", re.MULTILINE)
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*\w*")
 _LIST = re.compile(r"\s*\[\s*(?=[\"'“])")
 _NEXT_ITEM = re.compile(r"(?<=[\"'”])\s?,\s*(?=[\"'“])")
 _HEADING = re.compile(r"#{1,6}[ \t]+|>[ \t]?")
@@ -22,7 +22,7 @@ _NUMBER = r"[ \t]{0,2}[#＃]?[ \t]?(?:\d{1,3}|[一二三四五六七八九十]{1
 _LABEL = rf"(?:{_NOUN})(?:{_NUMBER})?[ \t]{{0,2}}"
 _MARKER = (
     r"[-–—*+](?:[ \t]+|\Z)|[•·●▪◦‣]|[\u2460-\u2473]"  # \u2460 is 1 in a circle
-    r"|\d{1,3}[ \t]?[.．)）、](?!\d)|[(（\[]\d{1,3}[)）\]]"  # 3.5 is no marker
+    r"|\d{1,3}[ \t]?(?:[.．](?!\d)|[)）、])|[(（\[]\d{1,3}[)）\]]"  # 3.5 is no marker
     r"|[一二三四五六七八九十]{1,3}[、．]|[(（][一二三四五六七八九十]{1,3}[)）]"
 )
 _MARK = re.compile(
@@ -50,7 +50,7 @@ def parse_lines(reply: str, is_cut: bool) -> tuple[str, ...] | None:
     () where there is none but `NONE`, which is legal; null where no line has a letter or digit. The
     last line of a cut reply is incomplete, so it counts only where it is the only one.
     """
-    lines = _LINE_END.split(_FENCE.sub("", reply))
+    lines = [line for line in _LINE_END.split(reply) if not _FENCE.fullmatch(line.strip())]
     found = [_text(item) for line in lines for item in _items(line)]
     if is_cut and any(found[:-1]):
         found.pop()
@@ -90,9 +90,9 @@ def _without(start: re.Pattern[str], text: str) -> str:
 
 
 def _unwrapped(text: str, pairs: tuple[tuple[str, ...], ...]) -> str:
-    """The text without the first of the pairs that is around the whole of it and nowhere inside. A
-    comma or full stop after it goes, too."""
-    ended = text.rstrip(",;.，；。、")
+    """The text without the first of the pairs that is around the whole of it and nowhere inside.
+    A comma or full stop after it goes, too, and the bracket that closes a list."""
+    ended = text.rstrip(",;.，；。、]")
     for opening, closing in pairs:
         inner = ended[len(opening) : -len(closing)]
         if ended.startswith(opening) and ended.endswith(closing) and inner.strip():

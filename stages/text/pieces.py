@@ -5,7 +5,7 @@ What replies of several lines are made of without a model. A piece has no line b
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 
 from stages.text.excerpts import Sentence, best_clauses, by_merit, sentences
 from stages.text.ranking import centrality
@@ -35,7 +35,7 @@ def central_sentences(
     central = centrality([sentence.text for sentence in found])
     ends = [len(found) * part // num_sentences for part in range(num_sentences + 1)]
     best: dict[str, None] = {}
-    for start, end in zip(ends, ends[1:], strict=False):
+    for start, end in pairwise(ends):
         part = range(start, end)
         fitting = [i for i in part if words[0] <= found[i].num_words <= words[1]] or part
         if fitting:
@@ -44,17 +44,15 @@ def central_sentences(
 
 
 def spread_pieces(texts: Sequence[str], num_pieces: int, num_words: int) -> list[str]:
-    """At most `num_pieces` pieces of about `num_words` words with a letter or digit, none twice,
-    from places that are spread evenly over `texts`. Reads no more of a book than these places."""
+    """At most `num_pieces` pieces of about `num_words` words, none twice, from places that are
+    spread evenly over `texts`. Reads no more of a book than these places."""
     ends = list(accumulate(map(len, texts)))
     found: dict[str, None] = {}
     for place in range(num_pieces if ends and ends[-1] else 0):
         position = ends[-1] * place // num_pieces
         index = bisect_right(ends, position)
         start = position - (ends[index] - len(texts[index]))
-        piece = _words_at(texts[index], start, num_words)
-        if any(char.isalnum() for char in piece):
-            found[piece] = None
+        found[_words_at(texts[index], start, num_words)] = None
     return list(found)
 
 
