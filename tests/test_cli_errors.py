@@ -74,7 +74,10 @@ METHODS = [
 KEYS = [
     ("nosuch=3", "nosuch: no such key; there are cluster, "),
     ("memory.min_word=3", "memory.min_word: no such key; did you mean memory.min_words?"),
-    ("memory=vector", "memory=vector: no such choice; memory is one of fitted, model, uniform"),
+    (
+        "memory=vector",
+        "memory=vector: no such choice; memory is one of fitted, model, tokens, uniform",
+    ),
     ("engine=gpt", "engine=gpt: no such choice; engine is one of extractive, "),
     ("rater=gpt", "rater=gpt: no such choice; rater is one of extractive, none, openai"),
     ("corpus=nosuch", "corpus=nosuch: no such choice; corpus is one of csv, demo, hugg"),

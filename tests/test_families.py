@@ -191,7 +191,7 @@ def test_a_changed_base_changes_the_family(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("base", "complaint"),
     [
-        ("nosuch", "base: no family 'nosuch'; there are generic, longbench, longmemeval"),
+        ("nosuch", "base: no family 'nosuch'; there are generic, govreport, longbench"),
         ("[qmsum, nosuch]", "base: no family 'nosuch'; there are generic"),
         ("mine", "base: mine -> mine is a circle; remove one of them"),
         ("other", "base: mine -> other -> mine is a circle; remove one of them"),

@@ -22,7 +22,8 @@ from tests.reading import FAMILIES, family
 PROMPTS_FOLDER = CONF / "prompts"
 FOLDERS = [PROMPTS_FOLDER / name for name in FAMILIES]
 NAMES = [
-    *("generic", "longbench", "longmemeval", "narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
+    *("generic", "govreport", "longbench", "longmemeval"),
+    *("narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
     "quality",
     *("readagent", "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"),
     *("readagent_qmsum", "readagent_quality"),
@@ -100,6 +101,7 @@ def test_published_settings() -> None:
         "narrativeqa_movie": (600, 1000),
         "longmemeval": (280, 600),  # not in the table: generic's
         "longbench": (280, 600),
+        "govreport": (280, 600),
         "readagent": (280, 600),
         "readagent_quality": (280, 600),
         "readagent_qmsum": (280, 600),

@@ -70,7 +70,8 @@ def test_without_a_number_all_pages_are_ranked() -> None:
 
 
 def test_a_trace_lists_the_first_of_many_pages() -> None:
-    row = {"turn": 0, "requested": [*range(33)], "used": [2, 0], "dropped": [], "problem": None}
+    row = {"turn": 0, "query_index": None, "requested": [*range(33)], "used": [2, 0],
+           "dropped": [], "problem": None}  # fmt: skip
     thirty = ", ".join(map(str, range(30)))
     assert Lookup.trace(row) == [f"look-up 0: asked for [{thirty} and 3 more], read [2, 0]"]
 

@@ -27,9 +27,11 @@ from pipeline.rows import (
 )
 from stages.index.embed import Embedding
 from stages.index.gist import Gist
+from stages.index.memorize import MemoryPassage
 from stages.index.paginate import Page
 from stages.index.tree import Node
 from stages.judge.rate import Rating
+from stages.query.queries import Query
 from stages.read.answer import Answer
 from stages.read.update_summary import RunningSummary
 from stages.retrieve.look_up import Dropped, Lookup
@@ -45,9 +47,18 @@ OF_METHODS = f"{OF_DOCUMENTS}; method string; repeat int64; memory string; input
 STAMPED = {
     "documents": OF_DOCUMENTS,
     "questions": OF_QUESTIONS,
-    **dict.fromkeys(("pages", "gists", "embeddings", "nodes"), OF_MEMORIES),
+    **dict.fromkeys(("pages", "gists", "embeddings", "nodes", "memory_passages"), OF_MEMORIES),
     **dict.fromkeys(
-        ("lookups", "visits", "running_summaries", "answers", "ratings", "scores", "calls"),
+        (
+            "queries",
+            "lookups",
+            "visits",
+            "running_summaries",
+            "answers",
+            "ratings",
+            "scores",
+            "calls",
+        ),
         OF_METHODS,
     ),
 }
@@ -73,7 +84,12 @@ COLUMNS = {
     "reason string; num_replies int64; num_invalid int64; rejected list<item: int64>; "
     "num_memory_words int64; is_memory_cut bool; num_new_words int64; answer string; "
     f"answer_index int64; reader string; {END}",
-    "lookups": "document_id string; question_id string; turn int64; "
+    "memory_passages": "document_id string; passage_index int64; part_index int64; "
+    "page_index int64; start_char int64; end_char int64; gist string; num_words int64; "
+    f"{END}",
+    "queries": "document_id string; question_id string; query_index int64; kind string; "
+    f"text string; dropped string; part_index int64; {END}",
+    "lookups": "document_id string; question_id string; turn int64; query_index int64; "
     "requested list<item: int64>; used list<item: int64>; "
     f"dropped {DROPPED}; skipped bool; {END}",
     "running_summaries": "document_id string; question_id string; segment_index int64; "
@@ -129,8 +145,16 @@ FULL: dict[str, Record] = {
         num_invalid=2, rejected=(0, 1), num_memory_words=7, is_memory_cut=True, num_new_words=9,
         answer="(C)", answer_index=2, reader="r", problem="truncated", detail="x",
     ),
+    "memory_passages": MemoryPassage(
+        document_id="d", passage_index=3, part_index=1, page_index=7, start_char=5, end_char=9,
+        gist="It rings.", num_words=2, problem="truncated", detail="x",
+    ),
+    "queries": Query(
+        document_id="d", question_id="q", query_index=3, kind="span", text="the bell",
+        dropped="duplicate", part_index=1, problem="truncated", detail="x",
+    ),
     "lookups": Lookup(
-        document_id="d", question_id="1e5", turn=2, requested=(5, 2, 9, 5, 1), used=(5, 2),
+        document_id="d", question_id="1e5", turn=2, query_index=4, requested=(5, 2, 9, 5, 1), used=(5, 2),
         dropped=(Dropped(9, "out_of_range"), Dropped(5, "duplicate"), Dropped(1, "over_maximum")),
         skipped=True, problem="timeout", detail="x",
     ),
@@ -175,6 +199,13 @@ BARE: dict[str, Record] = {
         document_id="d", node_index=0, level=0, parent=None, children=(), start_char=0, end_char=0,
         page_index=None, summary=None, num_words=0,
     ),
+    "memory_passages": MemoryPassage(
+        document_id="d", passage_index=0, part_index=0, page_index=None, start_char=None,
+        end_char=None, gist=None, num_words=0,
+    ),
+    "queries": Query(
+        document_id="d", question_id="q", query_index=0, kind="question", text=None
+    ),
     "lookups": Lookup(document_id="d", question_id="q", turn=0, used=None),
     "running_summaries": RunningSummary(
         document_id="d", question_id="q", segment_index=0, start_char=0, end_char=0, summary=None
@@ -210,7 +241,7 @@ def test_schemas_are_pinned(table: str) -> None:
     assert "; ".join(f"{f.name} {f.type}" for f in schema(RECORDS[table])) == expected
 
 
-def test_there_are_eleven_tables_of_our_own() -> None:
+def test_all_tables_of_our_own_are_here() -> None:
     own = {table for table, record in RECORDS.items() if record.__module__.startswith(OWN)}
     assert own == set(COLUMNS) == set(STAMPED)
 
