@@ -1,5 +1,6 @@
 """Build the steps of a run in dependency order: the two that load the corpus, those of the shared
-memory, then for every method those of its `stages` and those that judge its answers."""
+memory that a method needs, then for every method those of its `stages` and those that judge its
+answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -44,7 +45,18 @@ class _Graph:
         for method in self.config.expanded():
             for repeat in range(self.config.repeats):
                 self._method(method, repeat)
-        return list(self.found.values())
+        return self._without_unread()
+
+    def _without_unread(self) -> list[Placed]:
+        """All steps but those of the shared memory that no method needs: nobody would read what
+        the model is asked there."""
+        shared, needed = {step.id for step in self.shared.values()}, set[str]()
+        kept: list[Placed] = []
+        for step, engine in reversed(self.found.values()):
+            if step.id not in shared or step.id in needed:
+                needed |= {upstream.id for upstream in step.upstream}
+                kept.append((step, engine))
+        return kept[::-1]
 
     def _load(self, record: type[Record]) -> Step:
         corpus = self.config.corpus

@@ -80,9 +80,27 @@ def test_every_step_after_it_rests_on_it(tmp_path: Path) -> None:
 
 
 def test_another_size_is_another_memory(tmp_path: Path) -> None:
-    found = steps(tmp_path, "own(words=80|20)")
+    found = steps(tmp_path, "own(words=80|20),gist_only")
     assert memories(found, "paginate") == ["shared", NAME, "paginate(kind=uniform,words=20)"]
     assert len({step.id for step in found if step.name == "gist"}) == 3
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shared"),
+    [
+        ("gist_only", ["paginate", "gist"]),
+        ("bm25,own", ["paginate"]),  # pages alone
+        ("own,memwalker,closed_book,full_text", []),
+    ],
+)
+def test_of_the_shared_memory_is_made_what_a_method_reads(
+    tmp_path: Path, chosen: str, shared: list[str]
+) -> None:
+    found = steps(tmp_path, chosen)
+    assert [s.name for s in found if s.memory == "shared" and not s.per_question] == shared
+    every = {step.id: step for step in steps(tmp_path, f"{chosen},gist_only")}
+    assert {step.id for step in found} <= every.keys(), "names are the same, whoever reads"
+    assert [s.memory for s in found] == [every[s.id].memory for s in found]
 
 
 @pytest.mark.parametrize("words", ["words: 40", "words: 40, max_words: 600"])
@@ -96,7 +114,7 @@ def test_the_run_s_own_is_not_made_twice(tmp_path: Path, words: str) -> None:
 
 def test_what_a_family_says_anyway_makes_no_other_name(tmp_path: Path) -> None:
     text = OWN.replace("words: $words", "words: 80, max_words: 600")
-    found = steps(tmp_path, "same,own", same=text)
+    found = steps(tmp_path, "same,own,gist_only", same=text)
     assert memories(found, "paginate") == ["shared", NAME]
     alone = steps(tmp_path, "same", same=text)
     assert {step.id for step in alone if step.memory == NAME and not step.per_question} == {
@@ -106,7 +124,7 @@ def test_what_a_family_says_anyway_makes_no_other_name(tmp_path: Path) -> None:
 
 def test_by_model_is_another_memory_than_uniform(tmp_path: Path) -> None:
     text = OWN.replace("kind: uniform, words: $words", "kind: model, tail_words: 5")
-    found = steps(tmp_path, "asked", asked=text)
+    found = steps(tmp_path, "asked,gist_only", asked=text)
     assert memories(found, "paginate") == ["shared", "paginate(kind=model,tail_words=5)"]
 
 

@@ -13,8 +13,9 @@ COLUMNS = (
     Column("stray", "stray %", 23, has_interval=False),
     Column("recovery", "recovery %", 24, has_interval=False),
     Column("text_read", "text read %", 25, has_interval=False),
-    Column("steps", "steps", 26, has_interval=False),
-    Column("depth", "depth", 27, has_interval=False),
+    Column("text_read_right", "text read % if right", 26, has_interval=False),
+    Column("steps", "steps", 27, has_interval=False),
+    Column("depth", "depth", 28, has_interval=False),
 )
 
 
@@ -26,8 +27,9 @@ class Visit(QuestionRow):
     Its measures, per question (tables 3 and 4, figure 4): valid_actions, the share of replies with
     a legal action; stray, whether it ever reverted; recovery, whether a multiple-choice question on
     which it did was answered right; text_read, the words of segments and summaries shown, each
-    once, over those of the document; steps, the visits; depth, the deepest level below the root.
-    All are null where the model never replied, and shares are 0-100.
+    once, over those of the document; text_read_right, the same of multiple-choice questions that
+    were answered right; steps, the visits; depth, the deepest level below the root. All are null
+    where the model never replied, and shares are 0-100.
     """
 
     table: ClassVar[str] = "visits"
@@ -43,14 +45,16 @@ class Visit(QuestionRow):
           measure, value
         from (select w.method, w.repeat, w.document_id, w.question_id,
             coalesce(w.problem, a.problem) as problem, valid_actions, stray, steps, depth,
-            case when stray > 0 and q.answer_index is not null and a.reader is not null
-              then 100.0 * (a.problem is null
-                and a.answer_index is not distinct from q.answer_index)::int end as recovery,
-            100.0 * words / nullif(d.num_words, 0) as text_read
+            case when q.answer_index is not null and a.reader is not null then (a.problem is null
+              and a.answer_index is not distinct from q.answer_index) end as is_right,
+            case when stray > 0 then 100.0 * is_right::int end as recovery,
+            100.0 * words / nullif(d.num_words, 0) as text_read,
+            case when is_right then text_read end as text_read_right
           from walks w join documents d using (document_id)
             join questions q using (document_id, question_id)
             left join answers a using (method, repeat, document_id, question_id))
-        unpivot (value for measure in (valid_actions, stray, recovery, text_read, steps, depth))"""
+        unpivot (value for measure in (valid_actions, stray, recovery, text_read, text_read_right,
+          steps, depth))"""
     turn: int
     node_index: int | None = None  # null: the navigation could not begin
     depth: int = 0  # levels below the root
@@ -83,9 +87,16 @@ class Visit(QuestionRow):
                 row["action"], row["action"]
             ),
             "by rule" if row["chosen_by"] == "rule" else "",
+            _carried(row),
             f"{row['num_invalid']} invalid replies" if row["num_invalid"] else "",
             f"problem {row['problem']}" if row["problem"] else "",
         ]
         lead = f"{'  ' * row['depth']}step {row['turn']}: node {row['node_index']}{of}: "
         reason = f"; {' '.join(row['reason'].split())}" if row["reason"] else ""
         return [lead + ", ".join(filter(None, how)) + reason]
+
+
+def _carried(row: Mapping[str, Any]) -> str:
+    """The working memory shown: the summaries of the nodes visited before, or what fits of them."""
+    words = f"{row['num_memory_words']} words of working memory"
+    return f"{words}, cut" if row["is_memory_cut"] else words if row["num_memory_words"] else ""
