@@ -27,6 +27,7 @@ ACTIONS: list[tuple[str, int | None]] = [
     ("Action: -1", -1),
     ("Action: −2\nAnswer: (A)", -2),
     ("Action: - 1", -1),
+    ("Action: -\x1f1", -1),  # white space to a pattern, and none to int()
     ("So the action is -1.", -1),
     ("Reasoning: I first took Action: 1 to be right.\nAction: 2", 2),
     ("- Action: 1", 1),

@@ -42,7 +42,7 @@ def parse_action(reply: str, is_cut: bool) -> int | None:
 
 
 def _value(found: re.Match[str]) -> int:
-    return int(re.sub(r"[−–]", "-", found["action"]).replace(" ", ""))
+    return int(re.sub(r"[−–]", "-", re.sub(r"\s", "", found["action"])))
 
 
 def reason_of(reply: str) -> str | None:
