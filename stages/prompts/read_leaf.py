@@ -83,7 +83,7 @@ class ReadLeaf(Prompt[LeafReply]):
         return f"Action: {0 if illegal(self.num_invalid) else REVERT}"
 
     def fewest(self) -> str:
-        """An answer, which is rated; none follows where it goes back until there is no step left."""
+        """An answer, which is rated; a walk that goes back to the end has none."""
         return f"Action: {ANSWER}\nAnswer: (A)"
 
     @classmethod
