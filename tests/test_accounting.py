@@ -65,7 +65,7 @@ def test_a_changed_shard_makes_the_run_exit_1(
 
 def test_counts_reconcile_in_sql(words: list[str]) -> None:
     rows = sql(Path(words[4].partition("=")[2]), "select * from accounting order by step_id")
-    assert len(rows) == 7  # documents, questions, paginate, gist, look_up, answer, score
+    assert len(rows) == 6  # documents, questions, paginate, look_up, answer, score
     for row in rows:
         found = row["ok"] + row["problem"] + row["skipped"] + row["not_done"]
         assert row["inputs"] == found == (3 if _of_questions(row["step_id"]) else 2)

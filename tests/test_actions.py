@@ -27,6 +27,7 @@ ACTIONS: list[tuple[str, int | None]] = [
     ("Action: -1", -1),
     ("Action: −2\nAnswer: (A)", -2),
     ("Action: - 1", -1),
+    ("Action: -\x1f1", -1),  # white space to a pattern, and none to int()
     ("So the action is -1.", -1),
     ("Reasoning: I first took Action: 1 to be right.\nAction: 2", 2),
     ("- Action: 1", 1),
@@ -141,6 +142,17 @@ def test_every_letter_and_going_back_are_read(reasoning: bool) -> None:
             assert prompt.read(reply, False) == (-2, index if index < num else "out_of_range")
 
 
+def test_the_longest_reasons_leave_tokens_for_the_action() -> None:
+    """Even at a token a character, as random weights write them."""
+    triage = Triage(("a summary",) * 100, "Who?", reasoning=True, rejected=())
+    for prompt, action in ((triage, "99"), (leaf(OPTIONS), "-2\nAnswer: (D)")):
+        pattern = prompt.legal(form(prompt)).regex
+        around = len(f"Reasoning: \nAction: {action}")
+        longer = "@" * (prompt.max_reply_tokens - around)  # and the end is a token, too
+        assert not re.fullmatch(pattern, f"Reasoning: {longer}\nAction: {action}")
+        assert re.fullmatch(pattern, f"Reasoning: {longer[:400]}\nAction: {action}")
+
+
 @pytest.mark.vllm
 def test_xgrammar_takes_what_is_legal() -> None:
     """After reasons of any length up to their maximum."""
@@ -158,7 +170,7 @@ def test_xgrammar_takes_what_is_legal() -> None:
         matcher = xgrammar.GrammarMatcher(compiled)
         return all(matcher.accept_token(token) for token in (*reply.encode(), 256))
 
-    for reason in ("why", "x" * 1000):
+    for reason in ("why", "x" * 450):
         assert takes(f"Reasoning: {reason}\nAction: -1")
         assert takes(f"Reasoning: {reason}\nAction: -2\nAnswer: (D)")
     for reply in ("Action: -1", "Reasoning: why\nAction: 0", "Reasoning: why\nAction: -2"):

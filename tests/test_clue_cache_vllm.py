@@ -22,6 +22,6 @@ def test_clue_prompts_are_cached_as_far_as_can_be(tmp_path: Path) -> None:
         "reply_tokens.draft_answer=16", "reply_tokens.answer=16", "--pairs", "1", "--json",
         timeout=600,
     )  # fmt: skip
-    of_ideal, of_all = json.loads(succeeded(done))["figures"]
-    assert of_ideal["value"] >= 0.95
-    assert of_all["value"] >= 0.8, "three of four prompts begin with the whole text"
+    of_ideal, of_all = json.loads(succeeded(done))
+    assert of_ideal["figure"] >= 0.95
+    assert of_all["figure"] >= 0.8, "three of four prompts begin with the whole text"

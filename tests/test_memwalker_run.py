@@ -1,12 +1,15 @@
 """The method memwalker from text to report, on the demo corpus with the extractive engine."""
 
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.command import sql, succeed
+from tests.command import ROOT, sql, succeed
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 METHOD = "memwalker(segment_tokens=150,max_children=3,working_memory=true,reasoning=true)"
 WORDS = ("corpus=demo", f"methods={METHOD}", "limit=2", "memory=uniform", "rater=none", "run=walks")
 
@@ -61,6 +64,27 @@ def test_the_report_has_its_measures(warehouse: Path) -> None:
     found = {row["measure"]: row["mean"] for row in means}
     assert found["valid_actions"] == 100
     assert 0 < found["text_read"] <= 150 and found["steps"] > 2
+
+
+@pytest.mark.parametrize(
+    ("place", "own", "long"),
+    [
+        (0, ("6200", "2750"), "num_words > 2750"),
+        (1, ("1000)' group by all having count(*) > 8", "150)' group by all having count(*) > 26"),
+         "(select count(*) from nodes n where level = 0 and n.document_id = d.document_id) > 26"),
+    ],
+)  # fmt: skip
+def test_long_texts_by_words_or_segments_as_the_readme_has_them(
+    warehouse: Path, place: int, own: tuple[str, str], long: str
+) -> None:
+    commands = re.findall(r"^gistmill report run=walks .*$", README, re.MULTILINE)
+    where = shlex.split(commands[place])[-1].replace(*own)
+    report = succeed("report", "run=walks", f"warehouse={warehouse}", where, "--json")
+    (row,) = json.loads(report)["rows"]
+    counted = sql(warehouse, f"""select count(*) filter ({long}) as n, count(*) as every
+        from questions join documents d using (document_id)""")  # fmt: skip
+    assert counted == [{"n": row["counts"]["n"], "every": 20}]
+    assert 0 < row["counts"]["n"] < 20
 
 
 def test_a_trace_shows_the_tree_and_the_walk(warehouse: Path) -> None:

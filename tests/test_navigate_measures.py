@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from stages.retrieve.visits import COLUMNS, Visit
+from tests.test_two_memories import queries
 from tests.test_views import rows
 from tests.warehouse import Warehouse, answer, chunk, document, document_unit, question, step
 
@@ -124,6 +125,17 @@ def test_the_means_of_a_report(warehouse: Warehouse) -> None:
     assert means["text_read_right"] == (47.5, 2)
 
 
+def test_the_sql_of_the_readme(warehouse: Warehouse) -> None:
+    """Two of the four questions with letters are right, one of them after it strayed."""
+    assert rows(warehouse, queries()["walks"]) == [
+        {
+            "method": METHOD, "n": 5, "valid_actions": 72, "stray_ratio": pytest.approx(60),
+            "recovery_rate": 50, "n_recovery": 2, "text_read": pytest.approx(41),
+            "text_read_if_right": 47.5, "n_right": 2, "steps": 2.2, "depth": 1.4,
+        }
+    ]  # fmt: skip
+
+
 def test_a_trace_is_an_indented_path() -> None:
     shown = [
         visit("q", 0, "enter", to_node=4, reason="The bell\nrings there."),
@@ -147,6 +159,6 @@ def test_a_trace_is_an_indented_path() -> None:
         "step 0: node 0: to node 4; The bell rings there.",
         "  step 1: node 1 (segment 4): revert, 9 words of working memory, 1 invalid replies",
         "step 2: node 2: to node 5, by rule",
-        "  step 3: node 3 (segment 5): no action, 7 words of working memory, cut, 3 invalid replies,"
-        " problem unparseable",
+        "  step 3: node 3 (segment 5): no action, 7 words of working memory, cut, 3 invalid "
+        "replies, problem unparseable",
     ]

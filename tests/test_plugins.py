@@ -72,8 +72,8 @@ def kill_when(committed: Callable[[], bool], *command: str) -> None:
 def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
     own = words(tmp_path)
     plan = json.loads(succeeded(own_process("plan", *own, "--json")))
-    # Three pages of four documents, a quote and two answers a question, two verdicts an answer.
-    calls = {"gist": 12, "quote": 4, "answer": 8, "rate": 16}
+    # Four documents: a quote and two answers a question, two verdicts an answer; no gists.
+    calls = {"quote": 4, "answer": 8, "rate": 16}
     assert {stage["stage"]: stage["expected"]["calls"] for stage in plan["stages"]} == calls
     quotes = tmp_path / "warehouse" / "tables" / "quotes"
     kill_when(lambda: any(quotes.glob("*/*.parquet")), "run", *own)

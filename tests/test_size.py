@@ -21,8 +21,8 @@ DRIVER_MB = 400 + 13 * 12
 def test_a_long_document_needs_what_the_readme_says(tmp_path: Path) -> None:
     words = [
         "run", "corpus=synthetic", "corpus.num_documents=1", f"corpus.words={WORDS}",
-        "corpus.skew=0.0", "memory=uniform", "methods=bm25(top_k=3)", "rater=none",
-        "engine.max_workers=1", "cluster.scoring_workers=1", f"warehouse={tmp_path}",
+        "corpus.skew=0.0", "memory=uniform", "methods=gist_only,bm25(top_k=3)",
+        "rater=none", "engine.max_workers=1", "cluster.scoring_workers=1", f"warehouse={tmp_path}",
     ]  # fmt: skip
     driver = subprocess.Popen(
         [sys.executable, "-m", "jobs", *words],

@@ -5,7 +5,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.engine import Request
@@ -59,6 +59,8 @@ def letter(request: Request) -> str:
 
 @settings(max_examples=40, deadline=None)
 @given(num=st.integers(1, 60), max_children=st.integers(2, 9))
+@example(num=10_000, max_children=8)
+@example(num=10_000, max_children=2)
 def test_leaves_tile_the_document_and_parents_span_their_children(
     num: int, max_children: int
 ) -> None:

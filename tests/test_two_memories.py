@@ -191,7 +191,7 @@ def queries() -> dict[str, str]:
         "compression": "as compression", "full_text": "as full_text", "paired": "from paired",
         "gists": "left(p.text", "tokens": "as prompt_tokens", "read": "select a.method, memory",
         "rank": "mean_reciprocal_rank", "tenth": "as tenth", "minute": "as minute",
-        "problems": "union all select", "measures": "from measures",
+        "problems": "union all select", "measures": "from measures", "walks": "as stray_ratio",
     }  # fmt: skip
     found = {name: shlex.split(block)[2] for name, text in texts.items() for block in blocks
              if text in block}  # fmt: skip

@@ -13,7 +13,7 @@ from stages.prompts.replies import is_hedged, matching, settled
 REVERT, ANSWER = -1, -2
 MAX_REPLIES = 3  # so many in a row without a legal action end the navigation (section 3)
 EXPECTED_REASON = f"Reasoning: {' '.join(['reason'] * 60)}\n"
-_REASON_CHARS = 1000  # of a constrained reply, so that the action fits the budget
+_REASON_CHARS = 450  # of a constrained reply: at a token each the action still fits the budget
 _NUMBER = r"(?P<action>[-−–]?\s?\d{1,9})(?![\d.]*\d)"
 _NO_OTHER = r"(?!\s*(?:/|,|&|\bor\b|\band\b)\s*[-−–]?\d)"  # "Action: 0 / 1" repeats the form
 _ACTION = (
@@ -42,7 +42,7 @@ def parse_action(reply: str, is_cut: bool) -> int | None:
 
 
 def _value(found: re.Match[str]) -> int:
-    return int(re.sub(r"[−–]", "-", found["action"]).replace(" ", ""))
+    return int(re.sub(r"[−–]", "-", re.sub(r"\s", "", found["action"])))
 
 
 def reason_of(reply: str) -> str | None:

@@ -82,6 +82,10 @@ class ReadLeaf(Prompt[LeafReply]):
         """An illegal one as long as it is asked again, then back to the parent."""
         return f"Action: {0 if illegal(self.num_invalid) else REVERT}"
 
+    def fewest(self) -> str:
+        """An answer, which is rated; a walk that goes back to the end has none."""
+        return f"Action: {ANSWER}\nAnswer: (A)"
+
     @classmethod
     def samples(cls) -> tuple["ReadLeaf", ...]:
         text, memory = "The bell {{ rings }}.\n\n{% twice %} <3>", "The village \\n {# wakes #} up."
