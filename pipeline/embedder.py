@@ -7,10 +7,11 @@ sending requests to the engine.
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,13 +20,16 @@ from pydantic import PositiveInt
 
 from pipeline.content_hash import content_hash
 from pipeline.errors import StartError, UsageError
-from pipeline.settings import Settings
+from pipeline.settings import Settings, sha
 
 Vectors = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Kind = Literal["document", "query"]  # some models have a prompt of their own for either
 
 _HUGGING_FACE_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _MODEL_FILES = ("modules.json", "config.json")  # every model's folder has one of them
+# Of texts that many documents have, as chat histories share sessions: 300 MB at 768 dimensions.
+_VECTORS: dict[str, np.ndarray[Any, Any]] = {}
+_MOST_VECTORS = 100_000
 _THREAD = ThreadPoolExecutor(1, thread_name_prefix="embedder")
 
 
@@ -82,8 +86,19 @@ class EmbedderSettings(Settings):
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         return await asyncio.get_running_loop().run_in_executor(
-            _THREAD, self._encode, list(texts), kind
+            _THREAD, self._known, list(texts), kind
         )
+
+    def _known(self, texts: list[str], kind: Kind) -> Vectors:
+        """The vectors, of which those that this process has made already are not made again."""
+        names = [sha([self.model, kind, text], 32) for text in texts]
+        missing = {name: text for name, text in zip(names, texts, strict=True)
+                   if name not in _VECTORS}  # fmt: skip
+        new = self._encode(list(missing.values()), kind) if missing else []
+        made = dict(zip(missing, new, strict=True))
+        found = np.stack([_VECTORS[name] if name in _VECTORS else made[name] for name in names])
+        _remember(made)
+        return np.asarray(found, dtype=np.float32)
 
     def _encode(self, texts: list[str], kind: Kind) -> Vectors:
         assert self.model is not None, "refuse_unusable has been called"
@@ -98,6 +113,13 @@ class EmbedderSettings(Settings):
             ),
             dtype=np.float32,
         )
+
+
+def _remember(made: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Keep vectors; of too many the first made are forgotten."""
+    _VECTORS.update(made)
+    for name in list(islice(_VECTORS, max(0, len(_VECTORS) - _MOST_VECTORS))):
+        del _VECTORS[name]
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Embed every page of a document, or every gist, in chunks. Knows nothing of questions.
+"""Embed every page of a document, or every gist, in chunks, or its keys. Knows nothing of questions.
 
 A page ranks by its best chunk. Embedded whole, it may be cut at the embedding model's input length,
 and one vector would average all its topics. ReadAgent (section 4.2) has one vector a page;
@@ -8,7 +8,7 @@ and one vector would average all its topics. ReadAgent (section 4.2) has one vec
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -20,13 +20,14 @@ from pipeline.rows import Float32, IndexRow, Record, Span, UnitRows
 from pipeline.stage import Stage
 from pipeline.trace_lines import Line
 from stages.index.gist import Gist
+from stages.index.keys import Key
 from stages.index.paginate import Page
-from stages.text.words import word_spans
+from stages.text.words import num_words, word_spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding(IndexRow):
-    """The unit-length vector of one chunk of a page's text or of its gist.
+    """The unit-length vector of one chunk of a page's text or of its gist, or of one of its keys.
 
     The span refers to the embedded text, not to the document's.
     """
@@ -72,15 +73,19 @@ class _EmbedTexts(Stage):
     def texts(self, rows: UnitRows) -> list[str]:
         """The text of every page, in page order."""
 
+    def spans(self, rows: UnitRows, page_index: int, text: str) -> list[Span]:
+        """The parts of a page's text that get a vector each."""
+        return chunks(text, self.embedder.chunk_words)
+
     async def run(self, rows: UnitRows, ask: Ask) -> list[Embedding]:
-        """Pages or gists -> an Embedding per chunk, in page order, then chunk order. No calls.
+        """Pages, gists or keys -> an Embedding per chunk, in page order, then chunk order. No calls.
 
         Problem: empty_input (one row without a vector for a page or gist without words).
         """
         found: list[tuple[int, int, Span, str]] = []
         empty: list[Embedding] = []
         for page_index, text in enumerate(self.texts(rows)):
-            spans = chunks(text, self.embedder.chunk_words)
+            spans = self.spans(rows, page_index, text)
             found += [(page_index, n, s, _cut(text, s)) for n, s in enumerate(spans)]
             empty += [] if spans else [_row(rows, page_index, "empty_input")]
         vectors = await self.embedder.embed([text for *_, text in found], "document")
@@ -138,6 +143,27 @@ class EmbedGists(_EmbedTexts):
 
     def texts(self, rows: UnitRows) -> list[str]:
         return [gist.gist or "" for gist in rows[Gist]]
+
+
+class EmbedKeys(_EmbedTexts):
+    """The keys of pages, a vector each; a page is found by its best key (LongMemEval section 5.3).
+    """
+
+    kind: ClassVar[str] = "keys"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Key,)
+
+    def texts(self, rows: UnitRows) -> list[str]:
+        """The keys of each page, joined."""
+        of_pages = groupby(rows[Key], lambda row: row.page_index)
+        return ["\n".join(row.text or "" for row in keys) for _, keys in of_pages]
+
+    def spans(self, rows: UnitRows, page_index: int, text: str) -> list[Span]:
+        """Those of the page's keys."""
+        lengths = [len(row.text or "") for row in rows[Key] if row.page_index == page_index]
+        ends = list(accumulate(length + 1 for length in lengths))
+        spans = [Span(end - 1 - length, end - 1) for end, length in zip(ends, lengths, strict=True)]
+        return [span for span in spans if num_words(_cut(text, span))]
 
 
 def chunks(text: str, words: int | None) -> list[Span]:

@@ -15,7 +15,9 @@ from pipeline.stage import Column, Stage, refuse_gaps
 from pipeline.trace_lines import Line
 from stages.text.words import num_words
 
-Kind = Literal["question", "span", "surrogate", "draft", "point", "hypothetical", "sub_question"]
+Kind = Literal[
+    "question", "span", "surrogate", "draft", "point", "hypothetical", "sub_question", "time_range"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +34,16 @@ class Query(QuestionRow):
     measures: ClassVar[str | None] = """
         select method, repeat, document_id, question_id, null::varchar as rater,
           max(problem) as problem, 'queries' as measure,
-          count(*) filter (text is not null and dropped is null)::double as value
+          count(*) filter (text is not null and dropped is null and kind <> 'time_range')::double
+            as value
         from queries group by all"""
     query_index: int
     kind: str
     text: str | None  # null: no reply, or none that can be read
     dropped: str | None = None
     part_index: int | None = None
+    start_date: str | None = None  # YYYY/MM/DD; of a time range
+    end_date: str | None = None
 
     def lack(self) -> str | None:
         """Only where there was no reply: after one that cannot be read other queries remain."""
@@ -127,7 +132,8 @@ def queries_of(
 def searched(rows: UnitRows, question: Question) -> list[Query]:
     """The queries of a question that are searched for, with their texts."""
     found = rows.of(Query, question)
-    return [row for row in found if row.text is not None and row.dropped is None]
+    return [row for row in found
+            if row.text is not None and row.dropped is None and row.kind != "time_range"]  # fmt: skip
 
 
 def _same(text: str) -> str:

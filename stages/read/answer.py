@@ -151,11 +151,10 @@ class AnswerFromContext(Stage):
             )
 
         numbers = range(len(used) + 1)
-        return await largest_within(
-            room_tokens(ask), size, numbers, await size(0), await size(len(used))
-        )
+        room = room_tokens(ask, self.asked()[0])
+        return await largest_within(room, size, numbers, await size(0), await size(len(used)))
 
-    def prompt(self, question: Question, context: Context) -> AnswerQuestion:
+    def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         """The question, asked of a context."""
         return AnswerQuestion(
             passages=shown(context.passages, self.answer_page_tags),
@@ -171,7 +170,8 @@ class AnswerFromContext(Stage):
         asked = await ask(prompt, Subject(question_id=question.question_id))
         if not asked.has_reply:
             return replace(empty, problem=asked.problem)
-        text = asked.raw.strip()
+        is_text = isinstance(asked.value, str) and not question.options
+        text = str(asked.value) if is_text else asked.raw.strip()
         is_none = asked.value == "out_of_range" and bool(question.options)
         return replace(
             with_context(empty, context),
@@ -213,9 +213,9 @@ class AnswerFromContext(Stage):
             raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
 
 
-def room_tokens(ask: Ask) -> int:
+def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:
     """The most tokens that an answer prompt may have, for its reply to fit the context, too."""
-    return ask.context_tokens - ask.max_reply_tokens(AnswerQuestion)
+    return ask.context_tokens - ask.max_reply_tokens(prompt)
 
 
 def with_context(answer: Answer, context: Context) -> Answer:

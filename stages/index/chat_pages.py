@@ -1,0 +1,41 @@
+"""Cut a chat history into its sessions or rounds (LongMemEval section 5.2, the granularity of
+values)."""
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from pipeline.ask import Ask
+from pipeline.rows import UnitRows
+from stages.index.paginate import Page, Paginate, page_of
+from stages.index.pieces import sections
+from stages.text.words import without_header
+
+_USER_TURN = re.compile(r"^user: ", re.MULTILINE)
+
+
+class PaginateChat(Paginate):
+    """A page is a session, or with `value: round` a turn of the user and those after it, up to the
+    user's next. What stands before a session's first turn of the user belongs to its first round; a
+    document without sessions is one.
+    """
+
+    kind: ClassVar[str] = "chat"
+    version: ClassVar[int] = 1
+    value: Literal["session", "round"]
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
+        """Document -> Pages, in order, with chosen_by `rule`. No calls."""
+        text = rows.document.text
+        spans = [span for part in sections(text) for span in self._values(text, *part)]
+        return [page_of(rows, index, span, "rule") for index, span in enumerate(spans)]
+
+    def _values(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        session = text[start:end]
+        header = len(session) - len(without_header(session))
+        turns = [found.start() for found in _USER_TURN.finditer(session, header)]
+        cuts = turns[1:] if self.value == "round" else []
+        yield from zip(
+            [start, *(start + cut for cut in cuts)], [*(start + cut for cut in cuts), end],
+            strict=True,
+        )  # fmt: skip

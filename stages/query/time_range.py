@@ -1,0 +1,48 @@
+"""The time that a question is about (LongMemEval section 5.4)."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from pipeline.ask import Ask
+from pipeline.calls import Subject
+from pipeline.prompts import Prompt
+from pipeline.rows import Question, UnitRows
+from pipeline.stage import Role
+from stages.prompts.time_range import TimeRange
+from stages.query.queries import MakeQueries, Query, query
+from stages.text.chats import day_of
+
+
+class MakeTimeRange(MakeQueries):
+    """The question itself, and with `time_aware` the range of days that it asks about, if any. A
+    start on the day of the question is no start, as in the authors' code: the reader of the
+    question would be told nothing that happened before.
+    """
+
+    kind: ClassVar[str] = "time_range"
+    version: ClassVar[int] = 1
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (TimeRange,)
+    role: ClassVar[Role] = "extractor"
+    time_aware: bool
+
+    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+        return self.prompts if self.time_aware else ()
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
+        """Questions -> their Queries. Of a range that is not said, or cannot be read (problem
+        unparseable, truncated), both dates are null: nothing is then out of range."""
+        made = await asyncio.gather(*(self._found(q, ask) for q in rows.questions))
+        return [row for found in made for row in self.numbered(found)]
+
+    async def _found(self, question: Question, ask: Ask) -> list[Query]:
+        own = query(question, "question", question.question)
+        if not self.time_aware:
+            return [own]
+        prompt = TimeRange(question=question.question, asked_at=question.asked_at or "")
+        asked = await ask(prompt, Subject(question_id=question.question_id))
+        start, end = asked.value or (None, None)
+        start = None if start == day_of(question.asked_at or "") else start
+        text = f"{start or ''} to {end or ''}" if start or end else None
+        row = query(question, "time_range", text)
+        return [own, replace(row, start_date=start, end_date=end, problem=asked.problem)]

@@ -1,0 +1,44 @@
+"""Show sessions or rounds of a chat to a reader, by date (LongMemEval section 5.5)."""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from pipeline.rows import Span
+from stages.index.paginate import Page
+from stages.prompts.passages import Passage
+from stages.read.context import Context
+from stages.text.chats import session_dates, turns_of
+from stages.text.words import without_header
+
+History = Literal["json", "text"]
+
+
+def chat_context(pages: Sequence[Page], used: Collection[int], history: History) -> Context:
+    """The pages `used` in document order, which is that of their dates, each with its number and
+    date; `json`: turns as a JSON list of objects with role and content."""
+    dates = session_dates([page.text or "" for page in pages])
+    shown = [(page, dates[page.page_index]) for page in pages if page.page_index in set(used)]
+    return Context(
+        passages=tuple(
+            Passage("text", None, item(number, date, chat(page, history)))
+            for number, (page, date) in enumerate(shown, 1)
+        ),
+        spans=tuple(Span(page.start_char, page.end_char) for page, _ in shown),
+        page_indexes=tuple(page.page_index for page, _ in shown),
+        num_words=sum(page.num_words for page, _ in shown),
+    )
+
+
+def item(number: int, date: str, text: str) -> str:
+    """An item of the history under its heading."""
+    return f"### Session {number}\nDate: {date or 'not known'}\n{text}"
+
+
+def chat(page: Page, history: History) -> str:
+    """The turns of a page, without its header."""
+    text = page.text or ""
+    if history == "text":
+        return without_header(text).strip()
+    turns = [{"role": turn.role, "content": turn.content} for turn in turns_of(text)]
+    return json.dumps(turns, ensure_ascii=False)

@@ -1,0 +1,122 @@
+"""Find the values of a chat by their keys, within a time range (LongMemEval sections 5.3, 5.4)."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import ClassVar, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from pipeline.ask import Ask
+from pipeline.embedder import EmbedderSettings
+from pipeline.rows import Question, Record, UnitRows
+from stages.index.embed import Embedding
+from stages.index.keys import Key
+from stages.query.queries import Query
+from stages.retrieve.look_up import LookUp, Lookup, turn_row
+from stages.retrieve.ranked_pages import Ranking, nearest
+from stages.text.ranking import rank, rank_by_words
+
+_DAY = "%Y/%m/%d"
+
+
+class SearchKeys(LookUp):
+    """Base class: ranks pages by their best key and uses the best `top_k`; null: all that have one.
+
+    Where the question has a time range, made `widen_days` days longer at either end, pages none of
+    whose keys is dated within it go to the end (`out_of_range: last`, as published) or are left out
+    (`drop`). A page without a date is always within.
+    """
+
+    name: ClassVar[str] = "search_keys"
+    top_k: PositiveInt | None
+    widen_days: NonNegativeInt
+    out_of_range: Literal["last", "drop"]
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each, best page first. No calls. Problem: upstream (a time range
+        without a reply)."""
+        ranked = await self.ranked(rows)
+        return [
+            self._turn(rows, question, best)
+            for question, best in zip(rows.questions, ranked, strict=True)
+        ]
+
+    @abstractmethod
+    async def ranked(self, rows: UnitRows) -> list[list[int]]:
+        """For each question the pages that have a key, best first."""
+
+    def _turn(self, rows: UnitRows, question: Question, best: Sequence[int]) -> Lookup:
+        row = turn_row(question)
+        if lacks := [lack for own in rows.of(Query, question) if (lack := own.lack())]:
+            return replace(row, used=None, problem="upstream", detail=", ".join(lacks))
+        within, outside = self._split(rows, question, best)
+        kept = [*within, *(outside if self.out_of_range == "last" else [])]
+        return replace(row, requested=tuple(kept[: self.top_k]), used=tuple(kept[: self.top_k]))
+
+    def _split(
+        self, rows: UnitRows, question: Question, best: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        """The pages within the question's time range, and the others."""
+        first, last = _range(rows.of(Query, question), self.widen_days)
+        of_pages = {page: list(keys) for page, keys in groupby(rows[Key], lambda k: k.page_index)}
+        is_within = {
+            page: any(_overlaps(key, first, last) for key in keys)
+            for page, keys in of_pages.items()
+        }
+        return [p for p in best if is_within[p]], [p for p in best if not is_within[p]]
+
+
+class SearchKeysByBM25(SearchKeys):
+    """By BM25 over all keys of the document; `bm25` as for the look-up of that name."""
+
+    kind: ClassVar[str] = "bm25"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Key, Query)
+    bm25: Ranking
+
+    async def ranked(self, rows: UnitRows) -> list[list[int]]:
+        keys = [key for key in rows[Key] if key.text is not None]
+        texts = [key.text or "" for key in keys]
+        order = rank if self.bm25 == "plus_on_stems" else rank_by_words
+        found = ([keys[n].page_index for n in order(texts, q.question)] for q in rows.questions)
+        return [list(dict.fromkeys(pages)) for pages in found]
+
+
+class SearchKeysByVectors(SearchKeys):
+    """By the embeddings of the keys."""
+
+    kind: ClassVar[str] = "dense"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Key, Embedding, Query)
+    # Not hashed here: the step of the embeddings names the model.
+    embedder: EmbedderSettings = Field(exclude=True)
+
+    async def ranked(self, rows: UnitRows) -> list[list[int]]:
+        asked = await self.embedder.embed([q.question for q in rows.questions], "query")
+        found = {row.page_index for row in rows[Embedding] if row.embedding is not None}
+        return [
+            [page for page in pages if page in found] for pages in nearest(rows[Embedding], asked)
+        ]
+
+
+def _range(queries: Sequence[Query], widen_days: int) -> tuple[str | None, str | None]:
+    """The first and the last day, as YYYY/MM/DD; null: without end."""
+    found = [row for row in queries if row.kind == "time_range"]
+    first, last = (found[0].start_date, found[0].end_date) if found else (None, None)
+    return _moved(first, -widen_days), _moved(last, widen_days)
+
+
+def _moved(day: str | None, days: int) -> str | None:
+    if day is None:
+        return None
+    return (datetime.strptime(day, _DAY) + timedelta(days=days)).strftime(_DAY)
+
+
+def _overlaps(key: Key, first: str | None, last: str | None) -> bool:
+    start, end = key.start_date, key.end_date
+    if start is None or end is None:
+        return True
+    return (first is None or end >= first) and (last is None or start <= last)

@@ -1,0 +1,53 @@
+"""Turns and dates of chat histories, as stages/corpora/longmemeval.py writes them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stages.text.words import header_of, without_header
+
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_ROLE = re.compile(r"(\w+): ")
+_DATE = re.compile(r"\d{4}/\d{2}/\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """`role`: user, assistant; "" for a text that names none."""
+
+    role: str
+    content: str
+
+
+def turns_of(text: str) -> list[Turn]:
+    """The turns of a session or of a part of one, without its header."""
+    paragraphs = (p.strip() for p in _BLANK_LINE.split(without_header(text)))
+    return [_turn(paragraph) for paragraph in paragraphs if paragraph]
+
+
+def _turn(paragraph: str) -> Turn:
+    role = _ROLE.match(paragraph)
+    return Turn(role[1], paragraph[role.end() :]) if role else Turn("", paragraph)
+
+
+def said_by(text: str, role: str) -> str:
+    """What one role says in a text, joined by spaces; the whole without its header where it says
+    nothing."""
+    own = [turn.content for turn in turns_of(text) if turn.role == role]
+    return " ".join(own) or without_header(text).strip()
+
+
+def session_dates(texts: Sequence[str]) -> list[str]:
+    """The date of the session that each of consecutive texts is of, as its header has it, without
+    brackets; "" where none was named yet."""
+    found: list[str] = []
+    for text in texts:
+        header = header_of(text)
+        found.append(header[1:-1] if header else found[-1] if found else "")
+    return found
+
+
+def day_of(date: str) -> str | None:
+    """The day of a date that contains YYYY/MM/DD."""
+    found = _DATE.search(date)
+    return found[0] if found else None
