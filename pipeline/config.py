@@ -21,8 +21,8 @@ from pipeline.settings import CONF
 # Keys whose values are taken literally: paths, names and lists of methods contain characters that
 # have a meaning in Hydra's grammar.
 _PLAIN = {
-    "corpus.path", "corpus.name", "corpus.stories", "embedder.model", "cluster.address",
-    "warehouse", "run",
+    "corpus.path", "corpus.name", "corpus.stories", "corpus.fillers", "embedder.model",
+    "cluster.address", "warehouse", "run",
     "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
     "cluster.account", "plugins",
     *(f"{section}.{key}" for section in ("engine", "rater", "memory_engine", "extractor")

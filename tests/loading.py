@@ -14,12 +14,16 @@ from stages.corpora import Corpus, Loaded, load
 from stages.corpora import corpus_of as of_section
 from tests.command import DATA
 
-__all__ = ["DATA", "asked", "bad", "corpus_of", "details", "good", "loaded", "written"]
+__all__ = ["DATA", "NEEDED", "asked", "bad", "corpus_of", "details", "good", "loaded", "written"]
+
+# What a corpus's YAML leaves open, other than the path.
+NEEDED = {"longmemeval_haystack": ["corpus.path=.", "corpus.fillers=."]}
 
 
 @cache
 def _section(name: str) -> dict[str, Any]:
-    section: dict[str, Any] = compose([f"corpus={name}", "corpus.path=."])["corpus"]
+    needed = NEEDED.get(name, ["corpus.path=."])
+    section: dict[str, Any] = compose([f"corpus={name}", *needed])["corpus"]
     return section
 
 

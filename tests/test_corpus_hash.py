@@ -16,7 +16,10 @@ from stages.corpora.corpus import FORMATS, Address, Corpus
 from tests.loading import corpus_of
 
 NAMES = sorted(file.stem for file in (CONF / "corpus").glob("*.yaml"))
-BESIDE_PATH = {"narrativeqa": ["stories"]}  # the first test shows that these are all
+BESIDE_PATH = {
+    "narrativeqa": ["stories"],
+    "longmemeval_haystack": ["fillers"],
+}  # the first test shows that these are all
 OF_FILES = [name for name in NAMES if name != "synthetic"]
 
 
@@ -30,6 +33,7 @@ def test_the_fields_that_hold_a_path_are_found() -> None:
     found = {each.__name__: addresses(each) for each in FORMATS.values()}
     assert found.pop("SyntheticCorpus") == []
     assert found.pop("NarrativeQACorpus") == ["path", "stories"]
+    assert found.pop("LongMemEvalHaystackCorpus") == ["path", "fillers"]
     assert len(found) == 13 and all(names == ["path"] for names in found.values())
 
 
@@ -51,6 +55,9 @@ def test_a_moved_corpus_is_hashed_as_before(tmp_path: Path, name: str) -> None:
 def test_how_it_is_read_is_hashed_and_nothing_else(tmp_path: Path, name: str) -> None:
     corpus = corpus_of(tmp_path, name)
     others: dict[str, Any] = {"split": "x", "seed": 7, "family": "other"}
+    if name == "longmemeval_haystack":  # its seed makes the text
+        del others["seed"]
+        assert corpus_of(tmp_path, name, seed=7).hashed() != corpus.hashed()
     assert corpus_of(tmp_path, name, **others).hashed() == corpus.hashed()
     other = "lines" if corpus.paragraphs != "lines" else "blank_lines"
     assert corpus_of(tmp_path, name, paragraphs=other).hashed() != corpus.hashed()

@@ -180,6 +180,24 @@ def test_a_memory_without_room_is_an_overflow_or_cut(tmp_path: Path) -> None:
     assert [row["problem"] for row in overflows] == ["context_overflow"]
 
 
+def test_reports_are_summarized_from_their_key_points(tmp_path: Path) -> None:
+    """A file of GovReport as SCROLLS has it: no question, one row per reference."""
+    reports = [f"The agency audited {n} depots. It found {n} faults. " * 40 for n in (3, 5)]
+    rows = [{"id": f"r{n}", "pid": f"r{n}_0", "input": text, "output": f"{n} faults."}
+            for n, text in enumerate(reports)]  # fmt: skip
+    (tmp_path / "validation.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    succeed("run", "experiment=govreport", f"corpus.path={tmp_path / 'validation.jsonl'}",
+            "rater=none", f"warehouse={tmp_path / 'w'}")  # fmt: skip
+    found = sql(tmp_path / "w", "select distinct kind from queries")
+    assert [row["kind"] for row in found] == ["point"]
+    (answers,) = sql(
+        tmp_path / "w",
+        """select count(*) as n, count(*) filter (problem is null) as ok from answers
+        where method like 'memorag_summary%'""",
+    )
+    assert (answers["n"], answers["ok"]) == (4, 4)
+
+
 def test_ultradomain_whole(tmp_path: Path) -> None:
     """Two books of two domains, three questions each, in one command; the memory of a book is one
     for all its questions, and the report has a line per domain."""

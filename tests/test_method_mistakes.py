@@ -54,7 +54,8 @@ def test_a_stage_or_kind_that_does_not_exist(tmp_path: Path, stages: str, line: 
 
 LOOK_UP = "  look_up: {kind: bm25, top_k: $k}\n"
 UNREAD = [
-    (ANSWER, ": answer: reads lookups, which no earlier stage writes; put look_up or search before it"),
+    (ANSWER,
+     ": answer: reads lookups, which no earlier stage writes; put look_up or search before it"),
     (ANSWER + LOOK_UP,
      ": answer: reads lookups, which no earlier stage writes; put look_up or search before it"),
     ("  look_up: {kind: dense, top_k: 3}\n" + ANSWER,

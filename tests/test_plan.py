@@ -31,6 +31,10 @@ CORPORA = {
                   "truncated_to_context(keep=first|last),bm25_fill_context"),
     "trees": (*MEETINGS, TREES),
     "simulated trees": (*MEETINGS, TREES, *SIMULATED),
+    "clues": (*MEETINGS, "memory=uniform", "methods=memorag(memory=full|gists|gist_memory,"
+              "retriever=bm25,draft=true),hyde(retriever=bm25),rq_rag(retriever=bm25)"),
+    "simulated clues": (*MEETINGS, "memory=uniform", *SIMULATED,
+                        "methods=memorag(memory=full,retriever=bm25),rag(retriever=bm25)"),
     "books": ("corpus=narrativeqa", f"corpus.path={DATA / 'narrativeqa'}", "run=r", "limit=1",
               "corpus.split=test", "methods=gist_only,readagent_p(max_pages=2)"),
     "choice": ("corpus=quality", f"corpus.path={DATA / 'quality' / 'QuALITY.one_record.jsonl'}",

@@ -10,7 +10,7 @@ from stages.index.memorize import MemoryPassage
 from stages.query.clues import MakeClues
 from stages.query.queries import MakeQueries, Query, searched
 from stages.query.rewrites import MakeHypothetical, MakeSubQuestions
-from tests.reading import adding, always, deadline, document, question, run, scripted
+from tests.reading import adding, always, deadline, document, never, question, run, scripted
 
 TEXT = "The bell rings at noon. Nobody admits it."
 ASKED = "Who rang the bell?"
@@ -180,6 +180,13 @@ def test_rewriters(tmp_path: Path) -> None:
     assert made(MakeHypothetical(**settings), always(""), rows) == [
         ("hypothetical", None, "unparseable"), ("question", ASKED, None),
     ]  # fmt: skip
+
+
+def test_recorded_calls_are_not_asked_again(tmp_path: Path) -> None:
+    engine = by_prompt(tmp_path, clue_spans="bell\nrope", clue_questions="Why?")
+    rows, calls = run(clues(), memory("one", "two"), engine)
+    assert len(calls) == 4
+    assert run(clues(), memory("one", "two"), never(), recorded=calls) == (rows, calls)
 
 
 def test_only_what_is_searched_for_is_searched_for() -> None:

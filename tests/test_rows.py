@@ -154,7 +154,8 @@ FULL: dict[str, Record] = {
         dropped="duplicate", part_index=1, problem="truncated", detail="x",
     ),
     "lookups": Lookup(
-        document_id="d", question_id="1e5", turn=2, query_index=4, requested=(5, 2, 9, 5, 1), used=(5, 2),
+        document_id="d", question_id="1e5", turn=2, query_index=4, requested=(5, 2, 9, 5, 1),
+        used=(5, 2),
         dropped=(Dropped(9, "out_of_range"), Dropped(5, "duplicate"), Dropped(1, "over_maximum")),
         skipped=True, problem="timeout", detail="x",
     ),

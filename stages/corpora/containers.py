@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any
 
 import ijson
 from upath import UPath
@@ -82,8 +82,12 @@ def json_row(file: UPath, number: int, start: int, line: bytes) -> Row:
         return Row(file, number, None, wrong, start)
     if not isinstance(value, dict):
         wrong = f"{kind_of(value)}, not an object; fix or delete the line"
-        return Row(file, number, None, wrong, start)
+        return Row(file, number, None, wrong, start, entries=_entries(value))
     return Row(file, number, value, start=start)
+
+
+def _entries(value: Any) -> list[Any] | None:
+    return value if isinstance(value, list) else None
 
 
 def _reason(error: Exception) -> str:
@@ -120,7 +124,7 @@ def _list(file: UPath) -> Iterator[Row]:
                     yield Row(file, number, value)
                 else:
                     wrong = f"{kind_of(value)}, not an object; fix or delete it"
-                    yield Row(file, number, None, wrong)
+                    yield Row(file, number, None, wrong, entries=_entries(value))
         except (ijson.JSONError, UnicodeDecodeError) as error:
             why = str(error).split("\n")[0]
             yield Row(file, number + 1, None, f"not JSON from here on ({why}); fetch it again")

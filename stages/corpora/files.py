@@ -1,6 +1,7 @@
 """Find a corpus's files and read their rows in order, whatever the type of file."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from upath import UPath
 
@@ -52,7 +53,7 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
     for file in files:
         for row in read_rows(file):
             usable = usable or row.value is not None
-            unreadable.append(row)
+            unreadable.append(replace(row, entries=None))
             if usable:
                 yield from unreadable
                 unreadable.clear()
