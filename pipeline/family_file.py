@@ -22,7 +22,7 @@ class Example(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     reply: str
-    reads: int | str | tuple[int | str, ...] | None
+    reads: int | str | tuple[int | str | tuple[str, ...], ...] | None
 
     @field_validator("reads", mode="before")
     @classmethod

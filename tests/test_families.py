@@ -209,7 +209,7 @@ def test_a_wrong_base_is_named(tmp_path: Path, base: str, complaint: str) -> Non
         assert done.stderr.startswith(f"gistmill: {folder / 'family.yaml'}: {complaint}")
 
 
-THERE = "no such prompt; there are answer, break_point, clue_questions, clue_spans, compress, "
+THERE = "no such prompt; there are answer, answer_chats, answer_chats_con, break_point, "
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,11 @@ PASSAGES = (
 )
 QUESTION = "Who rang the bell?"
 OPTIONS = ("the sexton", "nobody", "a child", "the wind")
-LISTS = {"clue_spans", "clue_questions", "key_points", "sub_questions"}  # an item per line
+PARSED = {  # replies in no form that are more than a text: lists, JSON, a text after notes
+    *("clue_spans", "clue_questions", "key_points", "sub_questions"),
+    *("extract_keyphrases", "extract_facts", "extract_events", "time_range"),
+    *("note", "answer_chats_con"),
+}
 
 TEXT_FIRST = [folder for folder in FOLDERS if folder.name != "readagent_qmsum"]
 
@@ -74,14 +78,14 @@ def test_family_holds_only_what_differs(folder: Path) -> None:
 
 @each_family
 def test_family_brings_examples_for_every_parser(folder: Path) -> None:
-    """Of replies with a form or of several items, to each prompt that it words itself: there is
+    """Of replies with a form or something to parse, to each prompt that it words itself: there is
     something to tell apart. Generic words all of them; bases bring theirs."""
     layers = family_layers(folder, [PROMPTS_FOLDER])
     if folder.name != "readagent":  # generic's, since that is all it rests on
         del layers[FOLDERS[0]]
     layers = layers or {folder: read_family_file(folder)}
     examples = {k: v for file in reversed(layers.values()) for k, v in file.examples.items()}
-    parsed = {name for name, prompt in PROMPTS.items() if prompt.form is not None} | LISTS
+    parsed = {name for name, prompt in PROMPTS.items() if prompt.form is not None} | PARSED
     own = {t.stem for layer in layers for t in layer.glob("*.jinja")}
     own |= {name for file in layers.values() for name in file.forms}
     assert own & parsed <= set(examples) <= parsed

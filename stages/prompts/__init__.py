@@ -14,7 +14,13 @@ clue_questions.py   more concrete questions that lead to it
 draft_answer.py     a provisional answer          key_points.py       of a text to be summarized
 gist_chunk.py       shorten a chunk (MemoRAG-Lite)
 hypothetical.py     a passage made up (HyDE)      sub_questions.py    the question taken apart
+extract_summary.py      of a chat, a key to find it by     (LongMemEval sections 5.3, 5.4)
+extract_keyphrases.py   what a chat is about      extract_facts.py    what users say of themselves
+extract_events.py       what happened, and when   time_range.py       which days the question means
+note.py                 what one chat says about the question      (LongMemEval section 5.5)
+answer_chats.py         answer from chats         answer_chats_con.py after notes on them
 passages.py      what prompts show of a text
 replies.py       what parsers share         verdicts.py         what both ratings share
 from_memory.py   what clues share           lines.py            a reply of several lines
+chats.py         what is extracted from     json_replies.py     a reply that is JSON
 """
