@@ -94,8 +94,10 @@ class EmbedderSettings(Settings):
         names = [sha([self.model, kind, text], 32) for text in texts]
         missing = {name: text for name, text in zip(names, texts, strict=True)
                    if name not in _VECTORS}  # fmt: skip
-        new = self._encode(list(missing.values()), kind) if missing else []
-        made = dict(zip(missing, new, strict=True))
+        made = {}
+        if missing:
+            vectors = self._encode(list(missing.values()), kind)
+            made = dict(zip(missing, vectors, strict=True))
         found = np.stack([_VECTORS[name] if name in _VECTORS else made[name] for name in names])
         _remember(made)
         return np.asarray(found, dtype=np.float32)

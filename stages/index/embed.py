@@ -1,4 +1,4 @@
-"""Embed every page of a document, or every gist, in chunks, or its keys. Knows nothing of questions.
+"""Embed every page of a document, every gist, or every key. Knows nothing of questions.
 
 A page ranks by its best chunk. Embedded whole, it may be cut at the embedding model's input length,
 and one vector would average all its topics. ReadAgent (section 4.2) has one vector a page;
@@ -78,7 +78,7 @@ class _EmbedTexts(Stage):
         return chunks(text, self.embedder.chunk_words)
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Embedding]:
-        """Pages, gists or keys -> an Embedding per chunk, in page order, then chunk order. No calls.
+        """Pages, gists or keys -> an Embedding per chunk or key, in page order. No calls.
 
         Problem: empty_input (one row without a vector for a page or gist without words).
         """
@@ -146,8 +146,7 @@ class EmbedGists(_EmbedTexts):
 
 
 class EmbedKeys(_EmbedTexts):
-    """The keys of pages, a vector each; a page is found by its best key (LongMemEval section 5.3).
-    """
+    """The keys of pages, a vector each; a page's best key counts (LongMemEval section 5.3)."""
 
     kind: ClassVar[str] = "keys"
     version: ClassVar[int] = 1
@@ -160,7 +159,8 @@ class EmbedKeys(_EmbedTexts):
 
     def spans(self, rows: UnitRows, page_index: int, text: str) -> list[Span]:
         """Those of the page's keys."""
-        lengths = [len(row.text or "") for row in rows[Key] if row.page_index == page_index]
+        own = [row for row in rows[Key] if row.page_index == page_index]
+        lengths = [len(row.text or "") for row in own]
         ends = list(accumulate(length + 1 for length in lengths))
         spans = [Span(end - 1 - length, end - 1) for end, length in zip(ends, lengths, strict=True)]
         return [span for span in spans if num_words(_cut(text, span))]

@@ -132,8 +132,8 @@ def queries_of(
 def searched(rows: UnitRows, question: Question) -> list[Query]:
     """The queries of a question that are searched for, with their texts."""
     found = rows.of(Query, question)
-    return [row for row in found
-            if row.text is not None and row.dropped is None and row.kind != "time_range"]  # fmt: skip
+    texts = [row for row in found if row.kind != "time_range"]
+    return [row for row in texts if row.text is not None and row.dropped is None]
 
 
 def _same(text: str) -> str:

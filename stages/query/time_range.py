@@ -9,9 +9,9 @@ from pipeline.calls import Subject
 from pipeline.prompts import Prompt
 from pipeline.rows import Question, UnitRows
 from pipeline.stage import Role
-from stages.prompts.time_range import TimeRange
+from stages.prompts.time_range import NO_RANGE, TimeRange
 from stages.query.queries import MakeQueries, Query, query
-from stages.text.chats import day_of
+from stages.text.dates import day_of
 
 
 class MakeTimeRange(MakeQueries):
@@ -41,8 +41,8 @@ class MakeTimeRange(MakeQueries):
             return [own]
         prompt = TimeRange(question=question.question, asked_at=question.asked_at or "")
         asked = await ask(prompt, Subject(question_id=question.question_id))
-        start, end = asked.value or (None, None)
-        start = None if start == day_of(question.asked_at or "") else start
-        text = f"{start or ''} to {end or ''}" if start or end else None
-        row = query(question, "time_range", text)
-        return [own, replace(row, start_date=start, end_date=end, problem=asked.problem)]
+        start, end = asked.value or NO_RANGE
+        start = "" if start == day_of(question.asked_at or "") else start
+        row = query(question, "time_range", f"{start} to {end}" if start or end else None)
+        row = replace(row, start_date=start or None, end_date=end or None)
+        return [own, replace(row, problem=asked.problem)]

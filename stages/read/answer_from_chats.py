@@ -38,11 +38,12 @@ class AnswerFromChat(AnswerFromContext):
         return chat_context(rows[Page], used, self.history)
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
-        (prompt,) = self.asked()
-        return prompt(  # type: ignore[call-arg]  # both take these
+        prompt = AnswerFromChats if self.reading == "direct" else AnswerWithNotes
+        return prompt(
             passages=context.passages,
             question=question.question,
             options=question.options,
+            answer_words=self.answer_words,
             asked_at=question.asked_at or "",
         )
 

@@ -1,10 +1,10 @@
 """Find the values of a chat by their keys, within a time range (LongMemEval sections 5.3, 5.4)."""
 
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from itertools import groupby
+from datetime import date, timedelta
 from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -13,21 +13,20 @@ from pipeline.ask import Ask
 from pipeline.embedder import EmbedderSettings
 from pipeline.rows import Question, Record, UnitRows
 from stages.index.embed import Embedding
+from stages.index.expand import Expansion
 from stages.index.keys import Key
 from stages.query.queries import Query
 from stages.retrieve.look_up import LookUp, Lookup, turn_row
 from stages.retrieve.ranked_pages import Ranking, nearest
 from stages.text.ranking import rank, rank_by_words
 
-_DAY = "%Y/%m/%d"
-
 
 class SearchKeys(LookUp):
     """Base class: ranks pages by their best key and uses the best `top_k`; null: all that have one.
 
-    Where the question has a time range, made `widen_days` days longer at either end, pages none of
-    whose keys is dated within it go to the end (`out_of_range: last`, as published) or are left out
-    (`drop`). A page without a date is always within.
+    Where the question has a time range, made `widen_days` days longer at either end, pages of which
+    no key and no event lies within it go to the end (`out_of_range: last`, as published) or are
+    left out (`drop`). A page without a date is always within.
     """
 
     name: ClassVar[str] = "search_keys"
@@ -61,10 +60,14 @@ class SearchKeys(LookUp):
     ) -> tuple[list[int], list[int]]:
         """The pages within the question's time range, and the others."""
         first, last = _range(rows.of(Query, question), self.widen_days)
-        of_pages = {page: list(keys) for page, keys in groupby(rows[Key], lambda k: k.page_index)}
+        days: dict[int, set[str]] = defaultdict(set)
+        dated = [(row.page_index, row.day) for row in rows[Key]]
+        dated += [(row.page_index, row.day) for row in rows[Expansion]]
+        for page, day in dated:
+            days[page] |= {day} if day else set()
         is_within = {
-            page: any(_overlaps(key, first, last) for key in keys)
-            for page, keys in of_pages.items()
+            page: not days[page] or any(_is_within(day, first, last) for day in days[page])
+            for page in best
         }
         return [p for p in best if is_within[p]], [p for p in best if not is_within[p]]
 
@@ -74,7 +77,7 @@ class SearchKeysByBM25(SearchKeys):
 
     kind: ClassVar[str] = "bm25"
     version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Key, Query)
+    reads: ClassVar[tuple[type[Record], ...]] = (Key, Expansion, Query)
     bm25: Ranking
 
     async def ranked(self, rows: UnitRows) -> list[list[int]]:
@@ -90,7 +93,7 @@ class SearchKeysByVectors(SearchKeys):
 
     kind: ClassVar[str] = "dense"
     version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Key, Embedding, Query)
+    reads: ClassVar[tuple[type[Record], ...]] = (Key, Expansion, Embedding, Query)
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
 
@@ -110,13 +113,15 @@ def _range(queries: Sequence[Query], widen_days: int) -> tuple[str | None, str |
 
 
 def _moved(day: str | None, days: int) -> str | None:
+    """The day so many days later; null where the calendar has none."""
     if day is None:
         return None
-    return (datetime.strptime(day, _DAY) + timedelta(days=days)).strftime(_DAY)
+    try:
+        moved = date(*map(int, day.split("/"))) + timedelta(days=days)
+    except OverflowError:
+        return None
+    return moved.isoformat().replace("-", "/")
 
 
-def _overlaps(key: Key, first: str | None, last: str | None) -> bool:
-    start, end = key.start_date, key.end_date
-    if start is None or end is None:
-        return True
-    return (first is None or end >= first) and (last is None or start <= last)
+def _is_within(day: str, first: str | None, last: str | None) -> bool:
+    return (first is None or day >= first) and (last is None or day <= last)

@@ -8,7 +8,6 @@ from stages.text.words import header_of, without_header
 
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _ROLE = re.compile(r"(\w+): ")
-_DATE = re.compile(r"\d{4}/\d{2}/\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,3 @@ def session_dates(texts: Sequence[str]) -> list[str]:
         header = header_of(text)
         found.append(header[1:-1] if header else found[-1] if found else "")
     return found
-
-
-def day_of(date: str) -> str | None:
-    """The day of a date that contains YYYY/MM/DD."""
-    found = _DATE.search(date)
-    return found[0] if found else None
