@@ -128,7 +128,7 @@ def test_events(reply: str, events: tuple[tuple[str, str], ...] | None) -> None:
         ('{"start": "2023/05/01"} or {"start": "2023/05/02"}', None),
         ("{}", None), ('{"from": "2023/05/01"}', None), ("2023/05/01 to 2023/05/31", None),
         ('{"start": "2023/05/01", "end": "2023/0', None), ("", None), ("none of them", None),
-        ("A/B", None), ("a N/Angle", None),
+        ('{"start": "N/A", "end": "2023/05/3', None), ("A/B", None), ("a N/Angle", None),
     ],
 )  # fmt: skip
 def test_time_ranges(reply: str, limits: tuple[str, str] | None) -> None:
@@ -329,6 +329,9 @@ _DAY = re.compile(r"\d{4}/\d\d/\d\d")
 @example("\n" * 200_000, False)
 @example("*" * 200_000, False)
 @example(";" * 100_000, True)
+@example("a" + " " * 200_000 + "b", False)
+@example('["a"' + " " * 200_000 + "b", False)
+@example("note" + " " * 200_000 + "b", False)
 def test_nothing_raises_and_values_are_what_they_are_said_to_be(reply: str, is_cut: bool) -> None:
     facts, events = FACTS.read(reply, is_cut), EVENTS.read(reply, is_cut)
     for fact in facts or ():

@@ -30,7 +30,7 @@ _FROM_TODAY = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
 _RELATIVE = re.compile(rf"\b(?:{'|'.join(_FROM_TODAY)})\b", re.IGNORECASE)
 _SOME_DAY = "2023/05/30"
 _MOST_EXTRACTED = 30  # so many sentences of thirty words fit the budget with their dates
-_MOST_EVENTS, _LEAST_WORDS = 90, 4  # as many as fit the budget
+_MOST_EVENTS, _LEAST_WORDS = 75, 4  # as many as fit the budget
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from stages.prompts.lines import parse_lines
 from stages.text.pieces import spread_pieces
 from stages.text.ranking import terms, weights
 
-_SEPARATOR = re.compile(r"\s*[;；]\s*")
+_SEPARATOR = re.compile("[;；]")
 _LABEL = re.compile(
     r"\A[^\n;:：]{0,80}\bkey[ -]?(?:phrase|word|term)s?\b[^\n;:：]{0,80}[:：][*_]{0,2}\s*",
     re.IGNORECASE,
@@ -63,5 +63,5 @@ def _phrases(text: str) -> Iterator[str]:
 
 
 def _listed(phrases: list[str]) -> str:
-    clean = (_SEPARATOR.sub(" ", phrase).strip() for phrase in phrases)
+    clean = (" ".join(_SEPARATOR.sub(" ", phrase).split()) for phrase in phrases)
     return "; ".join(phrase for phrase in clean if any(map(str.isalnum, phrase))) or _NONE

@@ -37,7 +37,7 @@ class TimeRange(Prompt[TimeLimits]):
         says two things."""
         found, rest = objects(reply)
         said = {_limits(value) for value in found if "start" in value or "end" in value}
-        if _NONE.search(rest):
+        if _NONE.search(rest) and "{" not in rest:  # of a cut object it may be one limit only
             said.add(NO_RANGE)
         return said.pop() if len(said) == 1 else None
 
