@@ -213,7 +213,7 @@ def test_other_methods_need_no_model() -> None:
 
 
 def test_over_is_pages_or_gists(folder: Path) -> None:
-    line = r"dense\.yaml: embed: no kind 'words'; the stage embed has gists, pages$"
+    line = r"dense\.yaml: embed: no kind 'words'; the stage embed has gists, keys, pages$"
     with pytest.raises(UsageError, match=line):
         steps(folder, "dense(over=words)")
 

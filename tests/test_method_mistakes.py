@@ -29,8 +29,8 @@ UNKNOWN = [
     ("  look_up: {stage: [look_up], kind: bm25}\n", ": look_up: no stage ['look_up']; there are "),
     ("  look_up: {stage: 7}\n", ": look_up: no stage 7; there are "),
     ("  look_up: {kind: bm52, top_k: 3}\n" + ANSWER,
-     ": look_up: no kind 'bm52'; the stage look_up has bm25, dense, none, oracle, parallel, random,"
-     " sequential"),
+     ": look_up: no kind 'bm52'; the stage look_up has bm25, dense, latest, none, oracle, parallel,"
+     " random, sequential"),
     ("  look_up: {kind: [bm25]}\n", ": look_up: no kind ['bm25']; the stage look_up has bm25, "),
     ("  look_up: {top_k: 3}\n" + ANSWER,
      ": look_up: kind is missing; the stage look_up has bm25, dense, "),
@@ -55,9 +55,9 @@ def test_a_stage_or_kind_that_does_not_exist(tmp_path: Path, stages: str, line: 
 LOOK_UP = "  look_up: {kind: bm25, top_k: $k}\n"
 UNREAD = [
     (ANSWER,
-     ": answer: reads lookups, which no earlier stage writes; put look_up or search before it"),
+     ": answer: reads lookups, which no earlier stage writes; put look_up or search or search_keys before it"),
     (ANSWER + LOOK_UP,
-     ": answer: reads lookups, which no earlier stage writes; put look_up or search before it"),
+     ": answer: reads lookups, which no earlier stage writes; put look_up or search or search_keys before it"),
     ("  look_up: {kind: dense, top_k: 3}\n" + ANSWER,
      ": look_up: reads embeddings, which no earlier stage writes; put embed before it"),
     # judged as the family says, but there is nothing to judge
@@ -87,7 +87,7 @@ FROM = [
     ("  look_up: {kind: bm25, top_k: 3, from: {pages: gist}}\n" + ANSWER,
      ": look_up: from: pages: no earlier stage 'gist' writes it; paginate does"),
     ("  answer: {kind: pages, from: {lookups: look_up}}\n" + LOOK_UP,
-     ": answer: reads lookups, which no earlier stage writes; put look_up or search before it"),
+     ": answer: reads lookups, which no earlier stage writes; put look_up or search or search_keys before it"),
     ("  look_up: {kind: bm25, top_k: 3, from: {gists: gist}}\n" + ANSWER,
      ": look_up: from: it does not read gists; it reads pages"),
     ("  short: {stage: paginate, kind: uniform, from: {pages: paginate}}\n" + LOOK_UP + ANSWER,

@@ -26,13 +26,16 @@ from pipeline.rows import (
     is_per_question,
 )
 from stages.index.embed import Embedding
+from stages.index.expand import Expansion
 from stages.index.gist import Gist
+from stages.index.keys import Key
 from stages.index.memorize import MemoryPassage
 from stages.index.paginate import Page
 from stages.index.tree import Node
 from stages.judge.rate import Rating
 from stages.query.queries import Query
 from stages.read.answer import Answer
+from stages.read.notes import Note
 from stages.read.update_summary import RunningSummary
 from stages.retrieve.look_up import Dropped, Lookup
 from stages.retrieve.visits import Visit
@@ -47,18 +50,22 @@ OF_METHODS = f"{OF_DOCUMENTS}; method string; repeat int64; memory string; input
 STAMPED = {
     "documents": OF_DOCUMENTS,
     "questions": OF_QUESTIONS,
-    **dict.fromkeys(("pages", "gists", "embeddings", "nodes", "memory_passages"), OF_MEMORIES),
     **dict.fromkeys(
-        (
+        ["pages", "gists", "embeddings", "nodes", "memory_passages", "expansions", "keys"],
+        OF_MEMORIES,
+    ),
+    **dict.fromkeys(
+        [
             "queries",
             "lookups",
             "visits",
             "running_summaries",
+            "notes",
             "answers",
             "ratings",
             "scores",
             "calls",
-        ),
+        ],
         OF_METHODS,
     ),
 }
@@ -88,7 +95,13 @@ COLUMNS = {
     "page_index int64; start_char int64; end_char int64; gist string; num_words int64; "
     f"{END}",
     "queries": "document_id string; question_id string; query_index int64; kind string; "
-    f"text string; dropped string; part_index int64; {END}",
+    "text string; dropped string; part_index int64; start_date string; end_date string; "
+    f"{END}",
+    "expansions": "document_id string; page_index int64; item_index int64; kind string; "
+    f"text string; day string; {END}",
+    "keys": "document_id string; page_index int64; key_index int64; kind string; text string; "
+    f"day string; {END}",
+    "notes": f"document_id string; question_id string; page_index int64; note string; {END}",
     "lookups": "document_id string; question_id string; turn int64; query_index int64; "
     "requested list<item: int64>; used list<item: int64>; "
     f"dropped {DROPPED}; skipped bool; {END}",
@@ -151,7 +164,20 @@ FULL: dict[str, Record] = {
     ),
     "queries": Query(
         document_id="d", question_id="q", query_index=3, kind="span", text="the bell",
-        dropped="duplicate", part_index=1, problem="truncated", detail="x",
+        dropped="duplicate", part_index=1, start_date="2023/05/01", end_date="2023/05/31",
+        problem="truncated", detail="x",
+    ),
+    "expansions": Expansion(
+        document_id="d", page_index=3, item_index=1, kind="event", text="It rang.",
+        day="2023/05/01", problem="truncated", detail="x",
+    ),
+    "keys": Key(
+        document_id="d", page_index=3, key_index=1, kind="merged", text="It rang.",
+        day="2023/05/01", problem="unit_failed", detail="x",
+    ),
+    "notes": Note(
+        document_id="d", question_id="q", page_index=3, note="It rang.", problem="truncated",
+        detail="x",
     ),
     "lookups": Lookup(
         document_id="d", question_id="1e5", turn=2, query_index=4, requested=(5, 2, 9, 5, 1),
@@ -207,6 +233,13 @@ BARE: dict[str, Record] = {
     "queries": Query(
         document_id="d", question_id="q", query_index=0, kind="question", text=None
     ),
+    "expansions": Expansion(
+        document_id="d", page_index=0, item_index=0, kind="none", text=None
+    ),
+    "keys": Key(
+        document_id="d", page_index=0, key_index=0, kind="value", text=None, day=None
+    ),
+    "notes": Note(document_id="d", question_id="q", page_index=None, note=None),
     "lookups": Lookup(document_id="d", question_id="q", turn=0, used=None),
     "running_summaries": RunningSummary(
         document_id="d", question_id="q", segment_index=0, start_char=0, end_char=0, summary=None
