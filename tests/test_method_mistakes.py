@@ -55,9 +55,11 @@ def test_a_stage_or_kind_that_does_not_exist(tmp_path: Path, stages: str, line: 
 LOOK_UP = "  look_up: {kind: bm25, top_k: $k}\n"
 UNREAD = [
     (ANSWER,
-     ": answer: reads lookups, which no earlier stage writes; put look_up or search or search_keys before it"),
+     ": answer: reads lookups, which no earlier stage writes; put look_up or search or search_keys"
+     " before it"),
     (ANSWER + LOOK_UP,
-     ": answer: reads lookups, which no earlier stage writes; put look_up or search or search_keys before it"),
+     ": answer: reads lookups, which no earlier stage writes; put look_up or search or search_keys"
+     " before it"),
     ("  look_up: {kind: dense, top_k: 3}\n" + ANSWER,
      ": look_up: reads embeddings, which no earlier stage writes; put embed before it"),
     # judged as the family says, but there is nothing to judge
@@ -87,7 +89,8 @@ FROM = [
     ("  look_up: {kind: bm25, top_k: 3, from: {pages: gist}}\n" + ANSWER,
      ": look_up: from: pages: no earlier stage 'gist' writes it; paginate does"),
     ("  answer: {kind: pages, from: {lookups: look_up}}\n" + LOOK_UP,
-     ": answer: reads lookups, which no earlier stage writes; put look_up or search or search_keys before it"),
+     ": answer: reads lookups, which no earlier stage writes; put look_up or search or search_keys"
+     " before it"),
     ("  look_up: {kind: bm25, top_k: 3, from: {gists: gist}}\n" + ANSWER,
      ": look_up: from: it does not read gists; it reads pages"),
     ("  short: {stage: paginate, kind: uniform, from: {pages: paginate}}\n" + LOOK_UP + ANSWER,
