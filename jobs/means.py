@@ -39,8 +39,8 @@ class _Values:
 
 
 def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, Mean]]:
-    """Every measure of every method and group in the table `mine`, and the geometric means and means
-    of means that are columns."""
+    """Every measure of every method and group in the table `mine`, and the geometric means and the
+    means of means that are columns."""
     found: dict[Key, dict[str, Mean]] = defaultdict(dict)
     parts = {c.measure: c.geometric_mean_of for c in columns if c.geometric_mean_of}
     for key, values in _by_measure(connection).items():
@@ -49,11 +49,18 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
             if all(name in values for name in names):
                 found[key][measure] = _mean([values[name] for name in names])
     for column in columns:
-        if column.mean_of_means:
-            measure, group = column.mean_of_means
-            for row in query(connection, _OF_MEANS.format(measure=measure, group=group)):
-                found[row.pop("method"), row.pop("by_value")][column.measure] = Mean(**row)
+        for key, mean in _means_of_means(connection, column).items():
+            found[key][column.measure] = mean
     return found
+
+
+def _means_of_means(connection: Any, column: Column) -> dict[Key, Mean]:
+    """Each with its number of answers; without an interval."""
+    if not column.mean_of_means:
+        return {}
+    measure, group = column.mean_of_means
+    rows = query(connection, _OF_MEANS.format(measure=measure, group=group))
+    return {(row.pop("method"), row.pop("by_value")): Mean(**row) for row in rows}
 
 
 def _mean(parts: Sequence[_Values]) -> Mean:

@@ -1,4 +1,4 @@
-"""Rate each answer once, by the rubric of its question's type (LongMemEval appendix A.4, figure 10).
+"""Rate each answer once, by the rubric of its question's type (LongMemEval A.4, figure 10).
 
 `accuracy` is the share of right answers, overall and as the mean over question types; abstention
 questions count in their own types, too, and stand apart beside them, all as published. Two things

@@ -9,6 +9,7 @@ break_point.py   where to end a page        look_up_p.py        which pages to r
 gist.py          shorten a page             look_up_s.py        which page to read again next
 answer.py        answer the question        rate_strict.py      does it agree: YES or NO
 update_summary.py   carry notes along       rate_permissive.py  Yes; Yes, partially; No
+judge_*.py       is it right: yes or no, by the type of the question (LongMemEval A.4)
 passages.py      what prompts show of a text
-replies.py       what parsers share         verdicts.py         what both ratings share
+replies.py       what parsers share         verdicts.py         what ratings share
 """

@@ -1,4 +1,4 @@
-"""Verdicts on an answer: what the raters of ReadAgent 4.1 and the judges of LongMemEval A.4 share."""
+"""Verdicts on an answer: what raters (ReadAgent 4.1) and judges (LongMemEval A.4) share."""
 
 import re
 from collections import Counter
