@@ -140,10 +140,10 @@ def test_each_verdict_is_a_row(folder: Path) -> None:
 
 
 def test_the_trace_names_rubric_and_verdict(folder: Path) -> None:
-    lines = {}
+    lines: set[str] = set()
     for question_id in ("q4", "q5", "q7"):
         text = succeed("trace", question_id, f"warehouse={folder / 'warehouse'}")
-        lines |= {line.strip(): None for line in without_identity(text).splitlines()}
+        lines |= {line.strip() for line in without_identity(text).splitlines()}
     assert "scripted:teacher: temporal yes" in lines
     assert "scripted:teacher: knowledge_update - (unparseable)" in lines
     assert "scripted:teacher: generic - (upstream)" in lines
