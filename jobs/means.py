@@ -39,8 +39,8 @@ class _Values:
 
 
 def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, Mean]]:
-    """Every measure of every method and group in the table `mine`, and the geometric means that
-    are columns."""
+    """Every measure of every method and group in the table `mine`, and the geometric means and the
+    means of means that are columns."""
     found: dict[Key, dict[str, Mean]] = defaultdict(dict)
     parts = {c.measure: c.geometric_mean_of for c in columns if c.geometric_mean_of}
     for key, values in _by_measure(connection).items():
@@ -48,7 +48,19 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
         for measure, names in wanted.items():
             if all(name in values for name in names):
                 found[key][measure] = _mean([values[name] for name in names])
+    for column in columns:
+        for key, mean in _means_of_means(connection, column).items():
+            found[key][column.measure] = mean
     return found
+
+
+def _means_of_means(connection: Any, column: Column) -> dict[Key, Mean]:
+    """Each with its number of answers; without an interval."""
+    if not column.mean_of_means:
+        return {}
+    measure, group = column.mean_of_means
+    rows = query(connection, _OF_MEANS.format(measure=measure, group=group))
+    return {(row.pop("method"), row.pop("by_value")): Mean(**row) for row in rows}
 
 
 def _mean(parts: Sequence[_Values]) -> Mean:
@@ -98,3 +110,12 @@ from mine group by all order by document_id"""
 _PER_REPEAT = """
 select method, by_value, measure, repeat, avg(value) as mean
 from mine group by all order by repeat"""
+_OF_MEANS = """
+with means as (
+  select method, by_value, {group}, avg(value) as mean, count(*) as n,
+    avg(value) filter (mine.problem is null) as answered_mean,
+    count(*) filter (mine.problem is null) as answered_n
+  from mine join questions using (question_id) where measure = '{measure}' group by all)
+select method, by_value, avg(mean) as mean, sum(n)::bigint as n,
+  avg(answered_mean) as answered_mean, sum(answered_n)::bigint as answered_n
+from means group by method, by_value"""

@@ -12,9 +12,13 @@ from pipeline.prompts import PROMPTS
 
 GENERIC = "generic"
 # Keys of family.yaml in the layout before `settings`, and what replaced them.
-_OLD_KEYS = {"words": "`words` is `wording` now", "pagination": "`uniform_words` is `words` now"}
+_OLD_KEYS = {
+    "words": "`words` is `wording` now",
+    "pagination": "`uniform_words` is `words` now",
+    "judged": "`judged` is gone, `judging` names the stages that judge",
+}
 _OLD_SETTINGS = ("first_page", "pagination", "answer_each_look_up", "answer_words",
-                 "constant_answer", "metrics", "judged")  # fmt: skip
+                 "constant_answer", "metrics")  # fmt: skip
 
 
 class Example(BaseModel):

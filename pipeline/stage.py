@@ -29,7 +29,9 @@ class Column:
     """A column of the report: a measure of the view `measures`, and its heading.
 
     `place`: columns are sorted by it. `has_interval`: the measure's spread is printed, too. With
-    `geometric_mean_of`, measures of the view, it is the geometric mean of their means.
+    `geometric_mean_of`, measures of the view, it is the geometric mean of their means. With
+    `mean_of_means`, a measure of the view and a column of questions, it is the mean of the
+    measure's means over the questions of each value of that column.
     """
 
     measure: str
@@ -37,6 +39,7 @@ class Column:
     place: int
     has_interval: bool = True
     geometric_mean_of: Sequence[str] = ()
+    mean_of_means: Sequence[str] = ()
 
 
 class Stage(Settings):

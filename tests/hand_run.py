@@ -97,7 +97,6 @@ FAMILY = {
         "answer_words": 5,
         "constant_answer": "Nothing is known.",
         "metrics": ["rouge1_stem", "squad_em"],
-        "judged": False,
     },
     "judging": {"rate": {}, "score": {}},
     "reply_tokens": {

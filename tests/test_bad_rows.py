@@ -187,7 +187,7 @@ def test_inputs_reconcile_in_sql(bad: BadRun) -> None:
 
 def test_a_rater_that_is_no_model_fills_no_lr_column(bad: BadRun) -> None:
     """The reader rates its own answers here, and it is the extractive engine."""
-    assert bad.sql("select count(*) > 0 from ratings where strict is not null") == [(True,)]
+    assert bad.sql("select count(*) > 0 from ratings where label is not null") == [(True,)]
     report = gistmill("report", f"warehouse={bad.warehouse}").stdout
     table = [line.strip("|").split("|") for line in report.splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line] for line in table]

@@ -16,8 +16,8 @@ from stages.prompts.look_up_p import ParallelLookUp, parse_pages
 from stages.prompts.look_up_s import SequentialLookUp, parse_page_or_stop
 from stages.prompts.passages import Passage
 from stages.prompts.rate_permissive import PermissiveRating
-from stages.prompts.rate_strict import StrictRating, parse_strict
-from stages.prompts.verdicts import parse_verdict
+from stages.prompts.rate_strict import StrictRating
+from stages.prompts.verdicts import parse_strict, parse_verdict
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
 BREAD = "The baker kneads dough at night. Fresh bread fills the bakery window."

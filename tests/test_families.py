@@ -116,8 +116,9 @@ def test_a_folder_without_a_family(tmp_path: Path) -> None:
 
 OLD = (
     "the layout of an earlier version: `words` is `wording` now; `uniform_words` is `words` now; "
+    "`judged` is gone, `judging` names the stages that judge; "
     "what is in first_page, pagination, answer_each_look_up, answer_words, constant_answer, "
-    "metrics, judged belongs under `settings`; `reply_tokens` and `forms` are by prompt "
+    "metrics belongs under `settings`; `reply_tokens` and `forms` are by prompt "
     "(compare conf/prompts/generic/family.yaml)"
 )
 

@@ -172,6 +172,7 @@ def test_answers(
     assert question.references == references
     assert question.only_judged is only_judged
     assert about["is_abstention"] is question.question_id.endswith("_abs")
+    assert question.task == ("abstention" if about["is_abstention"] else None)
 
 
 BAD_HISTORIES: list[tuple[dict[str, Any], str]] = [

@@ -9,11 +9,11 @@ import pytest
 from pipeline.errors import Problem
 from pipeline.store import connect
 from pipeline.store.views import query
-from stages.judge.rate import Rating
+from stages.judge.record import Label, Rating, Rubric
 from tests.warehouse import Warehouse, answer, chunk, step
 
 ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
-Verdicts = tuple[str | None, str | None]  # strict, permissive
+Verdicts = tuple[Label | None, Label | None]  # strict, permissive
 
 YES: Verdicts = ("yes", "yes")
 PARTLY: Verdicts = ("no", "partially")
@@ -49,25 +49,30 @@ SEVERAL: list[tuple[tuple[Verdicts, ...], str]] = [
 CASES = [((verdicts,), lr) for verdicts, lr in ONE] + SEVERAL
 
 
-def rating(
+def rated(
     question_id: str,
     reference: int,
     verdicts: Verdicts = UNREAD,
     problem: Problem | None = None,
-    skipped: bool = False,
-) -> Rating:
-    if problem is None and not skipped and None in verdicts:
-        problem = "unparseable"
+) -> list[Rating]:
+    """The rows of both verdicts."""
+    rubrics: tuple[Rubric, Rubric] = ("strict", "permissive")
+    return [
+        replace(
+            skipped(question_id),
+            rubric=rubric,
+            reference_index=reference,
+            label=label,
+            problem=problem or (None if label else "unparseable"),
+            skipped=False,
+        )
+        for rubric, label in zip(rubrics, verdicts, strict=True)
+    ]
+
+
+def skipped(question_id: str) -> Rating:
     return Rating(
-        document_id="d1",
-        question_id=question_id,
-        rater="judge",
-        rater_is_model=True,
-        reference_index=reference,
-        strict=verdicts[0],
-        permissive=verdicts[1],
-        problem=problem,
-        skipped=skipped,
+        document_id="d1", question_id=question_id, rater="judge", rater_is_model=True, skipped=True
     )
 
 
@@ -77,18 +82,19 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
     warehouse = Warehouse(tmp_path_factory.mktemp("lr"))
     names = [f"c{number}" for number in range(len(CASES))]
     ratings = [
-        rating(name, index, verdicts)
+        row
         for name, (references, _) in zip(names, CASES, strict=True)
         for index, verdicts in enumerate(references)
+        for row in rated(name, index, verdicts)
     ]
-    ratings += [rating("up", 0, problem="upstream"), rating("choice", 0, skipped=True)]
+    ratings += [*rated("up", 0, problem="upstream"), skipped("choice")]
     answers = [answer(name) for name in names]
     answers += [answer("up", answer=None, problem="timeout"), answer("choice")]
     answered = chunk(ANSWERS, "d1", *names, "up", "choice")
-    rated = chunk(RATINGS, "d1", *names, "up", "choice")
+    judged = chunk(RATINGS, "d1", *names, "up", "choice")
     warehouse.commit(ANSWERS, answered, answers)
-    warehouse.commit(RATINGS, rated, ratings)
-    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [rated]))
+    warehouse.commit(RATINGS, judged, ratings)
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [judged]))
     return warehouse
 
 
@@ -143,11 +149,11 @@ def test_lr_1_and_lr_2_by_hand(warehouse: Warehouse) -> None:
 
 def test_a_rater_that_is_no_model_fills_no_lr_column(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
-    told = replace(rating("q1", 0, YES), rater_is_model=False)
-    answered, rated = chunk(ANSWERS, "d1", "q1"), chunk(RATINGS, "d1", "q1")
+    told = [replace(row, rater_is_model=False) for row in rated("q1", 0, YES)]
+    answered, judged = chunk(ANSWERS, "d1", "q1"), chunk(RATINGS, "d1", "q1")
     warehouse.commit(ANSWERS, answered, [answer("q1")])
-    warehouse.commit(RATINGS, rated, [told])
-    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [rated]))
+    warehouse.commit(RATINGS, judged, told)
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [judged]))
     with connect(warehouse.folder) as connection:
         assert query(connection, "select lr, rater_is_model from lr") == [
             {"lr": "exact", "rater_is_model": False}
@@ -158,12 +164,15 @@ def test_a_rater_that_is_no_model_fills_no_lr_column(tmp_path: Path) -> None:
 def test_a_failed_unit_of_a_rater_is_unscored_and_in_no_mean(tmp_path: Path) -> None:
     """Its rows name no rater; its step's other rows do."""
     warehouse = Warehouse(tmp_path)
-    failed = replace(rating("q2", 0, problem="unit_failed"), rater="", rater_is_model=False)
+    failed = [
+        replace(row, rater="", rater_is_model=False)
+        for row in rated("q2", 0, problem="unit_failed")
+    ]
     answered, whole = chunk(ANSWERS, "d1", "q1", "q2"), chunk(RATINGS, "d1", "q1")
     broken = chunk(RATINGS, "d1", "q2")
     warehouse.commit(ANSWERS, answered, [answer("q1"), answer("q2")])
-    warehouse.commit(RATINGS, whole, [rating("q1", 0, YES)])
-    warehouse.commit(RATINGS, broken, [failed])
+    warehouse.commit(RATINGS, whole, rated("q1", 0, YES))
+    warehouse.commit(RATINGS, broken, failed)
     warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [whole, broken]))
     with connect(warehouse.folder) as connection:
         rows = query(connection, "select question_id, rater, lr from lr order by 1")

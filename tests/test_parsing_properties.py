@@ -7,8 +7,7 @@ from stages.prompts.answer import parse_option
 from stages.prompts.break_point import parse_break_point
 from stages.prompts.look_up_p import parse_page_list, parse_pages
 from stages.prompts.look_up_s import parse_page_or_stop
-from stages.prompts.rate_strict import parse_strict
-from stages.prompts.verdicts import parse_verdict
+from stages.prompts.verdicts import parse_strict, parse_verdict
 
 # Text made of what the parsers look for breaks them sooner than random characters do.
 _PIECES = st.sampled_from(

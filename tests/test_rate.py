@@ -8,7 +8,8 @@ import pytest
 
 from pipeline.errors import AccountingError
 from pipeline.rows import Question, UnitRows
-from stages.judge.rate import RateAnswers, Rating
+from stages.judge.rate import RateAnswers
+from stages.judge.record import Rating
 from stages.read.answer import Answer
 from tests.reading import NASTY, adding, always, book, deadline, never, question, run, scripted
 
@@ -43,8 +44,10 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
         "rater_is_model": True,
     }
     assert made == [
-        Rating(**shared, reference_index=0, strict="yes", permissive="yes"),
-        Rating(**shared, reference_index=1, strict="no", permissive="partially"),
+        Rating(**shared, reference_index=0, rubric="strict", label="yes", value=1.0),
+        Rating(**shared, reference_index=0, rubric="permissive", label="yes", value=1.0),
+        Rating(**shared, reference_index=1, rubric="strict", label="no", value=0.0),
+        Rating(**shared, reference_index=1, rubric="permissive", label="partially", value=0.5),
     ]
     assert [(call.question_id, call.reference_index, call.prompt) for call in calls] == [
         ("q", 0, "rate_permissive"),
@@ -67,43 +70,48 @@ def test_question_answer_and_reference_are_shown_verbatim() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strict", "permissive", "verdicts", "problem"),
+    ("strict", "permissive", "verdicts", "problems"),
     [
-        ({"reply": "NO"}, {"reply": "No"}, ("no", "no"), None),
-        ({"reply": "Hard to say"}, {"reply": "Yes"}, (None, "yes"), "unparseable"),
-        ({"reply": "YES"}, {"reply": ""}, ("yes", None), "unparseable"),
-        ({"reply": "Partially"}, {"reply": "Partially"}, (None, "partially"), "unparseable"),
-        ({"finish_reason": "abort"}, {"reply": "No"}, (None, "no"), "engine_failed"),
-        ({"reply": "NO"}, {"hang": True}, ("no", None), "timeout"),
+        ({"reply": "NO"}, {"reply": "No"}, ("no", "no"), (None, None)),
+        ({"reply": "Hard to say"}, {"reply": "Yes"}, (None, "yes"), ("unparseable", None)),
+        ({"reply": "YES"}, {"reply": ""}, ("yes", None), (None, "unparseable")),
+        ({"reply": "Partially"}, {"reply": "Partially"}, (None, "partially"),
+         ("unparseable", None)),
+        ({"finish_reason": "abort"}, {"reply": "No"}, (None, "no"), ("engine_failed", None)),
+        ({"reply": "NO"}, {"hang": True}, ("no", None), (None, "timeout")),
         (
             {"reply": "Let me", "finish_reason": "length"},
             {"reply": "No, the", "finish_reason": "length"},
             (None, "no"),
-            "truncated",
+            ("truncated", None),
         ),
-        ({"hang": True}, {"reply": "?"}, (None, None), "timeout"),
+        ({"hang": True}, {"reply": "?"}, (None, None), ("timeout", "unparseable")),
     ],
-)
+)  # fmt: skip
 def test_an_unreadable_verdict_is_null_and_never_no(
     tmp_path: Path,
     strict: dict[str, Any],
     permissive: dict[str, Any],
     verdicts: tuple[str | None, str | None],
-    problem: str | None,
+    problems: tuple[str | None, str | None],
 ) -> None:
     engine = scripted(tmp_path, {"prompt": "rate_strict", **strict}, permissive)
     asked = question(references=("the wind",))
-    (rating,), _ = run(
+    made, _ = run(
         STAGE, rows([asked], [answer()]), engine, deadline_seconds=deadline(strict, permissive)
     )
-    assert (rating.strict, rating.permissive) == verdicts
-    assert rating.problem == problem
+    assert [rating.rubric for rating in made] == ["strict", "permissive"]
+    assert tuple(rating.label for rating in made) == verdicts
+    assert tuple(rating.problem for rating in made) == problems
+    values = {"yes": 1.0, "partially": 0.5, "no": 0.0, None: None}
+    assert [rating.value for rating in made] == [values[label] for label in verdicts]
 
 
 def test_a_prompt_too_long_for_the_context_is_not_asked() -> None:
     made, calls = run(STAGE, rows([ASKED], [answer()]), always("Yes", context_tokens=40))
-    assert [(r.reference_index, r.strict, r.problem) for r in made] == [
-        (0, None, "context_overflow"), (1, None, "context_overflow"),
+    assert [(r.reference_index, r.label, r.problem) for r in made] == [
+        (0, None, "context_overflow"), (0, None, "context_overflow"),
+        (1, None, "context_overflow"), (1, None, "context_overflow"),
     ]  # fmt: skip
     assert calls == ()
 
@@ -119,37 +127,48 @@ def test_a_prompt_too_long_for_the_context_is_not_asked() -> None:
 )
 def test_nothing_to_rate_is_one_skipped_row(asked: Question, given: Answer) -> None:
     (rating,), _ = run(STAGE, rows([asked], [given]), never())
-    assert (rating.skipped, rating.problem, rating.reference_index) == (True, None, 0)
-    assert (rating.strict, rating.permissive) == (None, None)
+    assert (rating.skipped, rating.problem, rating.reference_index) == (True, None, None)
+    assert (rating.rubric, rating.label, rating.value) == (None, None, None)
 
 
 @pytest.mark.parametrize("problem", ["truncated", "unparseable", "context_overflow", "upstream"])
 def test_an_answer_with_a_problem_is_upstream(problem: Any) -> None:
-    (rating,), _ = run(STAGE, rows([ASKED], [answer(problem=problem)]), never())
-    assert (rating.problem, rating.detail) == ("upstream", f"answer: {problem}")
-    assert (rating.strict, rating.permissive, rating.skipped) == (None, None, False)
+    made, _ = run(STAGE, rows([ASKED], [answer(problem=problem)]), never())
+    assert [(r.reference_index, r.rubric) for r in made] == [
+        (0, "strict"), (0, "permissive"), (1, "strict"), (1, "permissive"),
+    ]  # fmt: skip
+    for rating in made:
+        assert (rating.problem, rating.detail) == ("upstream", f"answer: {problem}")
+        assert (rating.label, rating.value, rating.skipped) == (None, 0.0, False)
 
 
 def test_a_rater_that_is_no_model_says_so() -> None:
     made, _ = run(STAGE, rows([ASKED], [answer()]), always("Yes"), is_model=False)
-    assert [(r.rater, r.rater_is_model) for r in made] == [("listener-test", False)] * 2
+    assert [(r.rater, r.rater_is_model) for r in made] == [("listener-test", False)] * 4
 
 
 def test_rows_are_in_question_order_whatever_the_answers_are_in(tmp_path: Path) -> None:
     questions = [question(q, f"{q}?", references=("x", "y")) for q in "bac"]
     engine = scripted(tmp_path, {"match": "b\\?", "reply": "No", "seconds": 0.03}, {"reply": "Yes"})
     made, _ = run(STAGE, rows(questions, [answer(q) for q in "abc"]), engine)
-    assert [(r.question_id, r.reference_index, r.strict) for r in made] == [
+    strict = [r for r in made if r.rubric == "strict"]
+    assert [(r.question_id, r.reference_index, r.label) for r in strict] == [
         ("b", 0, "no"), ("b", 1, "no"), ("a", 0, "yes"), ("a", 1, "yes"), ("c", 0, "yes"),
         ("c", 1, "yes"),
     ]  # fmt: skip
 
 
-def test_every_question_must_have_a_rating() -> None:
-    given = rows([question("a"), question("b")], [answer("a"), answer("b")])
+def test_every_question_must_have_its_ratings() -> None:
+    questions = [question("a", references=("x",)), question("b")]
+    given = rows(questions, [answer("a"), answer("b")])
     made = STAGE.failed(given, "unit_failed", "a line of ours")
     STAGE.check(given, made)
-    assert {(r.strict, r.permissive, r.problem) for r in made} == {(None, None, "unit_failed")}
-    for wrong in (made[:1], made[::-1], []):
-        with pytest.raises(AccountingError, match="reference_index has gaps or is out of order"):
+    assert [(r.question_id, r.rubric, r.label, r.value, r.skipped) for r in made] == [
+        ("a", "strict", None, None, False),
+        ("a", "permissive", None, None, False),
+        ("b", None, None, None, True),
+    ]
+    assert {r.problem for r in made} == {"unit_failed"}
+    for wrong in (made[:1], made[1:], made[:2], made[::-1], [made[0], *made], []):
+        with pytest.raises(AccountingError, match="ratings do not match questions"):
             STAGE.check(given, wrong)

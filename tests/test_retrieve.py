@@ -9,6 +9,7 @@ from pipeline.stage import GOLD, STAGES, Stage
 from pipeline.units import given
 from stages.index.gist import Gist
 from stages.judge.rate import RateAnswers
+from stages.judge.rate_by_type import RateByType
 from stages.retrieve.look_up import Lookup
 from stages.retrieve.ranked_pages import BM25, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
@@ -143,7 +144,7 @@ OURS = [stage for kinds in STAGES.values() for stage in kinds.values()
 def test_only_oracle_rate_and_score_are_given_gold() -> None:
     """And of documents no stage is given more than its text and its length."""
     gold = {stage for stage in OURS if set(stage.question_fields) & set(GOLD)}
-    assert gold == {OraclePages, RateAnswers, ScoreAnswers}
+    assert gold == {OraclePages, RateAnswers, RateByType, ScoreAnswers}
     assert {field for stage in OURS for field in stage.document_fields} == {"text", "num_words"}
     assert len(OURS) > 10
 

@@ -32,7 +32,7 @@ from stages.index.keys import Key
 from stages.index.memorize import MemoryPassage
 from stages.index.paginate import Page
 from stages.index.tree import Node
-from stages.judge.rate import Rating
+from stages.judge.record import Rating
 from stages.query.queries import Query
 from stages.read.answer import Answer
 from stages.read.notes import Note
@@ -112,7 +112,7 @@ COLUMNS = {
     "num_lookups int64; num_context_words int64; num_document_words int64; "
     f"compression_rate double; num_answer_words int64; skipped bool; {END}",
     "ratings": "document_id string; question_id string; rater string; rater_is_model bool; "
-    f"reference_index int64; strict string; permissive string; skipped bool; {END}",
+    f"rubric string; reference_index int64; label string; value double; skipped bool; {END}",
     "scores": "document_id string; question_id string; metric string; value double; "
     f"skipped bool; {END}",
     "calls": "document_id string; call_index int64; stage string; question_id string; "
@@ -197,7 +197,8 @@ FULL: dict[str, Record] = {
     ),
     "ratings": Rating(
         document_id="d", question_id="q", rater="r", rater_is_model=True, reference_index=1,
-        strict="no", permissive="partially", skipped=True, problem="unparseable", detail="x",
+        rubric="permissive", label="partially", value=0.5, skipped=True, problem="unparseable",
+        detail="x",
     ),
     "scores": Score(
         document_id="d", question_id="q", metric="rouge1_stem", value=100 / 3, skipped=True,
@@ -246,9 +247,7 @@ BARE: dict[str, Record] = {
     ),
     "visits": Visit(document_id="d", question_id="q", turn=0),
     "answers": Answer(document_id="d", question_id="q", reader="", answer=None),
-    "ratings": Rating(
-        document_id="d", question_id="q", rater="", rater_is_model=False, reference_index=0
-    ),
+    "ratings": Rating(document_id="d", question_id="q", rater="", rater_is_model=False),
     "scores": Score(document_id="d", question_id="q", metric="m", value=None),
     "calls": Call(
         document_id="d", call_index=0, stage="gist", question_id=None, page_index=None, turn=None,

@@ -16,7 +16,7 @@ from stages.score.metrics import METRICS, PARTS
 from stages.score.score import Score, ScoreAnswers
 from tests.reading import adding, book, never, question, run
 
-STAGE = ScoreAnswers(metrics=("rouge1_stem", "rougeL_stem", "squad_em"), judged=False)
+STAGE = ScoreAnswers(metrics=("rouge1_stem", "rougeL_stem", "squad_em"))
 EVIDENCE = ("evidence_recall", "evidence_any_hit", "evidence_full", "evidence_precision")
 REFERENCES = ("The wind rang the bells.", "It was a gust of wind")
 Pairs = list[tuple[int, int]]
@@ -79,7 +79,7 @@ def test_an_exact_answer() -> None:
 
 def test_every_metric_there_is_can_be_asked_for() -> None:
     """Null where it does not apply: Chinese ones to English texts, LongBench's without a task."""
-    stage = ScoreAnswers(metrics=(*METRICS, *PARTS), judged=False)
+    stage = ScoreAnswers(metrics=(*METRICS, *PARTS))
     made = scored(question(references=REFERENCES), answer(REFERENCES[1]), stage)
     found = {s.metric: s.value for s in made[:-1]}
     assert list(found) == list(METRICS)
@@ -91,7 +91,7 @@ def test_every_metric_there_is_can_be_asked_for() -> None:
 
 
 def test_scrolls_rouge_is_scored_part_by_part() -> None:
-    stage = ScoreAnswers(metrics=("scrolls_rouge", "squad_em"), judged=False)
+    stage = ScoreAnswers(metrics=("scrolls_rouge", "squad_em"))
     found = values(question(references=REFERENCES), answer(), stage)
     parts = ["scrolls_rouge1", "scrolls_rouge2", "scrolls_rougeL"]
     assert list(found) == [*parts, "squad_em", "evidence_recall"]

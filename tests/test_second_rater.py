@@ -59,11 +59,12 @@ def test_nothing_but_ratings_is_asked(rated: Rated) -> None:
     assert {step.rpartition("-")[0] for step in made} == {"rate"}
     assert sum(made.values()) == 42
     query = "select rater, count(*) as n from ratings group by 1 order by 1"
-    # A row a reference or one that says why there is none: m2 2, the other five 1, by 6 methods.
+    # Two rows a reference, or one that says that there are options: m2 4, m1, l2 and b1 2, t1 and
+    # l1 1, by 6 methods.
     rows = [{**row, "rater": without_identity(row["rater"])} for row in rated.sql(query)]
     assert rows == [
-        {"rater": "scripted:generous", "n": 42},
-        {"rater": "scripted:teacher", "n": 42},
+        {"rater": "scripted:generous", "n": 72},
+        {"rater": "scripted:teacher", "n": 72},
     ]
 
 
@@ -104,6 +105,6 @@ def test_two_scripts_of_one_name_are_two_raters(
     )  # fmt: skip
     assert done.returncode in (0, 3), done.stderr  # by the rates that the last command allowed
     rows = rated.sql("select rater, count(*) as n from ratings group by 1 order by 1")
-    assert [row["n"] for row in rows] == [42, 42, 42]
+    assert [row["n"] for row in rows] == [72, 72, 72]
     line = refused("report", f"warehouse={rated.warehouse}", "rater=scripted:generous")
     assert line.startswith("the run has several raters; add rater=one of scripted:generous-")

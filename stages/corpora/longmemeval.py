@@ -128,6 +128,7 @@ def _question(
         question=question_of(value, "question"),
         references=() if answer is None else (answer,),
         question_type=kind,
+        task="abstention" if is_abstention else None,
         asked_at=optional_text(value, "question_date"),
         evidence=merged(evidence_spans(sessions, evidence_ids)),
         metadata=json_text(about),

@@ -19,8 +19,9 @@ extract_keyphrases.py   what a chat is about      extract_facts.py    what users
 extract_events.py       what happened, and when   time_range.py       which days the question means
 note.py                 what one chat says about the question      (LongMemEval section 5.5)
 answer_chats.py         answer from chats         answer_chats_con.py after notes on them
+judge_*.py       is it right: yes or no, by the type of the question (LongMemEval A.4)
 passages.py      what prompts show of a text
-replies.py       what parsers share         verdicts.py         what both ratings share
+replies.py       what parsers share         verdicts.py         what ratings share
 from_memory.py   what clues share           lines.py            a reply of several lines
 chats.py         what is extracted from     json_replies.py     a reply that is JSON
 """

@@ -6,9 +6,15 @@ from typing import Any, ClassVar
 
 from pipeline.prompts import Constraint, Prompt
 from stages.prompts.replies import one_of
-from stages.prompts.verdicts import AGREES, SAMPLE, Verdict, agreement, parse_verdict
+from stages.prompts.verdicts import (
+    AGREES,
+    AGREES_IN_PART,
+    SAMPLE,
+    Verdict,
+    agreement,
+    parse_verdict,
+)
 
-_AGREES_PARTIALLY = 0.2  # F1 of terms
 _REPLIES: Mapping[str, Verdict] = {"Yes": "yes", "Yes, partially": "partially", "No": "no"}
 
 
@@ -33,7 +39,7 @@ class PermissiveRating(Prompt[Verdict]):
         share = agreement(self.answer, self.reference)
         if share >= AGREES:
             return "Yes"
-        return "Yes, partially" if share >= _AGREES_PARTIALLY else "No"
+        return "Yes, partially" if share >= AGREES_IN_PART else "No"
 
     def expected(self) -> str:
         return "Yes, partially"

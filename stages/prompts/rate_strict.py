@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pipeline.prompts import Constraint, Prompt
 from stages.prompts.replies import one_of
-from stages.prompts.verdicts import AGREES, SAMPLE, agreement, parse_verdict
+from stages.prompts.verdicts import AGREES, SAMPLE, Strict, agreement, parse_strict
 
-Strict = Literal["yes", "no"]
 _REPLIES: Mapping[str, Strict] = {"YES": "yes", "NO": "no"}
 
 
@@ -42,9 +41,3 @@ class StrictRating(Prompt[Strict]):
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
         return _REPLIES
-
-
-def parse_strict(reply: str) -> Strict | None:
-    """The verdict by its first word, `YES` or `NO`; null for a partial one."""
-    verdict = parse_verdict(reply)
-    return None if verdict == "partially" else verdict

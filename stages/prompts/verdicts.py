@@ -1,4 +1,4 @@
-"""Verdicts on an answer: what the strict and the permissive rater of ReadAgent 4.1 share."""
+"""Verdicts on an answer: what raters (ReadAgent 4.1) and judges (LongMemEval A.4) share."""
 
 import re
 from collections import Counter
@@ -8,7 +8,9 @@ from pipeline.reply_forms import plain_text
 from stages.text.ranking import terms
 
 Verdict = Literal["yes", "partially", "no"]
+Strict = Literal["yes", "no"]
 AGREES = 0.5  # F1 of terms, from which the extractive engine says yes
+AGREES_IN_PART = 0.2
 SAMPLE = ("Who rang {{ it }}?", "The sexton <1>.", "Nobody; {% no %}.")
 _VERDICT = re.compile(
     r"\A\W*(?:(?:final\s+)?(?:answer|verdict|rating|judge?ment)\s*(?:is\b|:)\W*)?"
@@ -38,6 +40,12 @@ def parse_verdict(reply: str) -> Verdict | None:
     return first if not {*later} - {first, None} else None
 
 
+def parse_strict(reply: str) -> Strict | None:
+    """The verdict by its first word, `YES` or `NO`; null for a partial one."""
+    verdict = parse_verdict(reply)
+    return None if verdict == "partially" else verdict
+
+
 def _verdict(text: str) -> Verdict | None:
     """The verdict that a text begins with."""
     found = _VERDICT.match(text)
@@ -54,9 +62,21 @@ def _verdict(text: str) -> Verdict | None:
 
 
 def agreement(answer: str, reference: str) -> float:
-    """F1 of the terms, 0 to 1; of all words where one of the two has only stop words."""
-    made, wanted = terms(answer), terms(reference)
-    if not made or not wanted:
-        made, wanted = (re.findall(r"\w+", text.lower()) for text in (answer, reference))
+    """F1 of the terms, 0 to 1."""
+    made, wanted = _terms_of(answer, reference)
     shared = sum((Counter(made) & Counter(wanted)).values())
     return 2 * shared / (len(made) + len(wanted)) if shared else 0.0
+
+
+def holds(answer: str, reference: str) -> bool:
+    """Whether every term of the reference is in the answer, any number of times."""
+    made, wanted = _terms_of(answer, reference)
+    return bool(wanted) and {*wanted} <= {*made}
+
+
+def _terms_of(answer: str, reference: str) -> tuple[list[str], list[str]]:
+    """The terms of both; all words where one of the two has only stop words."""
+    made, wanted = terms(answer), terms(reference)
+    if made and wanted:
+        return made, wanted
+    return re.findall(r"\w+", answer.lower()), re.findall(r"\w+", reference.lower())

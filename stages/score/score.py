@@ -72,7 +72,6 @@ class ScoreAnswers(Stage):
         "question", "options", "only_judged", "task", "classes", *GOLD,
     )  # fmt: skip
     metrics: tuple[str, ...]
-    judged: bool  # judges give free-form answers an accuracy, too (LongMemEval section 3.3)
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -87,7 +86,6 @@ class ScoreAnswers(Stage):
         return None
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
-        accuracy = (Column("accuracy", "accuracy", 50),)
         metrics = (
             Column(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()))
             for place, name in enumerate(self.metrics)
@@ -95,8 +93,8 @@ class ScoreAnswers(Stage):
         recall = Column("evidence_recall", "recall", 60)
         any_hit = Column("evidence_any_hit", "any-hit", 70, has_interval=False)
         return {
-            "free": (*metrics, *(accuracy if self.judged else ())),
-            "choice": accuracy,
+            "free": (*metrics,),
+            "choice": (Column("accuracy", "accuracy", 50),),
             "any": (recall, any_hit),
         }
 

@@ -1,0 +1,121 @@
+"""The base class of the stages that write `ratings`: each says only which verdicts it asks for."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, ClassVar
+
+from pipeline.ask import Ask
+from pipeline.calls import Subject
+from pipeline.errors import AccountingError, Problem
+from pipeline.prompts import Prompt
+from pipeline.rows import Question, Record, UnitRows
+from pipeline.stage import Role, Stage
+from stages.judge.record import VALUES, Rating, Rubric
+from stages.read.answer import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A verdict to ask for; `reference_index` is null where the prompt shows all references."""
+
+    rubric: Rubric
+    reference_index: int | None
+    prompt: Prompt[Any]
+
+
+class AnswerRater(Stage):
+    """A row per verdict. Questions with options or without references give one skipped row; an
+    answer with a problem gives an `upstream` row of value 0 for each verdict."""
+
+    role: ClassVar[Role] = "judge"
+    reads: ClassVar[tuple[type[Record], ...]] = (Answer,)
+    writes: ClassVar[type[Record]] = Rating
+    document_fields: ClassVar[tuple[str, ...]] = ()
+    question_fields: ClassVar[tuple[str, ...]] = ("question", "options", "references")
+
+    @abstractmethod
+    def wanted(self, question: Question, answer: str) -> list[Wanted]:
+        """The verdicts on an answer to a question with references, by reference."""
+
+    def lack(self, rows: UnitRows) -> str | None:
+        """Null: `run` looks at each answer's problem."""
+        return None
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Rating]:
+        """Questions + Answers -> Ratings, in question order, then by reference.
+
+        Problems: upstream; truncated, unparseable (a verdict that cannot be parsed is null, never
+        "no"); context_overflow, timeout, engine_failed.
+        """
+        answers = {answer.question_id: answer for answer in rows[Answer]}
+        rated = await asyncio.gather(
+            *(self._question(question, answers[question.question_id], ask)
+              for question in rows.questions)
+        )  # fmt: skip
+        return [rating for ratings in rated for rating in ratings]
+
+    async def _question(self, question: Question, answer: Answer, ask: Ask) -> list[Rating]:
+        unrated = [
+            replace(row, rater=ask.rater_name, rater_is_model=ask.is_model)
+            for row in self._unrated(question)
+        ]
+        if answer.skipped or unrated[0].skipped:
+            return [replace(unrated[0], rubric=None, reference_index=None, skipped=True)]
+        if answer.problem is not None:
+            detail = f"answer: {answer.problem}"
+            return [replace(row, value=0.0, problem="upstream", detail=detail) for row in unrated]
+        wanted = self.wanted(question, answer.answer or "")
+        pairs = zip(unrated, wanted, strict=True)
+        return list(await asyncio.gather(*(_rated(row, one.prompt, ask) for row, one in pairs)))
+
+    def _unrated(self, question: Question) -> list[Rating]:
+        """The question's rows without verdicts or rater."""
+        row = Rating(
+            document_id=question.document_id,
+            question_id=question.question_id,
+            rater="",
+            rater_is_model=False,
+        )
+        if question.options or not question.references:
+            return [replace(row, skipped=True)]
+        return [
+            replace(row, rubric=one.rubric, reference_index=one.reference_index)
+            for one in self.wanted(question, "")
+        ]
+
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Rating]:
+        return [
+            replace(row, problem=problem, detail=detail)
+            for question in rows.questions
+            for row in self._unrated(question)
+        ]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless every question has its rows, in question order: one for each
+        verdict, or a single skipped one."""
+        ratings = [row for row in made if isinstance(row, Rating)]
+        found = [
+            (question_id, [*map(_place, of)])
+            for question_id, of in groupby(ratings, key=lambda row: row.question_id)
+        ]
+        is_whole = len(found) == len(rows.questions) and all(
+            question_id == question.question_id
+            and places in ([*map(_place, self._unrated(question))], [(None, None)])
+            for (question_id, places), question in zip(found, rows.questions, strict=True)
+        )
+        if not is_whole:
+            raise AccountingError(f"{rows.document.document_id}: ratings do not match questions")
+
+
+def _place(row: Rating) -> tuple[int | None, Rubric | None]:
+    return row.reference_index, row.rubric
+
+
+async def _rated(row: Rating, prompt: Prompt[Any], ask: Ask) -> Rating:
+    subject = Subject(question_id=row.question_id, reference_index=row.reference_index)
+    asked = await ask(prompt, subject)
+    value = None if asked.value is None else VALUES[asked.value]
+    return replace(row, label=asked.value, value=value, problem=asked.problem)
