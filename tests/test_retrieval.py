@@ -1,0 +1,135 @@
+"""The views of rankings and of retrieval, against LongMemEval's own functions and by hand."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.rows import Question, Record, Span
+from pipeline.steps import Step
+from stages.index.paginate import Page
+from stages.retrieve.look_up import Lookup, RankedPage
+from tests.test_views import rows
+from tests.warehouse import Warehouse, chunk, document, document_unit, question, step
+
+AUTHORS = json.loads(
+    (Path(__file__).parents[2] / "shared/facts/authors_metrics.json").read_text(encoding="utf-8")
+)["longmemeval_retrieval"]
+DOCUMENTS, QUESTIONS = step("documents"), step("questions")
+PAGES = replace(step("pages"), memory="shared")
+KS = (1, 3, 5, 10, 30, 50)
+CHARS = 10  # of each page
+
+
+def pages(num: int, document_id: str) -> list[Page]:
+    return [
+        Page(document_id=document_id, page_index=n, start_char=CHARS * n,
+             end_char=CHARS * (n + 1), text="x" * CHARS, num_words=1, chosen_by="rule")
+        for n in range(num)
+    ]  # fmt: skip
+
+
+def evidence(*page_indexes: int) -> tuple[Span, ...]:
+    """A span within each of these pages."""
+    return tuple(Span(CHARS * n + 3, CHARS * n + 5) for n in page_indexes)
+
+
+def ranking(*page_indexes: int) -> tuple[RankedPage, ...]:
+    return tuple(RankedPage(n, 1 / place) for place, n in enumerate(page_indexes, 1))
+
+
+def looked_up(*page_indexes: int, question_id: str = "q", **more: Any) -> Lookup:
+    return Lookup(**{
+        "document_id": "d", "question_id": question_id, "turn": 0,
+        "requested": page_indexes[:2], "ranked": ranking(*page_indexes), **more,
+    })  # fmt: skip
+
+
+class Filled:
+    """A warehouse with documents of pages, and what methods ranked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.warehouse = Warehouse(folder)
+        self.planned: list[Any] = []
+
+    def put(self, of: Step, document_id: str, made: Sequence[Record]) -> None:
+        asked = dict.fromkeys(getattr(row, "question_id", None) for row in made)
+        unit = (
+            document_unit(of, document_id)
+            if None in asked
+            else chunk(of, document_id, *(name for name in asked if name))
+        )
+        self.warehouse.commit(of, unit, made)
+        self.planned.append((of, [unit]))
+
+    def add(
+        self,
+        num_pages: int,
+        questions: Sequence[Question],
+        looked_up: Sequence[Lookup],
+        starts: Sequence[int] | None = None,
+        method: str = "bm25",
+    ) -> None:
+        """A document of the questions; `starts`: the first pages of its sessions."""
+        document_id = questions[0].document_id
+        sessions = [{"start_char": CHARS * page} for page in starts or ()]
+        about = "{}" if starts is None else json.dumps({"sessions": sessions})
+        self.put(DOCUMENTS, document_id, [document(document_id, metadata=about)])
+        self.put(PAGES, document_id, pages(num_pages, document_id))
+        self.put(QUESTIONS, document_id, questions)
+        of = replace(step("lookups", method), memory="shared")
+        self.put(of, document_id, looked_up)
+
+    def rows(self, asked: str) -> list[dict[str, Any]]:
+        self.warehouse.plan("r", *self.planned)
+        return rows(self.warehouse, asked)
+
+    def retrieval(self, metric: str, **where: Any) -> list[float | None]:
+        """A metric at each k."""
+        of = " and ".join(f"{key} = '{value}'" for key, value in where.items())
+        return [row["v"] for row in self.rows(
+            f"select {metric} as v from retrieval where {of} order by k")]  # fmt: skip
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Filled:
+    return Filled(tmp_path)
+
+
+def authors_case(filled: Filled, name: str, case: dict[str, Any]) -> None:
+    """Their items as pages, those of one session side by side."""
+    ids: list[str] = case["corpus_ids"]
+    order = sorted(range(len(ids)), key=lambda item: ids[item])
+    page_of = {item: page for page, item in enumerate(order)}
+    sessions = groupby(range(len(ids)), key=lambda page: ids[order[page]].rsplit("_", 1)[0])
+    gold = [page_of[item] for item, name in enumerate(ids) if name in case["correct"]]
+    filled.add(
+        len(ids),
+        [question(name, name, evidence=evidence(*gold))],
+        [looked_up(*(page_of[item] for item in case["ranking"]),
+                   question_id=name, document_id=name)],
+        [next(own) for _, own in sessions],
+    )  # fmt: skip
+
+
+def test_the_authors_values(filled: Filled) -> None:
+    """Of whole rankings, as theirs are; look-ups keep 50 pages."""
+    cases = {f"case-{n:02}": case for n, case in enumerate(AUTHORS["cases"])}
+    assert len(cases) == 25 and AUTHORS["k"] == list(KS)
+    for name, case in cases.items():
+        authors_case(filled, name, case)
+    found = filled.rows("from retrieval")
+    assert len(found) == 25 * 2 * len(KS)
+    for row in found:
+        kind = {"page": "as_items", "session": "turns_as_sessions"}[row["level"]]
+        case = cases[row["question_id"]]
+        theirs = case[kind][str(row["k"])]
+        ours = [row[name] for name in ("recall_any", "recall_all", "ndcg_published")]
+        if not case["correct"]:  # theirs are 0, 1 and 0, and their runner leaves them out, too
+            assert ours == [None] * 3 and row["left_out"] == "no evidence"
+            continue
+        assert ours == pytest.approx([100 * value for value in theirs], abs=1e-4), row
