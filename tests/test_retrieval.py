@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from pipeline.rows import Question, Record, Span
 from pipeline.steps import Step
 from stages.index.paginate import Page
 from stages.retrieve.look_up import Lookup, RankedPage
+from tests.command import ROOT
 from tests.test_views import rows
 from tests.warehouse import Warehouse, chunk, document, document_unit, question, step
 
 AUTHORS = json.loads(
-    (Path(__file__).parents[2] / "shared/facts/authors_metrics.json").read_text(encoding="utf-8")
+    (ROOT.parent / "shared/facts/authors_metrics.json").read_text(encoding="utf-8")
 )["longmemeval_retrieval"]
 DOCUMENTS, QUESTIONS = step("documents"), step("questions")
 PAGES = replace(step("pages"), memory="shared")
@@ -88,12 +90,6 @@ class Filled:
         self.warehouse.plan("r", *self.planned)
         return rows(self.warehouse, asked)
 
-    def retrieval(self, metric: str, **where: Any) -> list[float | None]:
-        """A metric at each k."""
-        of = " and ".join(f"{key} = '{value}'" for key, value in where.items())
-        return [row["v"] for row in self.rows(
-            f"select {metric} as v from retrieval where {of} order by k")]  # fmt: skip
-
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Filled:
@@ -133,3 +129,87 @@ def test_the_authors_values(filled: Filled) -> None:
             assert ours == [None] * 3 and row["left_out"] == "no evidence"
             continue
         assert ours == pytest.approx([100 * value for value in theirs], abs=1e-4), row
+
+
+A, B = 1 / log2(3), 1 / log2(5)  # the discounts of ranks 2 and 4
+WORKED = {  # level -> metric -> the values at k 1, 3, and from 5 on
+    "page": {
+        "recall_any": (0, 100, 100),
+        "recall_all": (0, 0, 100),
+        "ndcg": (0, 100 * A / (1 + A), 100 * (A + B) / (1 + A)),
+        "ndcg_published": (0, 50, 75),  # gains of 1 at ranks 1 and 2, 1 / 2 at rank 4
+    },
+    "session": {  # of pages 0 and 1, of 2, of 3: in the order second, first, third
+        "recall_any": (0, 100, 100),
+        "recall_all": (0, 100, 100),
+        "ndcg": (0, 100 * A, 100 * A),
+        "ndcg_published": (0, 50, 75),  # both pages of the first session are relevant
+    },
+}
+
+
+def test_worked_by_hand(filled: Filled) -> None:
+    """Ranked 2, 0, 3, 1; gold on 0 and 1."""
+    asked = question("q", "d", evidence=evidence(0, 1))
+    filled.add(4, [asked], [looked_up(2, 0, 3, 1)], [0, 2, 3])
+    for row in filled.rows("from retrieval"):
+        place = min(KS.index(row["k"]), 2)
+        worked = {metric: values[place] for metric, values in WORKED[row["level"]].items()}
+        assert {metric: row[metric] for metric in worked} == pytest.approx(worked), row
+    measured = {row["measure"]: row["value"] for row in filled.rows("from measures")}
+    assert measured == {
+        f"{level}_{metric}@{k}": pytest.approx(values[2])
+        for level, metrics in WORKED.items()
+        for metric, values in metrics.items()
+        for k in (5, 10)
+    }
+
+
+def test_documents_without_sessions_have_pages_only(filled: Filled) -> None:
+    filled.add(4, [question("q", "d", evidence=evidence(0))], [looked_up(0, 1, 2, 3)])
+    assert filled.rows("select distinct level from retrieval") == [{"level": "page"}]
+
+
+def test_turns_are_one_ranking(filled: Filled) -> None:
+    """First what each turn asked for, then what else it ranked."""
+    turns = [
+        looked_up(2, 0, 1, 3, requested=(2, 0)),
+        looked_up(4, 2, 0, 1, requested=(4, 2), turn=1),
+    ]
+    filled.add(5, [question("q", "d", evidence=evidence(4))], turns)
+    found = filled.rows("select page_index, rank, score from rankings order by rank")
+    assert [tuple(row.values()) for row in found] == [
+        (2, 1, 1.0), (0, 2, 1 / 2), (4, 3, 1.0), (1, 4, 1 / 3), (3, 5, 1 / 4),
+    ]  # fmt: skip
+
+
+def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
+    gold = evidence(1)
+    asked = [
+        question("whole", "d", evidence=gold),
+        question("unasked", "d", evidence=gold, metadata='{"has_user_evidence": false}'),
+        question("abstains", "d", evidence=gold, metadata='{"is_abstention": true}'),
+        question("no gold", "d"),
+        question("failed", "d", evidence=gold),
+    ]
+    made = [looked_up(1, 0, question_id=row.question_id) for row in asked[:-1]]
+    lost = Lookup(document_id="d", question_id="failed", turn=0, used=None, problem="timeout")
+    filled.add(2, asked, [*made, lost])
+    chosen = [Lookup(document_id="d", question_id=row.question_id, turn=0) for row in asked]
+    filled.put(replace(step("lookups", "by a model"), memory="shared"), "d", chosen)
+    skipped = [replace(row, skipped=True) for row in chosen[1:]]
+    filled.put(replace(step("lookups", "oracle"), memory="shared"), "d", [*made[:1], *skipped])
+    rows = filled.rows(
+        """select method, question_id, left_out, problem, recall_any from retrieval where k = 1
+        order by all"""
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("bm25", "abstains", "abstention", None, None),
+        ("bm25", "failed", None, "timeout", 0),
+        ("bm25", "no gold", "no evidence", None, None),
+        ("bm25", "unasked", "no user evidence", None, None),
+        ("bm25", "whole", None, None, 100),
+        ("oracle", "whole", None, None, 100),
+    ]
+    everywhere = filled.rows("select count(*) as n from all_retrieval where run = 'r'")
+    assert everywhere == filled.rows("select count(*) as n from retrieval")

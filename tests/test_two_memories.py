@@ -192,6 +192,7 @@ def queries() -> dict[str, str]:
         "gists": "left(p.text", "tokens": "as prompt_tokens", "read": "select a.method, memory",
         "rank": "mean_reciprocal_rank", "tenth": "as tenth", "minute": "as minute",
         "problems": "union all select", "measures": "from measures", "walks": "as stray_ratio",
+        "retrieval": "from retrieval",
     }  # fmt: skip
     found = {name: shlex.split(block)[2] for name, text in texts.items() for block in blocks
              if text in block}  # fmt: skip

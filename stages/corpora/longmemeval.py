@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from upath import UPath
 
-from pipeline.rows import Document, Question
+from pipeline.rows import Document, Question, Span
 from stages.corpora.checks import (
     BadInputError,
     json_text,
@@ -168,7 +168,12 @@ def _question(
     evidence_ids = texts_of(value, "answer_session_ids")
     is_abstention = question_id.endswith("_abs")
     answer = label_of(value, "answer")
-    about: dict[str, Any] = {"answer_session_ids": evidence_ids, "is_abstention": is_abstention}
+    evidence = merged(_spans(sessions or (), evidence_ids))
+    about: dict[str, Any] = {
+        "answer_session_ids": evidence_ids,
+        "is_abstention": is_abstention,
+        "has_user_evidence": _has_user_turn(sessions or (), evidence),
+    }
     return Question(
         only_judged=is_abstention or kind in _ONLY_JUDGED,
         document_id=document_id,
@@ -177,9 +182,15 @@ def _question(
         references=() if answer is None else (answer,),
         question_type=kind,
         asked_at=optional_text(value, "question_date"),
-        evidence=merged(_spans(sessions or (), evidence_ids)),
+        evidence=evidence,
         metadata=json_text(about),
     )
+
+
+def _has_user_turn(sessions: Sequence[Session], evidence: Sequence[Span]) -> bool:
+    """Whether a turn with evidence is the user's; spans begin with their turns."""
+    text = "".join(map(_written, sessions))
+    return any(text.startswith("user: ", span.start_char) for span in evidence)
 
 
 def _spans(sessions: Sequence[Session], evidence_ids: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -51,7 +51,7 @@ with asked as (
 rank_pages as (select distinct {run}method from {prefix}rankings),
 sessions as (
   select {run}document_id,
-    unnest(json_extract(metadata, '$.sessions[*].start_char'))::bigint as start_char
+    try_cast(unnest(metadata ->> '$.sessions[*].start_char') as bigint) as start_char
   from {prefix}documents),
 levels as (
   select {run}document_id, 'page' as level from {prefix}documents
@@ -89,9 +89,9 @@ gains as (
   from placed join ks on place < k or (place = k and is_first) group by all),
 judged as (
   select *, case
-      when json_extract(q.metadata, '$.is_abstention')::bool then 'abstention'
+      when q.metadata ->> '$.is_abstention' = 'true' then 'abstention'
       when num_relevant is null then 'no evidence'
-      when not json_extract(q.metadata, '$.has_user_evidence')::bool then 'no user evidence'
+      when q.metadata ->> '$.has_user_evidence' = 'false' then 'no user evidence'
     end as left_out
   from asked semi join rank_pages using ({run}method)
     join {prefix}questions q using ({run}document_id, question_id)
@@ -101,11 +101,12 @@ judged as (
 select {run}method, repeat, memory, document_id, question_id, level, k, left_out, problem,
   if(left_out is null, 100 * (coalesce(num_found, 0) > 0)::double, null) as recall_any,
   if(left_out is null, 100 * (coalesce(num_found, 0) = num_relevant)::double, null) as recall_all,
-  if(left_out is null, 100 * coalesce(gain, 0) / list_sum(
-    [1 / log2(i + 1) for i in range(1, least(k, num_relevant) + 1)]), null) as ndcg,
-  if(left_out is null, 100 * coalesce(published_gain, 0) / list_sum(
+  if(left_out is null, round(100 * coalesce(gain, 0) / list_sum(
+    [1 / log2(i + 1) for i in range(1, least(k, num_relevant) + 1)]), 9), null) as ndcg,
+  if(left_out is null, round(100 * coalesce(published_gain, 0) / list_sum(
     [1 / greatest(1, log2(i)) for i in
-      range(1, least(greatest(k, num_pages), num_relevant_pages) + 1)]), null) as ndcg_published
+      range(1, least(greatest(k, num_pages), num_relevant_pages) + 1)]), 9), null)
+    as ndcg_published
 from judged"""
 
 SELECTED = f"""
