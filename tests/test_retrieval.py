@@ -213,3 +213,19 @@ def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
     ]
     everywhere = filled.rows("select count(*) as n from all_retrieval where run = 'r'")
     assert everywhere == filled.rows("select count(*) as n from retrieval")
+
+
+def test_where_there_are_no_pages_all_values_are_0(filled: Filled) -> None:
+    """Pagination failed: it left one row without text."""
+    filled.add(2, [question("fine", "d", evidence=evidence(0))],
+               [looked_up(0, 1, question_id="fine")])  # fmt: skip
+    no_page = replace(pages(1, "e")[0], end_char=0, text=None, problem="unit_failed")
+    lost = Lookup(document_id="e", question_id="q", turn=0, used=None, problem="upstream")
+    filled.put(DOCUMENTS, "e", [document("e")])
+    filled.put(PAGES, "e", [no_page])
+    filled.put(QUESTIONS, "e", [question("q", "e", evidence=evidence(0))])
+    filled.put(replace(step("lookups", "bm25"), memory="shared"), "e", [lost])
+    metrics = "recall_any, recall_all, ndcg, ndcg_published"
+    found = filled.rows(f"select distinct left_out, problem, {metrics} from retrieval "
+                        "where question_id = 'q'")  # fmt: skip
+    assert [tuple(row.values()) for row in found] == [(None, "upstream", 0, 0, 0, 0)]

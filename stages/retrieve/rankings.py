@@ -15,11 +15,11 @@ is. Its columns, 0-100 (LongMemEval section 3.3; xiaowu0162/LongMemEval, eval_ut
   1 and 2 weigh the same. At level session all pages down to the k-th session count, by the page's
   rank, and each page of a relevant session is relevant.
 
-A question that a failed look-up ranked nothing for scores 0. `left_out` says why a question has no
-values: no evidence, abstention (`is_abstention` of its metadata), or no user evidence
-(`has_user_evidence` is false there: no evidence stands in a turn of the user's, which the authors
-leave out). Rankings are kept to a depth of 50 pages (look_up.py): where those are of fewer sessions
-than k, what is at level session is no more than what these reach.
+A question for which nothing was ranked, because its look-up or its pages failed, scores 0.
+`left_out` says why a question has no values: no evidence, abstention (`is_abstention` of its
+metadata), or no user evidence (`has_user_evidence` is false there: no evidence stands in a turn of
+the user's, which the authors leave out). Rankings are kept to a depth of 50 pages (look_up.py):
+where those are of fewer sessions than k, what is at level session is no more than these reach.
 """
 
 _LEVELS = ("page", "session")
@@ -87,27 +87,30 @@ gains as (
     sum(1 / log2(place + 1)) filter (is_first and is_relevant) as gain,
     sum(1 / greatest(1, log2(rank))) filter (is_relevant) as published_gain
   from placed join ks on place < k or (place = k and is_first) group by all),
-judged as (
-  select *, case
-      when q.metadata ->> '$.is_abstention' = 'true' then 'abstention'
-      when num_relevant is null then 'no evidence'
-      when q.metadata ->> '$.has_user_evidence' = 'false' then 'no user evidence'
+counted as (
+  select {run}document_id, question_id, case
+      when metadata ->> '$.is_abstention' = 'true' then 'abstention'
+      when len([1 for span in evidence if span.end_char > span.start_char]) = 0 then 'no evidence'
+      when metadata ->> '$.has_user_evidence' = 'false' then 'no user evidence'
     end as left_out
+  from {prefix}questions),
+valued as (
+  select *, list_sum([1 / log2(i + 1) for i in range(1, least(k, num_relevant) + 1)]) as ideal,
+    list_sum([1 / greatest(1, log2(i)) for i in
+      range(1, least(greatest(k, num_pages), num_relevant_pages) + 1)]) as published_ideal
   from asked semi join rank_pages using ({run}method)
-    join {prefix}questions q using ({run}document_id, question_id)
+    join counted using ({run}document_id, question_id)
     join levels using ({run}document_id) cross join ks
     left join relevant using ({run}memory, document_id, question_id, level)
     left join gains using ({run}method, repeat, document_id, question_id, level, k))
 select {run}method, repeat, memory, document_id, question_id, level, k, left_out, problem,
-  if(left_out is null, 100 * (coalesce(num_found, 0) > 0)::double, null) as recall_any,
-  if(left_out is null, 100 * (coalesce(num_found, 0) = num_relevant)::double, null) as recall_all,
-  if(left_out is null, round(100 * coalesce(gain, 0) / list_sum(
-    [1 / log2(i + 1) for i in range(1, least(k, num_relevant) + 1)]), 9), null) as ndcg,
-  if(left_out is null, round(100 * coalesce(published_gain, 0) / list_sum(
-    [1 / greatest(1, log2(i)) for i in
-      range(1, least(greatest(k, num_pages), num_relevant_pages) + 1)]), 9), null)
+  if(left_out is null, coalesce(100.0 * (num_found > 0)::int, 0), null)::double as recall_any,
+  if(left_out is null, coalesce(100.0 * (num_found = num_relevant)::int, 0), null)::double
+    as recall_all,
+  if(left_out is null, coalesce(round(100 * gain / ideal, 9), 0), null) as ndcg,
+  if(left_out is null, coalesce(round(100 * published_gain / published_ideal, 9), 0), null)
     as ndcg_published
-from judged"""
+from valued"""
 
 SELECTED = f"""
     select method, repeat, document_id, question_id, null::varchar as rater, problem,
