@@ -5,13 +5,16 @@ corpora/    a file in its native format -> documents, questions
 index/      document -> pages -> gists, embeddings             (ReadAgent sections 3.1, 4.2)
                      -> segments -> tree of summaries          (MemWalker section 3)
                      -> chunks, a memory for clues             (MemoRAG section 2)
+                     -> sessions or rounds -> keys             (LongMemEval section 5)
 query/      question + memory -> clues to search for           (MemoRAG section 2; HyDE, RQ-RAG)
 retrieve/   question + gists or pages -> pages to read again   (section 3.2; BM25, dense ...)
             question + tree -> visits                          (MemWalker section 3)
             queries + chunks -> chunks to read                 (MemoRAG section 2)
+            question + keys -> sessions or rounds to read      (LongMemEval section 5)
 read/       question + gists and pages, or visits -> answer
             question + segments in turn -> running summaries -> answer  (MemWalker section 4)
-judge/      answer x reference -> strict and permissive verdict  (section 4.1)
+            question + sessions or rounds -> notes -> answer            (LongMemEval section 5)
+judge/      answer x reference -> verdicts                     (section 4.1; LongMemEval A.4)
             answer -> verdict by the question's type           (LongMemEval A.4)
 score/      answer -> metrics, evidence recall
 

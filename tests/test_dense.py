@@ -18,6 +18,7 @@ from pipeline.errors import UsageError
 from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
 from stages.index.embed import Embedding, EmbedGists, EmbedPages
+from stages.retrieve.look_up import RankedPage
 from stages.retrieve.ranked_pages import Dense, nearest
 from tests.command import refused
 from tests.embedding import counts, model_folder
@@ -39,6 +40,10 @@ def rows(*pages: tuple[Vector, ...]) -> list[Embedding]:
 
 
 def ranked(pages: list[Embedding], *questions: Vector) -> list[list[int]]:
+    return [[page.page_index for page in own] for own in scored(pages, *questions)]
+
+
+def scored(pages: list[Embedding], *questions: Vector) -> list[list[RankedPage]]:
     return nearest(pages, np.array(questions, dtype=np.float32))
 
 
@@ -48,6 +53,12 @@ def test_a_page_counts_as_near_as_its_best_chunk() -> None:
     assert ranked(pages, (1.0, 0.0)) == [[1, 0, 2]]
     # With (0, 1): 0.8, the better of 1 and 0.6, 0.
     assert ranked(pages, (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)) == [[1, 0, 2], [1, 0, 2], [2, 1, 0]]
+
+
+def test_the_score_is_the_best_chunk_s_dot_product() -> None:
+    pages = rows(((0.6, 0.8),), ((0.0, 1.0), (0.8, 0.6)), ())
+    expected = [RankedPage(1, 0.8), RankedPage(0, 0.6), RankedPage(2, None)]
+    assert scored(pages, (1.0, 0.0)) == [expected]
 
 
 def test_ties_go_to_the_lower_page() -> None:
@@ -100,7 +111,9 @@ def test_the_nearest_pages_are_looked_up(
     read = adding(replace(whole, questions=tuple(asked)), {Embedding: embeddings})
     made, calls = run(Dense(top_k=2, embedder=EMBEDDER), read, never())
     assert calls == ()
-    assert made[0] == looked_up(*used, question_id="a")
+    assert replace(made[0], ranked=()) == looked_up(*used, question_id="a")
+    assert [len(row.ranked) for row in made] == [4, 4]
+    assert tuple(page.page_index for page in made[0].ranked[:2]) == used
     assert made[1].used is not None and made[1].used[0] == {"pages": 3, "gists": 2}[over]
     every, _ = run(Dense(top_k=None, embedder=EMBEDDER), read, never())
     assert [sorted(row.used) for row in every] == [[0, 1, 2, 3]] * 2

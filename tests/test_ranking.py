@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.text.ranking import centrality, rank, rank_by_words, relevance, terms, weights
+from stages.text.ranking import (
+    best_first,
+    centrality,
+    rank,
+    relevance,
+    relevance_by_words,
+    terms,
+    weights,
+)
 from stages.text.words import num_words, word_spans
 
 
@@ -76,6 +84,10 @@ def test_texts_without_terms() -> None:
     assert centrality(["", "the"]).tolist() == [0, 0]
 
 
+def rank_by_words(texts: list[str], query: str) -> list[int]:
+    return best_first(relevance_by_words(texts, query))
+
+
 def test_okapi_by_hand() -> None:
     """Of four texts one has `whale`: idf log(3.5 / 1.5); two have `a`: idf 0; `the` three times is
     less than nothing in Okapi, and a quarter of the mean idf in rank_bm25."""
@@ -84,12 +96,16 @@ def test_okapi_by_hand() -> None:
     assert rank_by_words(texts, "a") == [0, 1, 2, 3]
     assert rank_by_words(texts, "sea") == [3, 0, 1, 2]
     assert rank_by_words(texts, "whale!") == [2, 0, 1, 3]
+    # 3 words, 2.5 on average: k1 times (1 - b) + b * 3 / 2.5, with k1 1.5 and b 0.75.
+    score = math.log(3.5 / 1.5) * 2.5 / (1 + 1.5 * (0.25 + 0.75 * 3 / 2.5))
+    assert relevance_by_words(texts, "whale").tolist() == [pytest.approx(score), 0, 0, 0]
 
 
 @pytest.mark.parametrize("query", ["", "zebra"])
 def test_okapi_of_nothing(query: str) -> None:
     assert rank_by_words([], query) == []
     assert rank_by_words(["", " "], query) == [0, 1]
+    assert relevance_by_words(["", " "], query).tolist() == [0, 0]
     assert rank_by_words(["whale", "", "ship"], query) == [0, 1, 2]
 
 

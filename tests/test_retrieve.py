@@ -1,6 +1,7 @@
 """Look-up without a model: BM25, random and oracle pages, and who may see gold."""
 
 from dataclasses import replace
+from math import log
 
 import pytest
 
@@ -8,9 +9,10 @@ from pipeline.rows import Document, Span, UnitRows
 from pipeline.stage import GOLD, STAGES, Stage
 from pipeline.units import given
 from stages.index.gist import Gist
+from stages.index.paginate import Page
 from stages.judge.rate import RateAnswers
 from stages.judge.rate_by_type import RateByType
-from stages.retrieve.look_up import Lookup
+from stages.retrieve.look_up import Lookup, RankedPage
 from stages.retrieve.ranked_pages import BM25, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
 from tests.reading import book, given_to, looked_up, never, question, run
@@ -19,9 +21,20 @@ PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke
 
 
 def look_up(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[Lookup]:
+    """Its rows without their rankings, which begin with what is requested."""
     made, calls = run(stage, rows, never())
     assert calls == ()
-    return made
+    for row in made:
+        order = [page.page_index for page in row.ranked]
+        assert order[: len(row.requested)] == list(row.requested[:50])
+        assert len(order) <= min(50, len(rows[Page]))
+    return [replace(row, ranked=()) for row in made]
+
+
+def ranking(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[RankedPage]:
+    """Of the only question."""
+    (row,) = run(stage, rows, never())[0]
+    return list(row.ranked)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +81,45 @@ def test_without_a_number_all_pages_are_ranked() -> None:
     assert look_up(OraclePages(top_k=None), rows) == [looked_up(1, 2)]
     (random,) = look_up(RandomPages(top_k=None, seed=1, repeat=0), rows)
     assert sorted(random.used or ()) == [0, 1, 2, 3]
+
+
+def test_bm25_keeps_ranks_and_scores() -> None:
+    """Stems: 2 of 4 pages have `bell`. BM25+ with k1 1.5, b 0.75, delta 1 (Lv and Zhai 2011): idf
+    log(5 / 2), pages of 2, 2, 3 and 2 stems; what delta gives every page is left out."""
+    idf, mean = log(5 / 2), 9 / 4
+
+    def score(times: int, stems: int) -> float:
+        return idf * times * 2.5 / (times + 1.5 * (0.25 + 0.75 * stems / mean))
+
+    rows = book(PAGES, questions=[question(text="the bells")])
+    found = ranking(BM25(top_k=1, bm25="plus_on_stems"), rows)
+    assert [page.page_index for page in found] == [2, 0, 1, 3]
+    assert [page.score for page in found] == [
+        pytest.approx(score(2, 3)), pytest.approx(score(1, 2)), 0, 0,
+    ]  # fmt: skip
+
+
+def test_rankings_are_kept_to_depth_50() -> None:
+    rows = book(["word "] * 60, questions=[question(evidence=(Span(0, 300),))])
+    for stage in (
+        BM25(top_k=1, bm25="plus_on_stems"),
+        RandomPages(top_k=1, seed=0, repeat=0),
+        OraclePages(top_k=1),
+    ):
+        assert len({page.page_index for page in ranking(stage, rows)}) == 50
+
+
+def test_random_pages_have_ranks_and_no_scores() -> None:
+    rows = book(PAGES, questions=[question()])
+    found = ranking(RandomPages(top_k=1, seed=0, repeat=0), rows)
+    assert sorted(page.page_index for page in found) == [0, 1, 2, 3]
+    assert {page.score for page in found} == {None}
+
+
+def test_oracle_pages_are_ranked_by_gold_characters() -> None:
+    rows = book(PAGES, questions=[question(evidence=(Span(10, 20),))])
+    found = ranking(OraclePages(top_k=1), rows)  # page 0 ends at 15
+    assert found == [RankedPage(0, 5.0), RankedPage(1, 5.0)]
 
 
 def test_a_trace_lists_the_first_of_many_pages() -> None:

@@ -37,12 +37,13 @@ from stages.query.queries import Query
 from stages.read.answer import Answer
 from stages.read.notes import Note
 from stages.read.update_summary import RunningSummary
-from stages.retrieve.look_up import Dropped, Lookup
+from stages.retrieve.look_up import Dropped, Lookup, RankedPage
 from stages.retrieve.visits import Visit
 from stages.score.score import Score
 
 SPANS = "list<item: struct<start_char: int64, end_char: int64>>"
 DROPPED = "list<item: struct<page_index: int64, reason: string>>"
+RANKED = "list<item: struct<page_index: int64, score: double>>"
 OF_DOCUMENTS = "corpus string; step_id string; unit string"
 OF_MEMORIES = f"{OF_DOCUMENTS}; memory string"
 OF_QUESTIONS = f"{OF_DOCUMENTS}; input_sha string"
@@ -104,7 +105,7 @@ COLUMNS = {
     "notes": f"document_id string; question_id string; page_index int64; note string; {END}",
     "lookups": "document_id string; question_id string; turn int64; query_index int64; "
     "requested list<item: int64>; used list<item: int64>; "
-    f"dropped {DROPPED}; skipped bool; {END}",
+    f"dropped {DROPPED}; ranked {RANKED}; skipped bool; {END}",
     "running_summaries": "document_id string; question_id string; segment_index int64; "
     f"start_char int64; end_char int64; summary string; num_words int64; {END}",
     "answers": "document_id string; question_id string; reader string; answer string; "
@@ -183,6 +184,7 @@ FULL: dict[str, Record] = {
         document_id="d", question_id="1e5", turn=2, query_index=4, requested=(5, 2, 9, 5, 1),
         used=(5, 2),
         dropped=(Dropped(9, "out_of_range"), Dropped(5, "duplicate"), Dropped(1, "over_maximum")),
+        ranked=(RankedPage(5, 0.25), RankedPage(2)),
         skipped=True, problem="timeout", detail="x",
     ),
     "running_summaries": RunningSummary(

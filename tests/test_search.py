@@ -31,9 +31,9 @@ def queries(*texts: str | None, question_id: str = "q", **more: Any) -> list[Que
     ]  # fmt: skip
 
 
-def bm25_plus(pages: list[str], query: str) -> list[int]:
-    """BM25+ (Lv and Zhai 2011) with k1 1.5, b 0.75, delta 1, written here; words are their own
-    stems. A page without a word of the query scores nothing."""
+def bm25_plus(pages: list[str], query: str) -> list[tuple[int, float]]:
+    """Pages and scores, best first, by BM25+ (Lv and Zhai 2011) with k1 1.5, b 0.75, delta 1,
+    written here; words are their own stems. A page without a word of the query scores nothing."""
     split = [re.findall("[a-z]+", page.lower()) for page in pages]
     mean = sum(map(len, split)) / len(split)
     scores = []
@@ -45,7 +45,8 @@ def bm25_plus(pages: list[str], query: str) -> list[int]:
                 long = 1.5 * (0.25 + 0.75 * len(words) / mean)
                 score += log((len(split) + 1) / num) * (2.5 * counts[word] / (counts[word] + long))
         scores.append(round(score, 9))
-    return sorted(range(len(pages)), key=lambda page: (-scores[page], page))
+    order = sorted(range(len(pages)), key=lambda page: (-scores[page], page))
+    return [(page, scores[page]) for page in order]
 
 
 @settings(max_examples=80, deadline=None)
@@ -61,9 +62,13 @@ def test_the_union_of_all_queries_is_read_in_order(
     stage = SearchByBM25(top_k=top_k, bm25="plus_on_stems")
     rows = adding(book(texts, questions=[question()]), {Query: queries(*wanted)})
     made, _ = run(stage, rows, never())
-    best = [bm25_plus(texts, query)[:top_k] for query in wanted]
+    rankings = [bm25_plus(texts, query) for query in wanted]
+    best = [[page for page, _ in own[:top_k]] for own in rankings]
     assert [list(turn.requested) for turn in made] == best
     assert [turn.query_index for turn in made] == list(range(len(wanted)))
+    for turn, own in zip(made, rankings, strict=True):
+        assert [page.page_index for page in turn.ranked] == [page for page, _ in own]
+        assert [page.score for page in turn.ranked] == pytest.approx([score for _, score in own])
     seen: list[int] = []
     for turn, found in zip(made, best, strict=True):
         assert list(turn.used or ()) == [page for page in found if page not in seen]
@@ -113,6 +118,9 @@ def test_vectors_of_all_queries_find_their_pages() -> None:
         ("r", 0, None, (), (), None),
         ("s", 0, None, (), None, "upstream"),
     ]
+    assert [tuple(page.page_index for page in turn.ranked) for turn in made] == [
+        (0, 2, 1), (1, 2, 0), (), (),
+    ]  # fmt: skip
     assert made[-1].detail == "queries: timeout, queries: timeout"
 
 

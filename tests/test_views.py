@@ -40,11 +40,11 @@ DOCUMENTS, QUESTIONS, GISTS = step("documents"), step("questions"), step("gists"
 ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
 DERIVED = (
     "steps", "runs", "units", "shards", "inputs", "accounting", "lr", "measures", "page_evidence",
-    "paired",
+    "paired", "rankings", "retrieval",
 )  # fmt: skip
 OF_ALL_RUNS = (
     "all_units", "all_steps", "all_shards", "all_lr", "all_raters", "all_fallbacks",
-    "all_page_evidence", "all_paired",
+    "all_page_evidence", "all_paired", "all_rankings", "all_retrieval",
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from stages.corpora.files import files_of, rows_of
 from stages.corpora.ids import Ids
 from stages.corpora.loaded import Loaded, bad_document, question_or_bad, unreadable
 from stages.corpora.row import Row
-from stages.corpora.sessions import Session, by_date, evidence_spans, session_of, starts, written
+from stages.corpora.sessions import Session, by_date, evidence_turns, session_of, starts, written
 
 _ASKED = ("question", "question_date", "haystack_dates", "haystack_sessions")  # make an id
 # Answers of these types are rubrics, with which word overlap is meaningless.
@@ -120,7 +120,12 @@ def _question(
     evidence_ids = texts_of(value, "answer_session_ids")
     is_abstention = question_id.endswith("_abs")
     answer = label_of(value, "answer")
-    about: dict[str, Any] = {"answer_session_ids": evidence_ids, "is_abstention": is_abstention}
+    turns = list(evidence_turns(sessions or (), evidence_ids))
+    about: dict[str, Any] = {
+        "answer_session_ids": evidence_ids,
+        "is_abstention": is_abstention,
+        "has_user_evidence": any(turn.startswith("user: ") for _, turn in turns),
+    }
     return Question(
         only_judged=is_abstention or kind in _ONLY_JUDGED,
         document_id=document_id,
@@ -130,6 +135,6 @@ def _question(
         question_type=kind,
         task="abstention" if is_abstention else None,
         asked_at=optional_text(value, "question_date"),
-        evidence=merged(evidence_spans(sessions, evidence_ids)),
+        evidence=merged((start, start + len(turn)) for start, turn in turns),
         metadata=json_text(about),
     )

@@ -90,11 +90,11 @@ def starts(sessions: Sequence[Session]) -> list[int]:
     return found[:-1]
 
 
-def evidence_spans(
+def evidence_turns(
     sessions: Sequence[Session], evidence_ids: Collection[str]
-) -> Iterator[tuple[int, int]]:
-    """Spans of the turns marked as containing the answer; without marks, of all turns of the answer
-    sessions."""
+) -> Iterator[tuple[int, str]]:
+    """Where each turn begins that is marked as containing the answer, and the turn; without marks,
+    all turns of the answer sessions."""
     is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
     for session, start in zip(sessions, starts(sessions), strict=True):
         if session.session_id not in evidence_ids:
@@ -102,5 +102,5 @@ def evidence_spans(
         at = start + len(_header(session))
         for number, turn in enumerate(session.turns):
             if (number in session.marked or not is_marked) and turn:
-                yield at, at + len(turn)
+                yield at, turn
             at += len(turn) + 2

@@ -10,7 +10,10 @@ from pipeline.errors import Problem
 from pipeline.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.stage import Stage, refuse_gaps
 from pipeline.trace_lines import Line
+from stages.index.paginate import Page  # noqa: F401  # `retrieval` is made of its view
+from stages.retrieve.rankings import RANKINGS, RETRIEVAL, SELECTED
 
+RANKS_KEPT = 50  # of each turn: the deepest that LongMemEval's metrics of retrieval go
 _TRACED = 30  # page indexes of a turn that a trace lists
 
 
@@ -22,17 +25,29 @@ class Dropped:
     reason: str  # duplicate, out_of_range, over_maximum, no_room, rejected
 
 
+@dataclass(frozen=True, slots=True)
+class RankedPage:
+    """A page in a ranking. `score`: what it was ranked by, in the ranking's own unit; null where
+    that is nothing (pages drawn at random, a page without an embedding)."""
+
+    page_index: int
+    score: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup(QuestionRow):
     """One look-up turn of one question. A method without look-ups writes an empty turn 0."""
 
     table: ClassVar[str] = "lookups"
     key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
+    views: ClassVar[tuple[str, ...]] = (RANKINGS, RETRIEVAL)
+    measures: ClassVar[str | None] = SELECTED
     turn: int
     query_index: int | None = None  # of the query that was searched for
     requested: tuple[int, ...] = ()  # page indexes in the order of the reply, legal or not
     used: tuple[int, ...] | None = ()  # page indexes in order of importance; null: no reply
     dropped: tuple[Dropped, ...] = ()
+    ranked: tuple[RankedPage, ...] = ()  # best first, to RANKS_KEPT; empty where a model chose
     skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)
 
     def lack(self) -> str | None:
@@ -91,6 +106,13 @@ def used_pages(rows: UnitRows, question: Question) -> list[int]:
 def turn_row(question: Question, turn: int = 0) -> Lookup:
     """A turn that requests nothing and uses nothing."""
     return Lookup(document_id=question.document_id, question_id=question.question_id, turn=turn)
+
+
+def ranked_turn(question: Question, ranking: Sequence[RankedPage], top_k: int | None) -> Lookup:
+    """A turn that requests and uses the best `top_k` pages of a ranking; null: all of it."""
+    best = tuple(page.page_index for page in ranking[:top_k])
+    ranked = tuple(ranking[:RANKS_KEPT])
+    return replace(turn_row(question), requested=best, used=best, ranked=ranked)
 
 
 class NoLookUp(LookUp):

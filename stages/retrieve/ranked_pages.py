@@ -4,6 +4,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,9 +16,9 @@ from pipeline.rows import Question, Record, Span, UnitRows
 from pipeline.stage import ASKED, GOLD
 from stages.index.embed import Embedding
 from stages.index.paginate import Page
-from stages.retrieve.look_up import LookUp, Lookup, turn_row
+from stages.retrieve.look_up import LookUp, Lookup, RankedPage, ranked_turn, turn_row
 from stages.score.spans import covered_chars
-from stages.text.ranking import rank, rank_by_words
+from stages.text.ranking import best_first, relevance, relevance_by_words
 
 Ranking = Literal["plus_on_stems", "okapi_on_words"]
 
@@ -31,15 +32,29 @@ class RankedPages(LookUp):
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One turn: the best `top_k` pages, best first. No calls, no problems."""
-        best = tuple(self.best(rows[Page], question)[: self.top_k])
-        return [replace(turn_row(question), requested=best, used=best)]
+        return [ranked_turn(question, self.ranking(rows[Page], question), self.top_k)]
+
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        """The pages of `best` with what each scored; here with no score."""
+        return [RankedPage(index) for index in self.best(pages, question)]
 
     @abstractmethod
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         """Page indexes, best first."""
 
 
-class BM25(RankedPages):
+class ScoredPages(RankedPages):
+    """Base class of rankings by a score."""
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        return [page.page_index for page in self.ranking(pages, question)]
+
+    @abstractmethod
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        """Pages and their scores, best first."""
+
+
+class BM25(ScoredPages):
     """BM25 over the document's own pages (ReadAgent section 4.2). Ties go to the lower page.
 
     `plus_on_stems`: rank-bm25's BM25Plus on stems without stop words, since Okapi scores a word 0
@@ -52,14 +67,15 @@ class BM25(RankedPages):
 
     bm25: Ranking
 
-    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
-        return ranked(self.bm25, pages, question.question)
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        return by_bm25(self.bm25, pages, question.question)
 
 
-def ranked(bm25: Ranking, pages: Sequence[Page], query: str) -> list[int]:
-    """Page indexes by BM25, best first."""
-    rank_texts = rank if bm25 == "plus_on_stems" else rank_by_words
-    return rank_texts([page.text or "" for page in pages], query)
+def by_bm25(bm25: Ranking, pages: Sequence[Page], query: str) -> list[RankedPage]:
+    """The pages with their BM25 scores, best first."""
+    score = relevance if bm25 == "plus_on_stems" else relevance_by_words
+    scores = score([page.text or "" for page in pages], query)
+    return [RankedPage(index, float(scores[index])) for index in best_first(scores)]
 
 
 class Dense(LookUp):
@@ -79,15 +95,16 @@ class Dense(LookUp):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
         asked = await self.embedder.embed([q.question for q in rows.questions], "query")
-        ranked = [tuple(pages[: self.top_k]) for pages in nearest(rows[Embedding], asked)]
         return [
-            replace(turn_row(question), requested=best, used=best)
-            for question, best in zip(rows.questions, ranked, strict=True)
+            ranked_turn(question, ranking, self.top_k)
+            for question, ranking in zip(
+                rows.questions, nearest(rows[Embedding], asked), strict=True
+            )
         ]
 
 
-def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[int]]:
-    """For each question vector the page indexes, best first, by their best chunk's dot product.
+def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[RankedPage]]:
+    """For each question vector the pages, best first, by their best chunk's dot product.
 
     `questions`: (questions, dimensions). Ties go to the lower page; a page without an embedding
     comes last.
@@ -97,8 +114,14 @@ def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[int]]:
     if embedded:
         chunks = np.array([row.embedding for row in embedded], dtype=np.float32)
         # Rounded so that equal texts tie: their vectors differ in the seventh digit by batch.
-        np.maximum.at(best, [row.page_index for row in embedded], np.round(chunks @ questions.T, 5))
-    return [list(map(int, order)) for order in np.argsort(-best.T, axis=1, kind="stable")]
+        near = np.round((chunks @ questions.T).astype(np.float64), 5)
+        np.maximum.at(best, [row.page_index for row in embedded], near)
+    orders = np.argsort(-best.T, axis=1, kind="stable")
+    return [_with_scores(*found) for found in zip(orders.tolist(), best.T.tolist(), strict=True)]
+
+
+def _with_scores(order: Sequence[int], scores: Sequence[float]) -> list[RankedPage]:
+    return [RankedPage(n, scores[n] if isfinite(scores[n]) else None) for n in order]
 
 
 class RandomPages(RankedPages):
@@ -114,8 +137,9 @@ class RandomPages(RankedPages):
         return draw.sample(range(len(pages)), len(pages))
 
 
-class OraclePages(RankedPages):
-    """An upper bound: the pages with most gold evidence. Skips questions without any."""
+class OraclePages(ScoredPages):
+    """An upper bound: the pages with most gold evidence, scored by its characters. Skips questions
+    without any."""
 
     kind: ClassVar[str] = "oracle"
     version: ClassVar[int] = 1
@@ -126,10 +150,9 @@ class OraclePages(RankedPages):
             return [replace(turn_row(question), skipped=True)]
         return await super().turns(rows, question, ask)
 
-    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
-        gold = [_gold_chars(page, question) for page in pages]
-        with_gold = [index for index, chars in enumerate(gold) if chars]
-        return sorted(with_gold, key=lambda index: (-gold[index], index))
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        gold = np.array([_gold_chars(page, question) for page in pages], dtype=np.float64)
+        return [RankedPage(index, float(gold[index])) for index in best_first(gold) if gold[index]]
 
 
 def _gold_chars(page: Page, question: Question) -> int:

@@ -12,8 +12,15 @@ from pipeline.rows import Question, Record, UnitRows
 from stages.index.embed import Embedding
 from stages.index.paginate import Page
 from stages.query.queries import Query, searched
-from stages.retrieve.look_up import Dropped, LookUp, Lookup, turn_row
-from stages.retrieve.ranked_pages import Ranking, nearest, ranked
+from stages.retrieve.look_up import (
+    Dropped,
+    LookUp,
+    Lookup,
+    RankedPage,
+    ranked_turn,
+    turn_row,
+)
+from stages.retrieve.ranked_pages import Ranking, by_bm25, nearest
 
 
 class Search(LookUp):
@@ -26,27 +33,27 @@ class Search(LookUp):
     top_k: PositiveInt
 
     def found(
-        self, rows: UnitRows, question: Question, best: Sequence[Sequence[int]]
+        self, rows: UnitRows, question: Question, rankings: Sequence[Sequence[RankedPage]]
     ) -> list[Lookup]:
-        """The turns of one question; `best`: the pages of each query, best first."""
+        """The turns of one question; `rankings`: the pages of each query, best first."""
         if lacks := [lack for row in rows.of(Query, question) if (lack := row.lack())]:
             lost = replace(turn_row(question), used=None, problem="upstream")
             return [replace(lost, detail=", ".join(lacks))]
         made: list[Lookup] = []
         seen: set[int] = set()
-        for query, pages in zip(searched(rows, question), best, strict=True):
-            pages = tuple(pages[: self.top_k])
-            turn = Lookup(
-                document_id=question.document_id,
-                question_id=question.question_id,
-                turn=len(made),
-                query_index=query.query_index,
-                requested=pages,
-                used=tuple(page for page in pages if page not in seen),
-                dropped=tuple(Dropped(page, "duplicate") for page in pages if page in seen),
+        for query, ranking in zip(searched(rows, question), rankings, strict=True):
+            turn = ranked_turn(question, ranking, self.top_k)
+            pages = turn.requested
+            made.append(
+                replace(
+                    turn,
+                    turn=len(made),
+                    query_index=query.query_index,
+                    used=tuple(page for page in pages if page not in seen),
+                    dropped=tuple(Dropped(page, "duplicate") for page in pages if page in seen),
+                )
             )
             seen.update(pages)
-            made.append(turn)
         return made or [turn_row(question)]
 
 
@@ -61,8 +68,8 @@ class SearchByBM25(Search):
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """No calls. Problem: upstream (a query without a reply)."""
         queries = searched(rows, question)
-        best = [ranked(self.bm25, rows[Page], query.text or "") for query in queries]
-        return self.found(rows, question, best)
+        rankings = [by_bm25(self.bm25, rows[Page], query.text or "") for query in queries]
+        return self.found(rows, question, rankings)
 
 
 class SearchByVectors(Search):
@@ -78,8 +85,8 @@ class SearchByVectors(Search):
         """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
         texts = [[row.text or "" for row in searched(rows, q)] for q in rows.questions]
         vectors = await self.embedder.embed([text for own in texts for text in own], "query")
-        best = iter(nearest(rows[Embedding], vectors) if len(vectors) else [])
+        rankings = iter(nearest(rows[Embedding], vectors) if len(vectors) else [])
         made: list[Lookup] = []
         for question, own in zip(rows.questions, texts, strict=True):
-            made += self.found(rows, question, [next(best) for _ in own])
+            made += self.found(rows, question, [next(rankings) for _ in own])
         return made

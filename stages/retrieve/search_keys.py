@@ -16,9 +16,9 @@ from stages.index.embed import Embedding
 from stages.index.expand import Expansion
 from stages.index.keys import Key
 from stages.query.queries import Query
-from stages.retrieve.look_up import LookUp, Lookup, turn_row
+from stages.retrieve.look_up import LookUp, Lookup, RankedPage, ranked_turn, turn_row
 from stages.retrieve.ranked_pages import Ranking, nearest
-from stages.text.ranking import rank, rank_by_words
+from stages.text.ranking import Scores, best_first, relevance, relevance_by_words
 
 
 class SearchKeys(LookUp):
@@ -44,20 +44,20 @@ class SearchKeys(LookUp):
         ]
 
     @abstractmethod
-    async def ranked(self, rows: UnitRows) -> list[list[int]]:
+    async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
         """For each question the pages that have a key, best first."""
 
-    def _turn(self, rows: UnitRows, question: Question, best: Sequence[int]) -> Lookup:
-        row = turn_row(question)
+    def _turn(self, rows: UnitRows, question: Question, best: Sequence[RankedPage]) -> Lookup:
         if lacks := [lack for own in rows.of(Query, question) if (lack := own.lack())]:
-            return replace(row, used=None, problem="upstream", detail=", ".join(lacks))
+            lost = replace(turn_row(question), used=None, problem="upstream")
+            return replace(lost, detail=", ".join(lacks))
         within, outside = self._split(rows, question, best)
         kept = [*within, *(outside if self.out_of_range == "last" else [])]
-        return replace(row, requested=tuple(kept[: self.top_k]), used=tuple(kept[: self.top_k]))
+        return ranked_turn(question, kept, self.top_k)
 
     def _split(
-        self, rows: UnitRows, question: Question, best: Sequence[int]
-    ) -> tuple[list[int], list[int]]:
+        self, rows: UnitRows, question: Question, best: Sequence[RankedPage]
+    ) -> tuple[list[RankedPage], list[RankedPage]]:
         """The pages within the question's time range, and the others."""
         first, last = _range(rows.of(Query, question), self.widen_days)
         days: dict[int, set[str]] = defaultdict(set)
@@ -65,11 +65,13 @@ class SearchKeys(LookUp):
         dated += [(row.page_index, row.day) for row in rows[Expansion]]
         for page, day in dated:
             days[page] |= {day} if day else set()
-        is_within = {
-            page: not days[page] or any(_is_within(day, first, last) for day in days[page])
+        is_within = [
+            not days[page.page_index]
+            or any(_is_within(day, first, last) for day in days[page.page_index])
             for page in best
-        }
-        return [p for p in best if is_within[p]], [p for p in best if not is_within[p]]
+        ]
+        within = [page for page, is_in in zip(best, is_within, strict=True) if is_in]
+        return within, [page for page, is_in in zip(best, is_within, strict=True) if not is_in]
 
 
 class SearchKeysByBM25(SearchKeys):
@@ -80,12 +82,11 @@ class SearchKeysByBM25(SearchKeys):
     reads: ClassVar[tuple[type[Record], ...]] = (Key, Expansion, Query)
     bm25: Ranking
 
-    async def ranked(self, rows: UnitRows) -> list[list[int]]:
+    async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
         keys = [key for key in rows[Key] if key.text is not None]
         texts = [key.text or "" for key in keys]
-        order = rank if self.bm25 == "plus_on_stems" else rank_by_words
-        found = ([keys[n].page_index for n in order(texts, q.question)] for q in rows.questions)
-        return [list(dict.fromkeys(pages)) for pages in found]
+        score = relevance if self.bm25 == "plus_on_stems" else relevance_by_words
+        return [_best_keys(keys, score(texts, q.question)) for q in rows.questions]
 
 
 class SearchKeysByVectors(SearchKeys):
@@ -97,12 +98,20 @@ class SearchKeysByVectors(SearchKeys):
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
 
-    async def ranked(self, rows: UnitRows) -> list[list[int]]:
+    async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
         asked = await self.embedder.embed([q.question for q in rows.questions], "query")
-        found = {row.page_index for row in rows[Embedding] if row.embedding is not None}
         return [
-            [page for page in pages if page in found] for pages in nearest(rows[Embedding], asked)
+            [page for page in pages if page.score is not None]
+            for pages in nearest(rows[Embedding], asked)
         ]
+
+
+def _best_keys(keys: Sequence[Key], scores: Scores) -> list[RankedPage]:
+    """The pages of these keys by their best one, best first; ties to the earlier."""
+    best: dict[int, float] = {}
+    for place in best_first(scores):
+        best.setdefault(keys[place].page_index, float(scores[place]))
+    return [RankedPage(page, score) for page, score in best.items()]
 
 
 def _range(queries: Sequence[Query], widen_days: int) -> tuple[str | None, str | None]:

@@ -22,6 +22,7 @@ from pipeline.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.stage import GOLD, Column, Stage
 from pipeline.trace_lines import Line
 from stages.read.answer import Answer
+from stages.retrieve.rankings import MEASURES
 from stages.score.metrics import METRICS, PARTS
 from stages.score.spans import covered_chars
 
@@ -61,7 +62,8 @@ class Score(QuestionRow):
 
 
 class ScoreAnswers(Stage):
-    """`metrics` apply to free-form answers; multiple choice is scored by `accuracy`."""
+    """`metrics` apply to free-form answers; multiple choice is scored by `accuracy`. Among them may
+    be measures of rankings (rankings.py), which are columns of the report and no scores."""
 
     name: ClassVar[str] = "score"
     version: ClassVar[int] = 2
@@ -77,8 +79,8 @@ class ScoreAnswers(Stage):
     @classmethod
     def _known(cls, metrics: Sequence[str]) -> tuple[str, ...]:
         for name in metrics:
-            if name not in {**METRICS, **PARTS}:
-                raise ValueError(f"{name} is none of {', '.join([*METRICS, *PARTS])}")
+            if name not in {*METRICS, *PARTS, *MEASURES}:
+                raise ValueError(f"{name} is none of {', '.join([*METRICS, *PARTS, *MEASURES])}")
         return tuple(metrics)
 
     def lack(self, rows: UnitRows) -> str | None:
@@ -89,13 +91,15 @@ class ScoreAnswers(Stage):
         metrics = (
             Column(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()))
             for place, name in enumerate(self.metrics)
+            if name not in MEASURES
         )
+        of_rankings = (Column(name, name, 75) for name in self.metrics if name in MEASURES)
         recall = Column("evidence_recall", "recall", 60)
         any_hit = Column("evidence_any_hit", "any-hit", 70, has_interval=False)
         return {
             "free": (*metrics,),
             "choice": (Column("accuracy", "accuracy", 50),),
-            "any": (recall, any_hit),
+            "any": (recall, any_hit, *of_rankings),
         }
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:
@@ -133,7 +137,8 @@ class ScoreAnswers(Stage):
         if not question.references or question.only_judged:
             return
         text = answer.answer if answer.problem is None else None
-        for name in dict.fromkeys(part for m in self.metrics for part in PARTS.get(m, (m,))):
+        asked = [name for name in self.metrics if name not in MEASURES]
+        for name in dict.fromkeys(part for m in asked for part in PARTS.get(m, (m,))):
             metric = METRICS[name]
             value = metric.score(text, question) if text and metric.applies(question) else 0.0
             yield name, value if metric.applies(question) else None

@@ -1,4 +1,4 @@
-"""Lexical ranking: stemmed terms, BM25Plus scores of texts for a query, centrality among texts.
+"""Lexical ranking: stemmed terms, BM25 scores of texts for a query, centrality among texts.
 
 Deterministic; downloads nothing. Knows nothing of pages, questions or prompts.
 """
@@ -39,21 +39,25 @@ def rank(texts: Sequence[str], query: str) -> list[int]:
 
     All texts tie where none contains a term of the query.
     """
-    scores = relevance(texts, query)
-    return sorted(range(len(texts)), key=lambda index: -scores[index])
+    return best_first(relevance(texts, query))
 
 
-def rank_by_words(texts: Sequence[str], query: str) -> list[int]:
-    """As `rank`, by Okapi BM25 on lower-case words between white space, nothing left out or cut.
+def best_first(scores: Scores) -> list[int]:
+    """The indexes of the scores, highest first, ties to the lower index."""
+    return sorted(range(len(scores)), key=lambda index: -scores[index])
+
+
+def relevance_by_words(texts: Sequence[str], query: str) -> Scores:
+    """As `relevance`, by Okapi BM25 on lower-case words between white space, nothing left out or
+    cut.
 
     rank_bm25's own Okapi: a word of half the texts or more counts little, and may count for less
     than one that no text has.
     """
     index = _word_index(tuple(texts))
     if index is None:
-        return list(range(len(texts)))
-    scores = np.round(index.get_scores(query.lower().split()), 9)
-    return sorted(range(len(texts)), key=lambda i: -scores[i])
+        return np.zeros(len(texts))
+    return np.asarray(np.round(index.get_scores(query.lower().split()), 9), dtype=np.float64)
 
 
 @lru_cache(maxsize=16)
