@@ -14,7 +14,7 @@ retrieve/   question + gists or pages -> pages to read again   (section 3.2; BM2
 read/       question + gists and pages, or visits -> answer
             question + segments in turn -> running summaries -> answer  (MemWalker section 4)
             question + sessions or rounds -> notes -> answer            (LongMemEval section 5)
-judge/      answer x reference -> verdicts                     (section 4.1; LongMemEval A.4)
+judge/      answer x reference -> strict and permissive verdict  (section 4.1)
             answer -> verdict by the question's type           (LongMemEval A.4)
 score/      answer -> metrics, evidence recall
 

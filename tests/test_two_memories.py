@@ -188,7 +188,8 @@ def queries() -> dict[str, str]:
     """The README's queries, by a text that only one of them has."""
     blocks = re.findall(r"^```sh\n(gistmill sql .*?)^```", README, re.DOTALL | re.MULTILINE)
     texts = {
-        "compression": "as compression", "full_text": "metric = 'accuracy'", "paired": "from paired",
+        "compression": "as compression", "full_text": "metric = 'accuracy'",
+        "paired": "from paired",
         "gists": "left(p.text", "tokens": "as prompt_tokens", "read": "select a.method, memory",
         "rank": "mean_reciprocal_rank", "tenth": "as tenth", "minute": "as minute",
         "problems": "union all select", "measures": "from measures", "walks": "as stray_ratio",
