@@ -73,9 +73,9 @@ class _EmbedTexts(Stage):
     def texts(self, rows: UnitRows) -> list[str]:
         """The text of every page, in page order."""
 
-    def spans(self, rows: UnitRows, page_index: int, text: str) -> list[Span]:
-        """The parts of a page's text that get a vector each."""
-        return chunks(text, self.embedder.chunk_words)
+    def spans(self, rows: UnitRows, texts: Sequence[str]) -> list[list[Span]]:
+        """The parts of each page's text that get a vector each."""
+        return [chunks(text, self.embedder.chunk_words) for text in texts]
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Embedding]:
         """Pages, gists or keys -> an Embedding per chunk or key, in page order. No calls.
@@ -84,8 +84,9 @@ class _EmbedTexts(Stage):
         """
         found: list[tuple[int, int, Span, str]] = []
         empty: list[Embedding] = []
-        for page_index, text in enumerate(self.texts(rows)):
-            spans = self.spans(rows, page_index, text)
+        texts = self.texts(rows)
+        for page_index, spans in enumerate(self.spans(rows, texts)):
+            text = texts[page_index]
             found += [(page_index, n, s, _cut(text, s)) for n, s in enumerate(spans)]
             empty += [] if spans else [_row(rows, page_index, "empty_input")]
         vectors = await self.embedder.embed([text for *_, text in found], "document")
@@ -154,16 +155,21 @@ class EmbedKeys(_EmbedTexts):
 
     def texts(self, rows: UnitRows) -> list[str]:
         """The keys of each page, joined."""
-        of_pages = groupby(rows[Key], lambda row: row.page_index)
-        return ["\n".join(row.text or "" for row in keys) for _, keys in of_pages]
+        return ["\n".join(keys) for keys in _keys_of_pages(rows)]
 
-    def spans(self, rows: UnitRows, page_index: int, text: str) -> list[Span]:
-        """Those of the page's keys."""
-        own = [row for row in rows[Key] if row.page_index == page_index]
-        lengths = [len(row.text or "") for row in own]
-        ends = list(accumulate(length + 1 for length in lengths))
-        spans = [Span(end - 1 - length, end - 1) for end, length in zip(ends, lengths, strict=True)]
-        return [span for span in spans if num_words(_cut(text, span))]
+    def spans(self, rows: UnitRows, texts: Sequence[str]) -> list[list[Span]]:
+        """Those of each page's keys."""
+        found: list[list[Span]] = []
+        for keys in _keys_of_pages(rows):
+            starts = accumulate((len(key) + 1 for key in keys), initial=0)
+            spans = [Span(n, n + len(key)) for n, key in zip(starts, keys, strict=False)]
+            found.append([s for s, key in zip(spans, keys, strict=True) if num_words(key)])
+        return found
+
+
+def _keys_of_pages(rows: UnitRows) -> list[list[str]]:
+    of_pages = groupby(rows[Key], lambda row: row.page_index)
+    return [[row.text or "" for row in keys] for _, keys in of_pages]
 
 
 def chunks(text: str, words: int | None) -> list[Span]:
