@@ -1,13 +1,17 @@
 """Embeddings: every page or gist in chunks, each with its vector, whatever the page holds."""
 
+import asyncio
 import re
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.embedder import EmbedderSettings
 from pipeline.errors import AccountingError, Problem
 from pipeline.rows import UnitRows
 from stages.index.embed import Embedding, EmbedGists, EmbedPages, chunks
@@ -128,3 +132,34 @@ def test_what_embeddings_lack_is_reported_for_every_question() -> None:
 
     assert lack("unit_failed") == "embed of page 0: unit_failed"
     assert lack("empty_input") is None, "a page without words is no reason to skip the others"
+
+
+class Counted(EmbedderSettings):
+    """Notes every text that the model would have to encode."""
+
+    def _encode(self, texts: list[str], kind: Any) -> Any:
+        ENCODED.extend((kind, text) for text in texts)
+        return np.array([[float(len(text)), 1.0] for text in texts], dtype=np.float32)
+
+
+ENCODED: list[tuple[str, str]] = []
+
+
+def test_a_text_is_encoded_once_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Histories share sessions: of the second only what is new costs anything."""
+    monkeypatch.setattr("pipeline.embedder._VECTORS", {})
+    monkeypatch.setattr("pipeline.embedder._MOST_VECTORS", 3)
+    ENCODED.clear()
+    model = Counted(model="m", chunk_words=None, device="cpu", batch_size=1)
+
+    def vectors(*texts: str, kind: Any = "document") -> list[float]:
+        return [float(one[0]) for one in asyncio.run(model.embed(texts, kind))]
+
+    assert vectors("a", "bb", "a") == [1, 2, 1]
+    assert vectors("bb", "ccc") == [2, 3]
+    assert vectors("bb", kind="query") == [2]
+    assert ENCODED == [
+        ("document", "a"), ("document", "bb"), ("document", "ccc"), ("query", "bb"),
+    ]  # fmt: skip
+    assert vectors("a") == [1], "forgotten, as there is room for three"
+    assert ENCODED[4:] == [("document", "a")]
