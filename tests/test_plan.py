@@ -41,6 +41,10 @@ CORPORA = {
                "methods=gist_only,readagent_p(max_pages=2),closed_book", "run=r"),
     "histories": ("corpus=longmemeval", "run=r", "methods=gist_only", "limit=6",
                   f"corpus.path={DATA / 'longmemeval' / 'longmemeval_oracle_16.json'}"),
+    "keys": ("corpus=longmemeval", "run=r", "limit=4", "rater=none",
+             f"corpus.path={DATA / 'longmemeval' / 'longmemeval_oracle_16.json'}",
+             "methods=longmemeval(retriever=bm25,top_k=3,expansion=facts|events,"
+             "time_aware=true|false),longmemeval_notes(retriever=bm25,top_k=2)"),
 }  # fmt: skip
 
 
