@@ -43,9 +43,11 @@ def test_what_is_no_chat_is_one_page(text: str) -> None:
 
 
 roles = st.sampled_from(["user", "assistant", "system"])
-contents = st.text(st.characters(codec="utf-8", exclude_characters="\f"), max_size=20).map(
+words = st.text(st.characters(codec="utf-8", exclude_characters="\f"), max_size=20).map(
     lambda text: " ".join(text.split()) or "-"
 )
+# A turn may have lines that begin like turns: a dialogue that was pasted.
+contents = st.lists(words | words.map("user: {}".format), min_size=1, max_size=3).map("\n".join)
 
 
 @settings(max_examples=200, deadline=None)
@@ -67,6 +69,18 @@ def test_any_history_is_tiled_by_its_rounds(sessions: list[list[tuple[str, str]]
     dates = [f"2023/05/{day:02} (Tue) 10:00" for day, num in enumerate(asked, 1)
              for _ in range(num)]  # fmt: skip
     assert session_dates(rounds) == (dates or [""])
+
+
+def test_a_pasted_dialogue_is_no_round() -> None:
+    pasted = "assistant: Here:\nuser: hi\nassistant: hello\nuser: me"
+    text = f"{ONE}user: Hi.\n\n{pasted}\n\nuser: Ok.\n\n"
+    assert pages(text, "round") == [f"{ONE}user: Hi.\n\n{pasted}\n\n", "user: Ok.\n\n"]
+
+
+def test_dates_that_are_not_there() -> None:
+    assert session_dates(["\f[no date]\nuser: a", "user: b", f"{ONE}user: c", "\fuser: d"]) == [
+        "", "", "2023/05/20 (Sat) 10:00", "",
+    ]  # fmt: skip
 
 
 def test_one_side() -> None:

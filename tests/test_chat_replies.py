@@ -182,6 +182,8 @@ def test_notes(reply: str, note: str | None) -> None:
     [
         ("Notes: 40 and 12 francs.\nAnswer: 52 francs", "52 francs"),
         ("Answer: 52 francs", "52 francs"),
+        ("Notes: 40.\n\n### Answer\n52 francs", "52 francs"),
+        ("- a note\n**Final answer**\n\n52 francs", "52 francs"),
         ("- a note\n\n**Answer:** 52 francs", "52 francs"),
         ("**Answer: 52 francs**", "52 francs"),
         ("### Final answer:\n52 francs,\nall told.\n", "52 francs,\nall told."),

@@ -150,6 +150,14 @@ def test_no_reply_is_a_lack(tmp_path: Path) -> None:
     assert [row.lack() for row in found] == [None, "expand of page 1: timeout", None]
 
 
+def test_a_page_without_words_is_not_asked_about() -> None:
+    made, calls = run(stage(), book(["\f[2023/05/20 (Sat) 10:00]\n", "\n"]), never())
+    assert [(row.text, row.problem, row.lack()) for row in made] == [
+        (None, "empty_input", None)
+    ] * 2
+    assert calls == ()
+
+
 def test_a_huge_list_is_read_whole() -> None:
     facts = [f"Fact {n}." for n in range(3000)]
     found = expanded(always(json.dumps(facts)))

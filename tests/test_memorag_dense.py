@@ -64,4 +64,15 @@ def test_any_query_finds_more_than_chance(warehouse: Path) -> None:
     )
     recall = {row["method"]: row["recall"] for row in means}
     assert min(recall["rag"], recall["hyde"], recall["rq_rag"]) > recall["random_pages"]
-    assert recall["memorag"] > recall["rag"], "it reads more chunks"
+
+
+def test_clues_find_more_than_the_question(warehouse: Path) -> None:
+    """The question is a query of both, so what it finds is read by both."""
+    read = sql(
+        warehouse,
+        """select m.page_indexes as clues, r.page_indexes as question
+        from answers m join answers r using (question_id)
+        where m.method like 'memorag%' and r.method like 'rag(%'""",
+    )
+    assert all(set(row["question"]) <= set(row["clues"]) for row in read)
+    assert sum(len(row["clues"]) > 3 for row in read) > len(read) / 2

@@ -144,13 +144,33 @@ def test_each_part_of_the_memory_is_asked(tmp_path: Path) -> None:
     assert [(row.kind, row.text, row.part_index, row.dropped) for row in rows][:5] == [
         ("question", ASKED, None, None),
         ("span", "first", 0, None),
-        ("span", "both", 0, None),
-        ("span", "both", 1, "duplicate"),
+        ("span", "both", 1, None),
+        ("span", "both", 0, "duplicate"),
         ("span", "second", 1, None),
     ]
     assert sorted((call.prompt, call.turn) for call in calls) == [
         ("clue_questions", 0), ("clue_questions", 1), ("clue_spans", 0), ("clue_spans", 1),
     ]  # fmt: skip
+
+
+def test_every_part_is_searched_for(tmp_path: Path) -> None:
+    """Twenty parts of three clues each; the first of each comes before the second of any."""
+    rules = [{"match": rf"(?m)^part{n}$", "reply": "\n".join(f"p{n} c{line}" for line in range(3))}
+             for n in range(20)]  # fmt: skip
+    engine = scripted(tmp_path, *rules)
+    rows, _ = run(clues(max_queries=10), memory(*(f"part{n}" for n in range(20))), engine)
+    spans = [row for row in rows if row.kind == "span"]
+    assert [row.text for row in spans] == [f"p{n} c{line}" for line in range(3) for n in range(20)]
+    assert {row.dropped for row in spans} == {None}
+
+
+def test_an_instruction_is_searched_for_where_no_point_is(tmp_path: Path) -> None:
+    engine = by_prompt(tmp_path, key_points="Tax rise\nBudget cuts")
+    assert made(clues(task="summary", min_query_words=4), engine) == [
+        ("point", "Tax rise", "short"),
+        ("point", "Budget cuts", "short"),
+        ("question", ASKED, None),
+    ]
 
 
 def test_key_points_take_the_place_of_an_instruction(tmp_path: Path) -> None:

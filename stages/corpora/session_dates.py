@@ -49,15 +49,19 @@ def interval(
 
     Null dates are 30 days before the first evidence and 30 days after the last; without evidence
     that has a date, 30 days before the question; without that, May 2023. The last minute is before
-    the first where there is no room.
+    the first where there is no room. Raises BadInputError at the ends of the calendar.
     """
     anchors = evidence or ([asked] if asked else [])
-    first, last = (min(anchors) - _MONTH, max(anchors) + _MONTH) if anchors else _MAY_2023
+    try:
+        first, last = (min(anchors) - _MONTH, max(anchors) + _MONTH) if anchors else _MAY_2023
+        before = asked - _MINUTE if asked else None
+    except OverflowError:
+        raise BadInputError("a date at an end of the calendar; fix it") from None
     if first_date:
         first = datetime.combine(first_date, time())
     if last_date:
         last = datetime.combine(last_date, time(23, 59))
-    return first, min(last, asked - _MINUTE) if asked else last
+    return first, min(last, before) if before else last
 
 
 def with_dates(

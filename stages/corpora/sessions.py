@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from stages.corpora.checks import BadInputError, kind_of, text_of
+from stages.text.chats import NO_DATE
 from stages.text.words import PAGE_BREAK
 
 DATE = "%Y/%m/%d (%a) %H:%M"
@@ -78,7 +79,7 @@ def written(session: Session) -> str:
 
 
 def _header(session: Session) -> str:
-    date = _NOT_IN_HEADERS.sub(" ", session.date or "no date").strip()
+    date = _NOT_IN_HEADERS.sub(" ", session.date or NO_DATE).strip()
     return f"{PAGE_BREAK}[{date}]\n"
 
 

@@ -3,6 +3,7 @@ values)."""
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 from pipeline.ask import Ask
@@ -11,7 +12,8 @@ from stages.index.paginate import Page, Paginate, page_of
 from stages.index.pieces import sections
 from stages.text.words import without_header
 
-_USER_TURN = re.compile(r"^user: ", re.MULTILINE)
+# A turn is a paragraph: a line within one may begin so, too, where a dialogue was pasted.
+_USER_TURN = re.compile(r"(?:\A\f?|(?<=\n\n))user: ")
 
 
 class PaginateChat(Paginate):
@@ -31,11 +33,8 @@ class PaginateChat(Paginate):
         return [page_of(rows, index, span, "rule") for index, span in enumerate(spans)]
 
     def _values(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        session = text[start:end]
-        header = len(session) - len(without_header(session))
-        turns = [found.start() for found in _USER_TURN.finditer(session, header)]
+        turns_text = without_header(text[start:end])
+        first = end - len(turns_text)
+        turns = [first + found.start() for found in _USER_TURN.finditer(turns_text)]
         cuts = turns[1:] if self.value == "round" else []
-        yield from zip(
-            [start, *(start + cut for cut in cuts)], [*(start + cut for cut in cuts), end],
-            strict=True,
-        )  # fmt: skip
+        yield from pairwise([start, *cuts, end])

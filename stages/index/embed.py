@@ -147,11 +147,17 @@ class EmbedGists(_EmbedTexts):
 
 
 class EmbedKeys(_EmbedTexts):
-    """The keys of pages, a vector each; a page's best key counts (LongMemEval section 5.3)."""
+    """The keys of pages, a vector each whatever `embedder.chunk_words` says; a page's best key
+    counts (LongMemEval section 5.3). The embedding model cuts what is longer than its input."""
 
     kind: ClassVar[str] = "keys"
     version: ClassVar[int] = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Key,)
+
+    def hashed(self) -> dict[str, Any]:
+        """Without the length of chunks, of which there are none."""
+        model = {"embedder": {"model": self.embedder.identity()}} if self.embedder.model else {}
+        return {**super().hashed(), **model}
 
     def texts(self, rows: UnitRows) -> list[str]:
         """The keys of each page, joined."""

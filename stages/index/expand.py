@@ -52,7 +52,7 @@ class Expansion(IndexRow):
 
     def lack(self) -> str | None:
         """Only where there was no reply: after one that cannot be read the value is the key."""
-        is_reply = self.problem in (None, "truncated", "unparseable")
+        is_reply = self.problem in (None, "truncated", "unparseable", "empty_input")
         return None if is_reply else f"expand of page {self.page_index}: {self.problem}"
 
     @classmethod
@@ -86,7 +86,8 @@ class Expand(Stage):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Expansion]:
         """Pages -> Expansions, in page order. A text that several histories share is asked about
-        once. Problems: truncated, unparseable; context_overflow, timeout, engine_failed."""
+        once, for events once per date. Problems: truncated, unparseable; empty_input (a page
+        without words); context_overflow, timeout, engine_failed."""
         if not self.asked():
             return [_row(page, "none", None) for page in rows[Page]]
         dates = session_dates([page.text or "" for page in rows[Page]])
@@ -97,9 +98,12 @@ class Expand(Stage):
     async def _of_page(self, page: Page, date: str, ask: Ask) -> list[Expansion]:
         # Only events depend on the session's date: other replies are shared whatever it is.
         said_at = date if self.extracted == "events" else ""
-        prompt = _PROMPTS[self.extracted](chat=side_of(page, self.side), said_at=said_at)
-        asked = await ask(prompt, Subject(page_index=page.page_index), is_shared=True)
         row = _row(page, _KINDS[self.extracted], day_of(date) or None)
+        chat = side_of(page, self.side)
+        if not chat:
+            return [replace(row, problem="empty_input")]
+        prompt = _PROMPTS[self.extracted](chat=chat, said_at=said_at)
+        asked = await ask(prompt, Subject(page_index=page.page_index), is_shared=True)
         items = [
             replace(row, item_index=index, text=text, day=day or row.day)
             for index, (day, text) in enumerate(self._items(asked.value))

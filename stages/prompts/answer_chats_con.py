@@ -13,7 +13,9 @@ from stages.text.excerpts import best_sentences
 from stages.text.ranking import rank, terms
 
 _ANSWER = re.compile(
-    r"^[^\w\n]{0,9}(?:(?:so|the|my)\W{1,3}){0,2}(?:final\s)?answer[*_ ]{0,4}[:：]", re.I | re.M
+    r"^[^\w\n]{0,9}(?:(?:so|the|my)\W{1,3}){0,2}(?:final\s)?answer[*_ ]{0,4}[:：]"
+    r"|^(?:#{1,6}[ \t]{1,3}|[*_]{1,3})(?:final\s)?answer[*_]{0,3}[ \t]{0,9}$",  # a heading
+    re.I | re.M,
 )
 _BOLD = re.compile(r"\A[*_]{1,3}(?=\s)")  # the end of **Answer:**
 _MOST_NOTES, _NOTE_WORDS = 10, 25  # so many fit the budget beside the answer

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
 from pipeline.ask import Ask
@@ -16,13 +17,13 @@ from stages.prompts.draft_answer import DraftAnswer
 from stages.prompts.from_memory import FromMemory
 from stages.prompts.key_points import KeyPoints
 from stages.prompts.passages import Passage
-from stages.query.queries import Kind, MakeQueries, Query, queries_of, query
+from stages.query.queries import Kind, MakeQueries, Query, is_searched, queries_of, query
 
 
 class MakeClues(MakeQueries):
     """`task` answer: the question itself, with `draft` a draft of its answer, spans of text and
     surrogate questions. `task` summary: the key points of the text; the question, an instruction,
-    is a query only where there are none. Each part of the memory is asked by itself.
+    is a query only where none is searched for. Each part of the memory is asked by itself.
     """
 
     kind: ClassVar[str] = "clues"
@@ -55,19 +56,27 @@ class MakeClues(MakeQueries):
         ]
         made: list[Query] = []
         for question, *parts in zip(rows.questions, *of_parts, strict=True):
-            made += self.numbered(self._ordered(question, [row for part in parts for row in part]))
+            made += self._of_question(question, self._ordered(parts))
         return made
 
-    def _ordered(self, question: Question, clues: Sequence[Query]) -> list[Query]:
-        kinds: list[str] = [kind for kind, _ in self._prompts()]
-        is_asked = self.task == "answer" or not any(row.text for row in clues)
-        asked = [query(question, "question", question.question)] if is_asked else []
-        return [*asked, *sorted(clues, key=lambda row: kinds.index(row.kind))]
+    def _of_question(self, question: Question, clues: Sequence[Query]) -> list[Query]:
+        own = query(question, "question", question.question)
+        found = self.numbered([own, *clues] if self.task == "answer" else clues)
+        return found if any(map(is_searched, found)) else self.numbered([*clues, own])
+
+    def _ordered(self, parts: Sequence[Sequence[Sequence[Query]]]) -> list[Query]:
+        """The lines of all replies, kind by kind: first the first lines of all parts, which there
+        may be no room for otherwise."""
+        found: list[Query] = []
+        for replies in zip(*parts, strict=True):
+            lines = zip_longest(*replies)
+            found += [row for line in lines for row in line if row is not None]
+        return found
 
     async def _from_part(
         self, question: Question, part: int, passages: tuple[Passage, ...], ask: Ask
-    ) -> list[Query]:
-        """The clues that a part of the memory gives for a question."""
+    ) -> list[list[Query]]:
+        """The clues that a part of the memory gives for a question, kind by kind."""
         subject = Subject(question_id=question.question_id, turn=part)
         kinds, prompts = zip(*self._prompts(), strict=True)
         asked = await asyncio.gather(
@@ -85,4 +94,4 @@ class MakeClues(MakeQueries):
             )
         )
         found = zip(kinds, asked, strict=True)
-        return [row for kind, reply in found for row in queries_of(question, kind, reply, part)]
+        return [queries_of(question, kind, reply, part) for kind, reply in found]

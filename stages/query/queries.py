@@ -61,7 +61,7 @@ class MakeQueries(Stage):
     """Base class: writes a row per query, numbered from 0.
 
     Of what a model writes are searched for lines of `min_query_words` words or more (in scripts
-    without spaces characters count as words), each once, and at most `max_queries` of a kind.
+    without spaces characters count as words), each once, and at most `max_queries` of a reply.
     Problems of rows: unparseable, truncated (there is no such query); context_overflow, timeout,
     engine_failed.
     """
@@ -75,23 +75,26 @@ class MakeQueries(Stage):
         """The queries with their numbers, and why some are not searched for."""
         made: list[Query] = []
         seen: set[str] = set()
-        of_kind: Counter[str] = Counter()
+        of_replies: Counter[tuple[str, int | None]] = Counter()
         for row in found:
-            row = replace(row, query_index=len(made), dropped=self._refusal(row, seen, of_kind))
+            row = replace(row, query_index=len(made), dropped=self._refusal(row, seen, of_replies))
             if row.dropped is None and row.text is not None:
                 seen.add(_same(row.text))
-                of_kind[row.kind] += 1
+                of_replies[row.kind, row.part_index] += 1
             made.append(row)
         return made
 
-    def _refusal(self, row: Query, seen: set[str], of_kind: Counter[str]) -> str | None:
+    def _refusal(
+        self, row: Query, seen: set[str], of_replies: Counter[tuple[str, int | None]]
+    ) -> str | None:
         if row.text is None or row.kind == "question":
             return None
         if num_words(row.text) < self.min_query_words:
             return "short"
         if _same(row.text) in seen:
             return "duplicate"
-        return "over_maximum" if of_kind[row.kind] >= self.max_queries else None
+        num = of_replies[row.kind, row.part_index]
+        return "over_maximum" if num >= self.max_queries else None
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Query]:
         return [
@@ -131,9 +134,11 @@ def queries_of(
 
 def searched(rows: UnitRows, question: Question) -> list[Query]:
     """The queries of a question that are searched for, with their texts."""
-    found = rows.of(Query, question)
-    texts = [row for row in found if row.kind != "time_range"]
-    return [row for row in texts if row.text is not None and row.dropped is None]
+    return [row for row in rows.of(Query, question) if is_searched(row)]
+
+
+def is_searched(row: Query) -> bool:
+    return row.text is not None and row.dropped is None and row.kind != "time_range"
 
 
 def _same(text: str) -> str:

@@ -16,8 +16,8 @@ from stages.text.dates import day_of
 
 class MakeTimeRange(MakeQueries):
     """The question itself, and with `time_aware` the range of days that it asks about, if any. A
-    start on the day of the question is no start, as in the authors' code: the reader of the
-    question would be told nothing that happened before.
+    start on the day of the question is no start, as in the authors' code: nothing that was said
+    before would be in range.
     """
 
     kind: ClassVar[str] = "time_range"
@@ -43,6 +43,11 @@ class MakeTimeRange(MakeQueries):
         asked = await ask(prompt, Subject(question_id=question.question_id))
         start, end = asked.value or NO_RANGE
         start = "" if start == day_of(question.asked_at or "") else start
-        row = query(question, "time_range", f"{start} to {end}" if start or end else None)
+        row = query(question, "time_range", _said(start, end))
         row = replace(row, start_date=start or None, end_date=end or None)
         return [own, replace(row, problem=asked.problem)]
+
+
+def _said(start: str, end: str) -> str | None:
+    ends = [f"from {start}" if start else "", f"until {end}" if end else ""]
+    return " ".join(filter(None, ends)) or None

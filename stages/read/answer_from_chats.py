@@ -57,7 +57,8 @@ class AnswerFromNotes(AnswerFromChat):
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         dates = session_dates([page.text or "" for page in rows[Page]])
-        notes = [n for n in rows.of(Note, question) if n.note and n.page_index in used]
+        read = set(used)
+        notes = [n for n in rows.of(Note, question) if n.note and n.page_index in read]
         shown = [(dates[note.page_index or 0], note.note or "") for note in notes]
         whole = chat_context(rows[Page], used, self.history)
         return replace(

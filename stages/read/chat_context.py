@@ -15,8 +15,8 @@ History = Literal["json", "text"]
 
 
 def chat_context(pages: Sequence[Page], used: Collection[int], history: History) -> Context:
-    """The pages `used` in document order, which is that of their dates, each with its number and
-    date; `json`: turns as a JSON list of objects with role and content."""
+    """The pages `used` in document order, which is that of their dates where all can be read, each
+    with its number and date; `json`: turns as a JSON list of objects with role and content."""
     dates, used = session_dates([page.text or "" for page in pages]), set(used)
     shown = [(page, dates[page.page_index]) for page in pages if page.page_index in used]
     return Context(

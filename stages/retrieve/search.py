@@ -26,7 +26,8 @@ from stages.retrieve.ranked_pages import Ranking, by_bm25, nearest
 class Search(LookUp):
     """Base class: a turn per query, which requests its best `top_k` pages and uses those that no
     earlier query found; the others are dropped, reason duplicate. So the pages used are those of
-    all queries, each once.
+    all queries, each once. A page without a vector, and what shares nothing with a query (score 0),
+    is not found; by the question itself the latter is, as it is by the look-ups of pages.
     """
 
     name: ClassVar[str] = "search"
@@ -42,7 +43,7 @@ class Search(LookUp):
         made: list[Lookup] = []
         seen: set[int] = set()
         for query, ranking in zip(searched(rows, question), rankings, strict=True):
-            turn = ranked_turn(question, ranking, self.top_k)
+            turn = ranked_turn(question, _matching(query, ranking), self.top_k)
             pages = turn.requested
             made.append(
                 replace(
@@ -55,6 +56,11 @@ class Search(LookUp):
             )
             seen.update(pages)
         return made or [turn_row(question)]
+
+
+def _matching(query: Query, ranking: Sequence[RankedPage]) -> list[RankedPage]:
+    has_vector = [page for page in ranking if page.score is not None]
+    return has_vector if query.kind == "question" else [page for page in has_vector if page.score]
 
 
 class SearchByBM25(Search):

@@ -20,6 +20,9 @@ from stages.retrieve.look_up import LookUp, Lookup, RankedPage, ranked_turn, tur
 from stages.retrieve.ranked_pages import Ranking, nearest
 from stages.text.ranking import Scores, best_first, relevance, relevance_by_words
 
+Days = defaultdict[int, set[str]]
+"""The days of each page, as YYYY/MM/DD."""
+
 
 class SearchKeys(LookUp):
     """Base class: ranks pages by their best key and uses the best `top_k`; null: all that have one.
@@ -37,9 +40,10 @@ class SearchKeys(LookUp):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each, best page first. No calls. Problem: upstream (a time range
         without a reply)."""
+        days = _days(rows)
         ranked = await self.ranked(rows)
         return [
-            self._turn(rows, question, best)
+            self._turn(rows, question, best, days)
             for question, best in zip(rows.questions, ranked, strict=True)
         ]
 
@@ -47,31 +51,18 @@ class SearchKeys(LookUp):
     async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
         """For each question the pages that have a key, best first."""
 
-    def _turn(self, rows: UnitRows, question: Question, best: Sequence[RankedPage]) -> Lookup:
+    def _turn(
+        self, rows: UnitRows, question: Question, best: Sequence[RankedPage], days: Days
+    ) -> Lookup:
         if lacks := [lack for own in rows.of(Query, question) if (lack := own.lack())]:
             lost = replace(turn_row(question), used=None, problem="upstream")
             return replace(lost, detail=", ".join(lacks))
-        within, outside = self._split(rows, question, best)
+        first, last = _range(rows.of(Query, question), self.widen_days)
+        is_within = [_is_within(days[page.page_index], first, last) for page in best]
+        within = [page for page, is_in in zip(best, is_within, strict=True) if is_in]
+        outside = [page for page, is_in in zip(best, is_within, strict=True) if not is_in]
         kept = [*within, *(outside if self.out_of_range == "last" else [])]
         return ranked_turn(question, kept, self.top_k)
-
-    def _split(
-        self, rows: UnitRows, question: Question, best: Sequence[RankedPage]
-    ) -> tuple[list[RankedPage], list[RankedPage]]:
-        """The pages within the question's time range, and the others."""
-        first, last = _range(rows.of(Query, question), self.widen_days)
-        days: dict[int, set[str]] = defaultdict(set)
-        dated = [(row.page_index, row.day) for row in rows[Key]]
-        dated += [(row.page_index, row.day) for row in rows[Expansion]]
-        for page, day in dated:
-            days[page] |= {day} if day else set()
-        is_within = [
-            not days[page.page_index]
-            or any(_is_within(day, first, last) for day in days[page.page_index])
-            for page in best
-        ]
-        within = [page for page, is_in in zip(best, is_within, strict=True) if is_in]
-        return within, [page for page, is_in in zip(best, is_within, strict=True) if not is_in]
 
 
 class SearchKeysByBM25(SearchKeys):
@@ -132,5 +123,16 @@ def _moved(day: str | None, days: int) -> str | None:
     return moved.isoformat().replace("-", "/")
 
 
-def _is_within(day: str, first: str | None, last: str | None) -> bool:
-    return (first is None or day >= first) and (last is None or day <= last)
+def _days(rows: UnitRows) -> Days:
+    """The days of each page's keys, and of its events."""
+    days: Days = defaultdict(set)
+    dated = [(row.page_index, row.day) for row in rows[Key]]
+    dated += [(row.page_index, row.day) for row in rows[Expansion]]
+    for page, day in dated:
+        days[page] |= {day} if day else set()
+    return days
+
+
+def _is_within(days: set[str], first: str | None, last: str | None) -> bool:
+    within = ((first is None or day >= first) and (last is None or day <= last) for day in days)
+    return not days or any(within)

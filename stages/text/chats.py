@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stages.text.words import header_of, without_header
+from stages.text.words import PAGE_BREAK, header_of, without_header
 
+NO_DATE = "no date"  # in the header of a session without one
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _ROLE = re.compile(r"(\w+): ")
 
@@ -38,9 +39,12 @@ def said_by(text: str, role: str) -> str:
 
 def session_dates(texts: Sequence[str]) -> list[str]:
     """The date of the session that each of consecutive texts is of, as its header has it, without
-    brackets; "" where none was named yet."""
+    brackets; "" where it has none."""
     found: list[str] = []
     for text in texts:
-        header = header_of(text)
-        found.append(header[1:-1] if header else found[-1] if found else "")
+        if text.startswith(PAGE_BREAK) or not found:
+            date = (header_of(text) or "[]")[1:-1]
+            found.append("" if date == NO_DATE else date)
+        else:
+            found.append(found[-1])
     return found
