@@ -70,6 +70,7 @@ def test_trouble_with_one_document_costs_no_other() -> None:
     assert str(error) == "pages do not tile the text"
 
 
+@pytest.mark.slow
 def test_an_engine_that_cannot_start_ends_it() -> None:
     _, error = through(worker(StartError("no such model")), "bad")
     assert isinstance(error, StartError)
@@ -114,6 +115,7 @@ def test_a_cluster_that_cannot_be_joined_is_refused(
     assert not (tmp_path / "w").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_not_see_the_warehouse_ends_it() -> None:
     trouble = UsageError("warehouse=w: not visible from n2")
     items: Any = [(name, []) for name in ("bad", "a")]

@@ -154,6 +154,7 @@ def test_the_report_asks_which_judge(folder: Path) -> None:
     assert "the run has several raters" in line
 
 
+@pytest.mark.slow
 def test_the_real_questions(tmp_path: Path) -> None:
     """Of 3 temporal questions 3 are right, of 3 updates 1, of 2 of the user's 2; none of the rest:
     3 preferences, 3 of several sessions, 2 of the assistant's."""

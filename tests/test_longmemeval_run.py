@@ -106,6 +106,7 @@ def test_the_experiments_have_the_design_and_its_ablations() -> None:
     assert len(reading) == 6
 
 
+@pytest.mark.slow
 def test_the_extractor_may_be_another(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text(json.dumps({"replies": [{"reply": '["The user rows."]'}]}))

@@ -132,6 +132,7 @@ def test_the_retriever_needs_its_model() -> None:
     assert "memory_fit" in refused("run", f"methods=memorag(memory_fit=cut,{BM25})")
 
 
+@pytest.mark.slow
 def test_the_memory_model_may_be_another(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text(yaml.safe_dump({"replies": [{"reply": "the press\nthe vote"}]}))
@@ -154,6 +155,7 @@ def test_the_memory_model_may_be_another(tmp_path: Path) -> None:
     assert [row["text"] for row in texts] == ["the press", "the vote"]
 
 
+@pytest.mark.slow
 def test_a_memory_without_room_is_an_overflow_or_cut(tmp_path: Path) -> None:
     """The demo's texts have some 3,500 tokens each."""
     fits = "refuse|head|tail|split"
@@ -180,6 +182,7 @@ def test_a_memory_without_room_is_an_overflow_or_cut(tmp_path: Path) -> None:
     assert [row["problem"] for row in overflows] == ["context_overflow"]
 
 
+@pytest.mark.slow
 def test_reports_are_summarized_from_their_key_points(tmp_path: Path) -> None:
     """A file of GovReport as SCROLLS has it: no question, one row per reference."""
     reports = [f"The agency audited {n} depots. It found {n} faults. " * 40 for n in (3, 5)]
@@ -198,6 +201,7 @@ def test_reports_are_summarized_from_their_key_points(tmp_path: Path) -> None:
     assert (answers["n"], answers["ok"]) == (4, 4)
 
 
+@pytest.mark.slow
 def test_ultradomain_whole(tmp_path: Path) -> None:
     """Two books of two domains, three questions each, in one command; the memory of a book is one
     for all its questions, and the report has a line per domain."""

@@ -203,6 +203,7 @@ def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path, name: str, told: str) 
     assert told in line and f"plugins={tmp_path}" in line
 
 
+@pytest.mark.slow
 def test_an_installed_plugin(tmp_path: Path) -> None:
     """What pip leaves of a package with an entry point: its modules and its metadata."""
     shutil.copytree(PLUGIN, tmp_path / "site" / "quote_plugin")
