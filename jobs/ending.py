@@ -64,8 +64,8 @@ class Ending:
         if self._begins_at is None or now < self._begins_at:
             return
         if not self.has_begun and self._signal:
+            self._signal.send(self._why)  # again in a second where that fails
             self.has_begun, self._signalled_at = True, now
-            self._signal.send(self._why)
         if self._over_at is not None and now >= self._over_at:
             raise EndedError(self.reason)
 

@@ -23,6 +23,7 @@ from pipeline.usage import UsageCounters
 
 T = TypeVar("T")
 _THINKING_TAG = re.compile("</?think>")
+_HALF = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +225,14 @@ class Ask:
                 seconds = self._reader.deadline_seconds
                 reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
         problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
-        return started_at, replace(
-            without_thinking(reply), problem=reply.problem or problems.get(reply.finish_reason)
-        )
+        problem = reply.problem or problems.get(reply.finish_reason)
+        return started_at, replace(storable(without_thinking(reply)), problem=problem)
+
+
+def storable(reply: Reply) -> Reply:
+    """The reply with half surrogate pairs, which no file can hold, as U+FFFD."""
+    text, thinking = _HALF.sub("\ufffd", reply.text), _HALF.sub("\ufffd", reply.thinking or "")
+    return replace(reply, text=text, thinking=thinking or reply.thinking)
 
 
 def without_thinking(reply: Reply) -> Reply:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from pipeline.place import AnyPath, place
+from pipeline.place import AnyPath, advisory, place
 from pipeline.store.shards import process_name, write_json
 from pipeline.usage import UsageCounters
 
@@ -68,4 +68,5 @@ class Heartbeat:
             **asdict(self._usage),
             "documents": documents,
         }
-        write_json(self._file, content)
+        with advisory():
+            write_json(self._file, content)

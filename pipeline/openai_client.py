@@ -16,6 +16,7 @@ from pipeline.prompts import Message
 
 _CONNECT_SECONDS = 5.0
 _SHOWN_CHARS = 300  # of a server's own error message
+_MOST_TOKENS = 2**31
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"stop": "stop", "length": "length"}
 # Errors about too long prompts: of vLLM, hosted servers, llama.cpp and SGLang, in this order.
 _OVERFLOW = re.compile(
@@ -133,18 +134,40 @@ class OpenAIClient:
 
 
 def _reply(completion: Any) -> Reply:
-    """A Reply from a chat completion; servers differ in which parts they leave out."""
-    choices = getattr(completion, "choices", None)
-    if not choices:
+    """A Reply from a chat completion; servers differ in which parts they leave out, and nothing
+    checks what they put in. One whose content is no text is an aborted reply."""
+    choice = next(iter(_listed(getattr(completion, "choices", None))), None)
+    message = getattr(choice, "message", None)
+    text = _text(getattr(message, "content", None))
+    if message is None or text is None:
         return Reply(text="", finish_reason="abort")
-    message, usage = choices[0].message, completion.usage
     thinking = getattr(message, "reasoning", None) or getattr(message, "reasoning_content", None)
-    details = usage and usage.prompt_tokens_details
+    usage = getattr(completion, "usage", None)
+    reason = getattr(choice, "finish_reason", None)
     return Reply(
-        text=message.content or "",
-        thinking=thinking,
-        finish_reason=_FINISH_REASONS.get(choices[0].finish_reason, "abort"),
-        prompt_tokens=usage.prompt_tokens if usage else 0,
-        cached_tokens=(details.cached_tokens or 0) if details else 0,
-        reply_tokens=usage.completion_tokens if usage else 0,
+        text=text,
+        thinking=_text(thinking) or None,
+        finish_reason=_FINISH_REASONS.get(reason if isinstance(reason, str) else None, "abort"),
+        prompt_tokens=_tokens(usage, "prompt_tokens"),
+        cached_tokens=_tokens(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
+        reply_tokens=_tokens(usage, "completion_tokens"),
     )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(content: Any) -> str | None:
+    """A content: text, or a list of parts with a text each; null where it is neither."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        texts = [part for part in parts if isinstance(part, str)]
+        return "".join(texts) if len(texts) == len(content) else None
+    return content or "" if content is None or isinstance(content, str) else None
+
+
+def _tokens(usage: Any, name: str) -> int:
+    """A count of tokens; 0 where there is none, or no such number."""
+    count = usage.get(name) if isinstance(usage, dict) else getattr(usage, name, None)
+    return count if isinstance(count, int) and 0 <= count <= _MOST_TOKENS else 0

@@ -49,16 +49,26 @@ def unwritable(folder: UPath) -> UPath | None:
 
 
 @contextmanager
+def advisory() -> Iterator[None]:
+    """Leave out what a filesystem refuses in the `with` block: for files that only say how far a
+    run is, and are soon written or read again."""
+    try:
+        yield
+    except refusals():
+        pass
+
+
+@contextmanager
 def reaching(path: UPath, key: str) -> Iterator[None]:
     """Turn a filesystem's errors in the `with` block into UsageError naming the config key."""
     try:
         yield
-    except _refusals() as error:
+    except refusals() as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise UsageError(f"{key}={path}: cannot be reached ({why})") from None
 
 
-def _refusals() -> tuple[type[Exception], ...]:
+def refusals() -> tuple[type[Exception], ...]:
     """The errors of filesystems; those of an object store's library once it is imported."""
     known = {
         "botocore.exceptions": "BotoCoreError",

@@ -109,3 +109,12 @@ def test_a_failed_unit_has_a_row_for_every_page() -> None:
     assert [(g.page_index, g.gist, g.problem, g.detail) for g in made] == [
         (i, None, "unit_failed", "a line of ours") for i in range(3)
     ]
+
+
+def test_what_no_file_can_hold_is_replaced() -> None:
+    """Half a surrogate pair, as JSON can escape it."""
+    gists, calls = run(
+        GistPages(page_breaks=False), book(["The bell rings."]), always("a \ud83d b")
+    )
+    assert gists[0].gist == calls[0].reply == "a \ufffd b"
+    calls[0].reply.encode()

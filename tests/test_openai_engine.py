@@ -100,11 +100,36 @@ def test_thinking_that_used_up_all_is_a_reply_without_text() -> None:
     assert (found.text, found.thinking, found.finish_reason) == ("", "on and on", "length")
 
 
-@pytest.mark.parametrize("body", ['{"choices": []}', "{}", "[1]", '"text"', "null", '{"choices'])
+BODIES = [
+    '{"choices": []}', "{}", "[1]", '"text"', "null", '{"choices', '{"choices": [{}]}',
+    '{"choices": {"a": 1}}', '{"choices": [7]}', '{"choices": [{"message": null}]}',
+    *(f'{{"choices": [{{"finish_reason": "stop", "message": {{"content": {content}}}}}]}}'
+      for content in ("7", "{}", "[7]", "true", "NaN", '[{"type": "image"}]')),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BODIES)
 def test_a_malformed_response_is_an_aborted_reply(body: str) -> None:
     with LoopbackServer(answer=answers(Answer(body=body))) as server:
         found = reply(settings(server.url))
     assert (found.text, found.finish_reason) == ("", "abort")
+
+
+def test_content_may_be_a_list_of_texts() -> None:
+    parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "bell"}]
+    with LoopbackServer(answer=answers(Answer(message={"content": parts}))) as server:
+        assert reply(settings(server.url)).text == "a bell"
+
+
+@pytest.mark.parametrize("count", ["1e400", "-1", str(2**70), '"many"', "null", "[1]", "1.5"])
+def test_a_count_that_is_none_is_zero(count: str) -> None:
+    message = '{"content": "bell", "reasoning": 7}'
+    usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "total_tokens": 1}}'
+    body = f'{{"choices": [{{"finish_reason": ["stop"], "message": {message}}}], "usage": {usage}}}'
+    with LoopbackServer(answer=answers(Answer(body=body))) as server:
+        found = reply(settings(server.url))
+    assert (found.text, found.thinking, found.finish_reason) == ("bell", None, "abort")
+    assert (found.prompt_tokens, found.reply_tokens) == (0, 0)
 
 
 def test_the_budget_of_thinking_is_on_top_of_the_replys() -> None:

@@ -15,6 +15,7 @@ from pipeline.cluster.actor import ERRORS, Actor, MakeWorker
 from pipeline.cluster.pool import Pool
 from pipeline.errors import AccountingError, EndedError, EngineError, UsageError
 from pipeline.executor import Summary
+from pipeline.place import advisory
 from pipeline.plugins import sent
 from pipeline.units import Item
 
@@ -101,7 +102,8 @@ def _rows(dataset: Any, watch: Callable[[], None], pool: Pool) -> Iterator[dict[
 
 @contextmanager
 def _watched(watch: Callable[[], None]) -> Iterator[None]:
-    """Call `watch` every second in a thread; an error it raises is raised from the `with` block.
+    """Call `watch` every second in a thread; an error it raises is raised from the `with` block,
+    but for a filesystem's: it is called again.
 
     The block waits inside Ray, so it is interrupted by a signal: SIGUSR1, as `nohup` may have
     disabled SIGINT.
@@ -112,7 +114,8 @@ def _watched(watch: Callable[[], None]) -> Iterator[None]:
     def look() -> None:
         while not is_over.wait(1.0):
             try:
-                watch()
+                with advisory():
+                    watch()
             except (EndedError, EngineError) as error:
                 raised.append(error)
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)

@@ -14,7 +14,7 @@ import yaml
 from upath import UPath
 
 from pipeline.errors import AccountingError, UsageError
-from pipeline.place import AnyPath, each, place, write
+from pipeline.place import AnyPath, advisory, each, place, write
 from pipeline.steps import Step
 from pipeline.store.shards import parquet, write_json
 from pipeline.store.views import UNITS
@@ -80,7 +80,8 @@ class RunFolder:
 
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
         """Write the progress of the current launch, for `status`. Advisory."""
-        write_json(self._progress, {"launch": launch, **state})
+        with advisory():
+            write_json(self._progress, {"launch": launch, **state})
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The progress of the current launch and the heartbeats of its live workers.
