@@ -113,8 +113,9 @@ def test_the_same_command_asks_nothing_again(warehouse: Path) -> None:
     ],
 )  # fmt: skip
 def test_of_its_memories_a_method_makes_what_it_reads(
-    arguments: str, made: list[str], tmp_path: Path
+    arguments: str, made: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pipeline.embedder.find_spec", lambda name: name)  # the extra dense
     (tmp_path / "config.json").write_text("{}")
     found = steps(f"methods=memorag({arguments})", f"embedder.model={tmp_path}")
     index = [step for step in found if step.stage and not step.per_question]
