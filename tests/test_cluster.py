@@ -62,6 +62,7 @@ def test_every_document_comes_back_once() -> None:
     assert (sorted(done), error) == (["a", "b", "bad", "c"], None)
 
 
+@pytest.mark.slow
 def test_trouble_with_one_document_costs_no_other() -> None:
     trouble = AccountingError("pages do not tile the text")
     done, error = through(worker(trouble), "bad", "a", "b", "c")

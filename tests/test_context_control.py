@@ -75,6 +75,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Words:
     return ("corpus=tables", f"corpus.path={folder}", "rater=none")
 
 
+@pytest.mark.slow
 def test_what_fits_costs_no_call(tmp_path: Path, small: Words) -> None:
     words = (*small, f"warehouse={tmp_path}", "methods=gist_only", "memory.min_words=20",
              "memory.max_words=50", "memory.tail_words=10")  # fmt: skip

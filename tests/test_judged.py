@@ -15,6 +15,8 @@ from tests.command import DATA, refused, sql, succeed, without_identity
 from tests.test_report_means import column, report
 from tests.warehouse import Warehouse, answer, chunk, step
 
+pytestmark = pytest.mark.slow
+
 # Question id, type, what the judge replies (null: it is not asked), its rubric, the value.
 CASES: list[tuple[str, str, str | None, str, float | None]] = [
     ("q1", "single-session-user", "Yes", "generic", 100),

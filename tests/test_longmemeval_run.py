@@ -10,6 +10,8 @@ import pytest
 from jobs.config import read_config
 from tests.command import DATA, refused, sql, succeed
 
+pytestmark = pytest.mark.slow
+
 HISTORIES = DATA / "longmemeval" / "longmemeval_oracle_16.json"
 BM25 = "retriever=bm25"
 METHODS = (

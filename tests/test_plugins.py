@@ -69,6 +69,7 @@ def kill_when(committed: Callable[[], bool], *command: str) -> None:
     driver.wait()
 
 
+@pytest.mark.slow
 def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
     own = words(tmp_path)
     plan = json.loads(succeeded(own_process("plan", *own, "--json")))

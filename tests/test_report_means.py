@@ -112,6 +112,7 @@ def test_a_mean_over_fewer_than_the_row_says_so(tmp_path: Path) -> None:
     assert "(n=...): the mean is over so many of the row's n answers" in text
 
 
+@pytest.mark.slow
 def test_a_rater_that_failed_everywhere_rates_nothing(tmp_path: Path) -> None:
     (tmp_path / "corpus").mkdir()
     unreadable = rater(tmp_path, {"reply": "Hard to say."})
@@ -121,6 +122,7 @@ def test_a_rater_that_failed_everywhere_rates_nothing(tmp_path: Path) -> None:
     assert not {"lr_1", "lr_2"} & {*means["full_text"]}
 
 
+@pytest.mark.slow
 def test_a_rater_that_failed_in_part_is_averaged_over_the_rest(tmp_path: Path) -> None:
     """Of three answers one is exact, one is none, one the rater does not score."""
     (tmp_path / "corpus").mkdir()

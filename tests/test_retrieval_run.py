@@ -12,6 +12,8 @@ import pytest
 from tests.command import DATA, QMSUM, ROOT, sql, succeed
 from tests.loading import asked, loaded
 
+pytestmark = pytest.mark.slow
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 HISTORIES = DATA / "longmemeval" / "longmemeval_oracle_16.json"
 METRICS = ("recall_any", "recall_all", "ndcg", "ndcg_published")

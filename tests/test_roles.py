@@ -143,6 +143,7 @@ def test_a_role_that_nobody_has_is_one_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_each_stage_asks_the_engine_of_its_role(tmp_path: Path) -> None:
     """A run with four scripts: whose reply it was is in every row."""
     write(tmp_path / "corpus", [document(1)], [question(1, of=1), question(2, of=1)])

@@ -1,6 +1,7 @@
 """Thinking is taken off every reply in one place, before any prompt reads it, and kept apart."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -129,12 +130,10 @@ def test_what_was_thought_is_no_value(prompt: type[Prompt[Any]], reply: str, val
 
 @each_prompt
 @pytest.mark.parametrize("form", ["<think>{}", "<think>\n{}\n", "{}<think>", "</think><think>{}"])
-@pytest.mark.parametrize("reply", ["57", "Page [3]", "none", "STOP", "Answer: (B)", "YES"])
-def test_thinking_without_an_end_says_nothing(
-    prompt: type[Prompt[Any]], form: str, reply: str
-) -> None:
-    text = form.replace("{}", reply)
-    for sample in prompt.samples():
+def test_thinking_without_an_end_says_nothing(prompt: type[Prompt[Any]], form: str) -> None:
+    replies = ("57", "Page [3]", "none", "STOP", "Answer: (B)", "YES")
+    for sample, reply in itertools.product(prompt.samples(), replies):
+        text = form.replace("{}", reply)
         found, call = asked(sample, saying(text))
         assert found == Asked(None, "unparseable", "")
         assert (call.reply, call.thinking, call.problem) == ("", reply, None)
