@@ -184,20 +184,17 @@ def test_key_points_take_the_place_of_an_instruction(tmp_path: Path) -> None:
 
 
 def test_rewriters(tmp_path: Path) -> None:
-    settings = {"min_query_words": 1, "max_queries": 10}
     rows = UnitRows(document=document(TEXT), questions=(question(),))
     engine = by_prompt(
         tmp_path, hypothetical=" The sexton rang it.\n", sub_questions="Who?\n2) Which bell?"
     )
-    assert made(MakeHypothetical(**settings), engine, rows) == [
-        ("hypothetical", "The sexton rang it.", None)
-    ]
-    assert made(MakeSubQuestions(**settings), engine, rows) == [
+    assert made(MakeHypothetical(), engine, rows) == [("hypothetical", "The sexton rang it.", None)]
+    assert made(MakeSubQuestions(min_query_words=1, max_queries=10), engine, rows) == [
         ("question", ASKED, None),
         ("sub_question", "Who?", None),
         ("sub_question", "Which bell?", None),
     ]
-    assert made(MakeHypothetical(**settings), always(""), rows) == [
+    assert made(MakeHypothetical(), always(""), rows) == [
         ("hypothetical", None, "unparseable"), ("question", ASKED, None),
     ]  # fmt: skip
 

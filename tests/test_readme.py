@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import QMSUM, ROOT, own_process, sql, succeeded
+from tests.command import DATA, QMSUM, ROOT, own_process, sql, succeeded
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
@@ -17,11 +17,13 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where it all runs: it has QMSum as its authors lay it out."""
+    """Where it all runs: it has QMSum as its authors lay it out, and LongMemEval's oracle file."""
     folder = tmp_path_factory.mktemp("readme")
     corpus = folder / "QMSum" / "data" / "ALL" / "jsonl"
     corpus.mkdir(parents=True)
     (corpus / "val.jsonl").symlink_to(QMSUM)
+    oracle = DATA / "longmemeval" / "longmemeval_oracle_16.json"
+    (folder / "longmemeval_oracle.json").symlink_to(oracle)
     return folder
 
 

@@ -122,13 +122,12 @@ def test_the_time_that_a_question_is_about(
     reply: str, start: str | None, end: str | None, problem: str | None
 ) -> None:
     """The question is asked on May 30th: a range cannot begin then."""
-    settings = {"min_query_words": 1, "max_queries": 1}
     rows = book(["a"], questions=[question(asked_at="2023/05/30 (Tue) 23:40")])
-    made, calls = run(MakeTimeRange(time_aware=True, **settings), rows, always(reply))
+    made, calls = run(MakeTimeRange(time_aware=True), rows, always(reply))
     assert [row.kind for row in made] == ["question", "time_range"]
     assert (made[1].start_date, made[1].end_date, made[1].problem) == (start, end, problem)
     assert [call.prompt for call in calls] == ["time_range"]
-    plain, _ = run(MakeTimeRange(time_aware=False, **settings), rows, never())
+    plain, _ = run(MakeTimeRange(time_aware=False), rows, never())
     assert [row.kind for row in plain] == ["question"]
 
 

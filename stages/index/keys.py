@@ -38,8 +38,7 @@ class Key(IndexRow):
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        facts = ", ".join(filter(None, [row["kind"], row["day"], row["problem"]]))
-        return [f"<Page {row['page_index']}> ({facts}) {row['text'] or '-'}"]
+        return Expansion.trace(row)
 
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:

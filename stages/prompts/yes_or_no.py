@@ -1,5 +1,7 @@
-"""Is an answer right, by a rubric? What the five judge prompts of LongMemEval A.4 share."""
+"""Is an answer right: yes or no? What the strict rater (ReadAgent 4.1) and the five judges
+(LongMemEval A.4) share."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -8,14 +10,13 @@ from pipeline.prompts import Constraint, Prompt
 from stages.prompts.replies import one_of
 from stages.prompts.verdicts import SAMPLE, Strict, parse_strict
 
-_REPLIES: Mapping[str, Strict] = {"yes": "yes", "no": "no"}
-
 
 @dataclass(frozen=True)
 class YesOrNo(Prompt[Strict]):
     """`reference`: the right answer, or what the rubric of a subclass makes of it."""
 
-    max_reply_tokens: ClassVar[int] = 10  # the authors' evaluate_qa.py
+    max_reply_tokens: ClassVar[int] = 10  # of judges: the authors' evaluate_qa.py
+    replies: ClassVar[tuple[str, str]] = ("yes", "no")
     form: ClassVar[str | None] = "{}"
     question: str
     answer: str
@@ -25,17 +26,17 @@ class YesOrNo(Prompt[Strict]):
         return parse_strict(reply)
 
     def legal(self, form: str) -> Constraint:
-        return one_of(form, _REPLIES)
+        return one_of(form, self.replies)
 
     def extractive(self) -> str:
-        return "yes" if self.is_right() else "no"
+        return self.replies[0 if self.is_right() else 1]
 
+    @abstractmethod
     def is_right(self) -> bool:
         """The extractive engine's verdict, by the words of the answer."""
-        raise NotImplementedError
 
     def expected(self) -> str:
-        return "no"
+        return self.replies[1]
 
     @classmethod
     def samples(cls) -> tuple[Self, ...]:
@@ -43,4 +44,4 @@ class YesOrNo(Prompt[Strict]):
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
-        return _REPLIES
+        return dict(zip(cls.replies, ("yes", "no"), strict=True))

@@ -17,10 +17,10 @@ from stages.prompts.draft_answer import DraftAnswer
 from stages.prompts.from_memory import FromMemory
 from stages.prompts.key_points import KeyPoints
 from stages.prompts.passages import Passage
-from stages.query.queries import Kind, MakeQueries, Query, is_searched, queries_of, query
+from stages.query.queries import FilterQueries, Kind, Query, is_searched, queries_of, query
 
 
-class MakeClues(MakeQueries):
+class MakeClues(FilterQueries):
     """`task` answer: the question itself, with `draft` a draft of its answer, spans of text and
     surrogate questions. `task` summary: the key points of the text; the question, an instruction,
     is a query only where none is searched for. Each part of the memory is asked by itself.

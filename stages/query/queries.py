@@ -58,43 +58,16 @@ class Query(QuestionRow):
 
 
 class MakeQueries(Stage):
-    """Base class: writes a row per query, numbered from 0.
-
-    Of what a model writes are searched for lines of `min_query_words` words or more (in scripts
-    without spaces characters count as words), each once, and at most `max_queries` of a reply.
-    Problems of rows: unparseable, truncated (there is no such query); context_overflow, timeout,
-    engine_failed.
+    """Base class: writes a row per query, numbered from 0. Problems of rows: unparseable, truncated
+    (there is no such query); context_overflow, timeout, engine_failed.
     """
 
     name: ClassVar[str] = "queries"
     writes: ClassVar[type[Record]] = Query
-    min_query_words: PositiveInt
-    max_queries: PositiveInt
 
     def numbered(self, found: Sequence[Query]) -> list[Query]:
-        """The queries with their numbers, and why some are not searched for."""
-        made: list[Query] = []
-        seen: set[str] = set()
-        of_replies: Counter[tuple[str, int | None]] = Counter()
-        for row in found:
-            row = replace(row, query_index=len(made), dropped=self._refusal(row, seen, of_replies))
-            if row.dropped is None and row.text is not None:
-                seen.add(_same(row.text))
-                of_replies[row.kind, row.part_index] += 1
-            made.append(row)
-        return made
-
-    def _refusal(
-        self, row: Query, seen: set[str], of_replies: Counter[tuple[str, int | None]]
-    ) -> str | None:
-        if row.text is None or row.kind == "question":
-            return None
-        if num_words(row.text) < self.min_query_words:
-            return "short"
-        if _same(row.text) in seen:
-            return "duplicate"
-        num = of_replies[row.kind, row.part_index]
-        return "over_maximum" if num >= self.max_queries else None
+        """The queries of a question with their numbers."""
+        return [replace(row, query_index=index) for index, row in enumerate(found)]
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Query]:
         return [
@@ -108,6 +81,41 @@ class MakeQueries(Stage):
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {"any": (Column("queries", "queries", 15, has_interval=False),)}
+
+
+class FilterQueries(MakeQueries):
+    """Base class. Of what a model writes are searched for lines of `min_query_words` words or more
+    (in scripts without spaces characters count as words), each once, and at most `max_queries` of a
+    reply.
+    """
+
+    min_query_words: PositiveInt
+    max_queries: PositiveInt
+
+    def numbered(self, found: Sequence[Query]) -> list[Query]:
+        """The queries with their numbers, and why some are not searched for."""
+        made: list[Query] = []
+        seen: set[str] = set()
+        of_replies: Counter[tuple[str, int | None]] = Counter()
+        for row in found:
+            row = replace(row, dropped=self._refusal(row, seen, of_replies))
+            if row.dropped is None and row.text is not None:
+                seen.add(_same(row.text))
+                of_replies[row.kind, row.part_index] += 1
+            made.append(row)
+        return super().numbered(made)
+
+    def _refusal(
+        self, row: Query, seen: set[str], of_replies: Counter[tuple[str, int | None]]
+    ) -> str | None:
+        if row.text is None or row.kind == "question":
+            return None
+        if num_words(row.text) < self.min_query_words:
+            return "short"
+        if _same(row.text) in seen:
+            return "duplicate"
+        num = of_replies[row.kind, row.part_index]
+        return "over_maximum" if num >= self.max_queries else None
 
 
 def query(question: Question, kind: Kind, text: str | None) -> Query:

@@ -1,7 +1,6 @@
 """Queries made from the question alone: HyDE and RQ-RAG, which MemoRAG compares itself with."""
 
 import asyncio
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 from pipeline.ask import Ask
@@ -10,23 +9,10 @@ from pipeline.prompts import Prompt
 from pipeline.rows import Question, UnitRows
 from stages.prompts.hypothetical import Hypothetical
 from stages.prompts.sub_questions import SubQuestions
-from stages.query.queries import MakeQueries, Query, queries_of, query
+from stages.query.queries import FilterQueries, Kind, MakeQueries, Query, queries_of, query
 
 
-class _FromQuestion(MakeQueries):
-    """Base class of those that the model makes without any text."""
-
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries, in question order."""
-        made = await asyncio.gather(*(self.found(q, ask) for q in rows.questions))
-        return [row for found in made for row in self.numbered(found)]
-
-    @abstractmethod
-    async def found(self, question: Question, ask: Ask) -> list[Query]:
-        """The queries for one question, the most important first."""
-
-
-class MakeHypothetical(_FromQuestion):
+class MakeHypothetical(MakeQueries):
     """HyDE (arXiv 2212.10496): a passage that might answer the question is searched for in its
     place. One passage; the paper averages the vectors of several and the question's.
     """
@@ -35,18 +21,16 @@ class MakeHypothetical(_FromQuestion):
     version: ClassVar[int] = 1
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (Hypothetical,)
 
-    async def found(self, question: Question, ask: Ask) -> list[Query]:
-        """The question itself where the reply cannot be read."""
-        prompt = Hypothetical(
-            question=question.question, options=question.options, asked_at=question.asked_at or ""
-        )
-        asked = await ask(prompt, Subject(question_id=question.question_id))
-        made = queries_of(question, "hypothetical", asked, None)
-        is_read = asked.value is not None
-        return made if is_read else [*made, query(question, "question", question.question)]
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
+        """Questions -> their Queries: the passage; where it cannot be read the question, too."""
+        made: list[Query] = []
+        for own, found in await _rewritten(rows, Hypothetical, "hypothetical", ask):
+            is_read = found[0].text is not None
+            made += self.numbered(found if is_read else [*found, own])
+        return made
 
 
-class MakeSubQuestions(_FromQuestion):
+class MakeSubQuestions(FilterQueries):
     """RQ-RAG (arXiv 2404.00610) by a prompt, without the paper's trained model: the question is
     refined, decomposed or disambiguated; itself, too, is searched for.
     """
@@ -55,10 +39,23 @@ class MakeSubQuestions(_FromQuestion):
     version: ClassVar[int] = 1
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (SubQuestions,)
 
-    async def found(self, question: Question, ask: Ask) -> list[Query]:
-        prompt = SubQuestions(
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
+        """Questions -> their Queries: the question, and what it was rewritten to."""
+        rewritten = await _rewritten(rows, SubQuestions, "sub_question", ask)
+        return [row for own, found in rewritten for row in self.numbered([own, *found])]
+
+
+async def _rewritten(
+    rows: UnitRows, prompt: type[Hypothetical | SubQuestions], kind: Kind, ask: Ask
+) -> list[tuple[Query, list[Query]]]:
+    """Each question as a query, and those that the reply to the prompt holds."""
+
+    async def one(question: Question) -> tuple[Query, list[Query]]:
+        filled: Prompt[Any] = prompt(
             question=question.question, options=question.options, asked_at=question.asked_at or ""
         )
-        asked = await ask(prompt, Subject(question_id=question.question_id))
-        made = queries_of(question, "sub_question", asked, None)
-        return [query(question, "question", question.question), *made]
+        asked = await ask(filled, Subject(question_id=question.question_id))
+        own = query(question, "question", question.question)
+        return own, queries_of(question, kind, asked, None)
+
+    return list(await asyncio.gather(*map(one, rows.questions)))
