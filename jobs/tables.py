@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-_WIDE = 400  # characters; wide enough that no cell is cut or wrapped
+_WIDE = 10_000_000  # characters: no cell is cut or wrapped, however long
 
 
 def print_line(text: str = "") -> None:
