@@ -90,7 +90,7 @@ class DocumentExecutor:
         return made
 
     def _load(self, step: Step, unit: Unit) -> Rows:
-        rows: Rows = self.shards.load(step.writes, step.id, unit.unit)
+        rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
         return rows_of(rows, unit.inputs) if step.per_question else rows
 
     async def _inputs(self, step: Step, stage: Stage, unit: Unit) -> UnitRows | None:
@@ -124,7 +124,10 @@ class DocumentExecutor:
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
-        own, commit = (step.id, unit.unit), partial(self.shards.commit, started_at=utc_now())
+        own, commit = (
+            (step.id, unit.unit, unit.attempt),
+            partial(self.shards.commit, started_at=utc_now()),
+        )
         recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
         if self.crashes.give_up(f"{step.id}/{unit.unit}"):
             calls: tuple[Call, ...] = ()

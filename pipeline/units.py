@@ -87,7 +87,8 @@ class Unit:
     """The work of one shard: a document, or a chunk of its questions, in one step.
 
     `inputs`: question_id -> hash of all that the question's rows are made from. Units of one
-    document with the same `chunk` hold the same questions in successive steps.
+    document with the same `chunk` hold the same questions in successive steps. `attempt`: of the
+    shard that holds it or will; a retry makes the next one.
     """
 
     step_id: str
@@ -95,6 +96,7 @@ class Unit:
     document_id: str
     inputs: Mapping[str, str] = field(default_factory=dict)
     chunk: int = 0
+    attempt: int = 1
     is_done: bool
 
 
@@ -106,8 +108,12 @@ Item = tuple[str, Sequence[Unit]]
 class Committed:
     """What the store holds: the units of each step, and the unit of each question input."""
 
-    units: Mapping[str, frozenset[str]]
+    units: Mapping[str, Mapping[str, int]]  # step_id -> unit -> attempt
     inputs: Mapping[str, Mapping[str, str]]  # step_id -> input_sha -> unit
+
+    def attempt(self, step_id: str, unit: str) -> int | None:
+        """The attempt of the unit's committed shard; null where there is none."""
+        return self.units.get(step_id, {}).get(unit)
 
 
 def plan_document(
@@ -134,8 +140,14 @@ def _document_unit(
     step: Step, key: DocumentKey, planned: Mapping[str, list[Unit]], committed: Committed
 ) -> Unit:
     name = sha([key.shas[step.document_fields], *_shards(step, planned)], 16)
-    done = name in committed.units.get(step.id, frozenset())
-    return Unit(step_id=step.id, unit=name, document_id=key.document_id, is_done=done)
+    attempt = committed.attempt(step.id, name)
+    return Unit(
+        step_id=step.id,
+        unit=name,
+        document_id=key.document_id,
+        attempt=attempt or 1,
+        is_done=attempt is not None,
+    )
 
 
 def _question_units(
@@ -161,7 +173,10 @@ def _question_units(
             group = chunks.setdefault(int(sha(question_id, 8), 16) % num_chunks, {})
         group[question_id] = input_sha
     unit = partial(Unit, step_id=step.id, document_id=key.document_id)
-    done = [unit(unit=name, inputs=i, is_done=True) for name, i in groups.items()]
+    done = [
+        unit(unit=name, inputs=i, attempt=committed.attempt(step.id, name) or 1, is_done=True)
+        for name, i in groups.items()
+    ]
     return done + [
         unit(unit=unit_name(i.values()), inputs=i, chunk=chunk, is_done=False)
         for chunk, i in sorted(chunks.items())
@@ -191,7 +206,7 @@ def _shards(
     Without those of `documents` and `questions`, whose rows have hashes of their own.
     """
     return [
-        f"{unit.step_id}/{unit.unit}.1"
+        f"{unit.step_id}/{unit.unit}.{unit.attempt}"
         for upstream in step.upstream
         if upstream.stage is not None
         for unit in planned[upstream.id]

@@ -9,6 +9,7 @@ import time
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 from aiorwlock import RWLock
@@ -119,7 +120,8 @@ class Worker:
     def _text_bytes(self, units: Sequence[Unit]) -> int:
         """The bytes of the document's rows in memory: mostly its text."""
         loaded = (unit for unit in units if self._steps[unit.step_id].table == "documents")
-        return sum(self._shards.num_bytes("documents", u.step_id, u.unit) for u in loaded)
+        size = partial(self._shards.num_bytes, "documents")
+        return sum(size(unit.step_id, unit.unit, unit.attempt) for unit in loaded)
 
     def _shared_replies(self, step_id: str) -> SharedReplies:
         if step_id not in self._shared:

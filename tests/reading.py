@@ -92,7 +92,7 @@ def scripted(folder: Path, *rules: dict[str, Any], context_tokens: int = PLENTY)
 
 def deadline(*rules: dict[str, Any]) -> float:
     """Seconds to wait for a reply: few where one of the rules never gives one."""
-    return 0.2 if any("hang" in rule for rule in rules) else 60.0
+    return 1.0 if any("hang" in rule for rule in rules) else 60.0
 
 
 def family(name: str = "generic", reply_tokens: Mapping[str, int] | None = None) -> Family:

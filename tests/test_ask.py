@@ -159,10 +159,10 @@ def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
 
 
 def test_waiting_for_a_slot_is_no_timeout() -> None:
-    """Six requests of 0.1 s through one slot: the last waits 0.5 s with a deadline of 0.3 s."""
+    """Six requests of 0.4 s through one slot: the last waits 2 s with a deadline of 1.5 s."""
     words = [f"w{number}" for number in range(6)]
-    engine = Echo(seconds=dict.fromkeys(words, 0.1))
-    replies = many(ask(reader(engine, deadline=0.3, slots=1)), words)
+    engine = Echo(seconds=dict.fromkeys(words, 0.4))
+    replies = many(ask(reader(engine, deadline=1.5, slots=1)), words)
     assert [reply.problem for reply in replies] == [None] * 6
     assert engine.most_at_once == 1
 

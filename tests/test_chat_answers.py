@@ -108,7 +108,7 @@ def test_answers_are_made_from_what_was_noted() -> None:
 def test_a_note_without_a_reply_loses_the_answer(tmp_path: Path) -> None:
     rules = ({"match": "She is three", "hang": True}, {"reply": "Bye."})
     made, _ = run(TakeNotes(history="text"), rows(2, 1), scripted(tmp_path, *rules),
-                  deadline_seconds=0.2)  # fmt: skip
+                  deadline_seconds=1.0)  # fmt: skip
     assert [note.problem for note in made] == ["timeout", None]
     stage = AnswerFromNotes(reading="direct", history="text", **SETTINGS)
     (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), never())

@@ -161,7 +161,7 @@ def test_chunks_tile_the_questions_and_a_crash_re_forms_them(
         assert set(questions) in (set(), {q.question_id for q in key.questions})
     stored = data.draw(st.sets(st.sampled_from([(u.step_id, u.unit) for u in planned])))
     committed = Committed(
-        units={step.id: frozenset(u for s, u in stored if s == step.id) for step in STEPS},
+        units={step.id: {u: 1 for s, u in stored if s == step.id} for step in STEPS},
         inputs={
             step.id: {
                 sha: unit.unit

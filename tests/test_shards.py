@@ -40,7 +40,7 @@ def test_a_shard_is_named_by_table_step_and_unit(warehouse: Warehouse) -> None:
     path = warehouse.commit(GISTS, UNIT, [gist(0), gist(1)])
     assert files(warehouse.folder) == [f"tables/gists/{GISTS.id}/{UNIT.unit}.1.parquet"]
     assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit) == (gist(0), gist(1))
-    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit}
+    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 1}
     assert pq.read_table(path, columns=["unit"])["unit"].to_pylist() == [UNIT.unit] * 2
 
 
@@ -62,9 +62,21 @@ def test_the_first_commit_wins(warehouse: Warehouse) -> None:
     assert files(warehouse.folder) == [Path(str(path)).relative_to(warehouse.folder).as_posix()]
 
 
+def test_a_retry_writes_the_next_attempt_and_the_highest_counts(warehouse: Warehouse) -> None:
+    for attempt in (10, 9):
+        again = replace(UNIT, attempt=attempt)
+        warehouse.commit(GISTS, again, [gist(0, f"Attempt {attempt}.")])
+    assert files(warehouse.folder) == [
+        f"tables/gists/{GISTS.id}/{UNIT.unit}.{attempt}.parquet" for attempt in (10, 9)
+    ]
+    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 10}
+    (row,) = warehouse.shards.load(Gist, GISTS.id, UNIT.unit, 9)
+    assert row.gist == "Attempt 9."
+
+
 def test_a_unit_without_rows_leaves_an_empty_shard(warehouse: Warehouse) -> None:
     warehouse.commit(GISTS, UNIT, [])
-    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit}
+    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 1}
     assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit) == ()
     warehouse.shards.verify([GISTS])
 
@@ -81,7 +93,7 @@ def test_nothing_is_left_of_a_failed_write(
         with pytest.raises(OSError, match="No space"):
             warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
     assert files(warehouse.folder) == []
-    assert warehouse.shards.units("gists", GISTS.id) == frozenset()
+    assert warehouse.shards.units("gists", GISTS.id) == {}
     warehouse.commit(GISTS, UNIT, [gist(0)])
 
 
@@ -104,7 +116,7 @@ def test_temporary_names_are_never_taken_for_shards(
     (name,) = seen
     folder = warehouse.shards.path("gists", GISTS.id, UNIT.unit).parent
     (folder / name).write_bytes(b"half a file")
-    assert warehouse.shards.units("gists", GISTS.id) == frozenset()
+    assert warehouse.shards.units("gists", GISTS.id) == {}
     warehouse.shards.verify([GISTS])
 
 
@@ -166,7 +178,7 @@ def test_a_question_swapped_for_another_is_noticed(warehouse: Warehouse) -> None
 def test_a_deleted_file_is_work_to_do_again(warehouse: Warehouse) -> None:
     path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
     path.unlink()
-    assert warehouse.shards.committed([ANSWERS]).units == {ANSWERS.id: frozenset()}
+    assert warehouse.shards.committed([ANSWERS]).units == {ANSWERS.id: {}}
 
 
 def test_what_is_committed_is_known_by_input(warehouse: Warehouse) -> None:
@@ -176,8 +188,8 @@ def test_what_is_committed_is_known_by_input(warehouse: Warehouse) -> None:
         warehouse.commit(ANSWERS, unit, [answer(q) for q in unit.inputs])
     committed = warehouse.shards.committed([GISTS, ANSWERS])
     assert committed.units == {
-        GISTS.id: frozenset(),
-        ANSWERS.id: frozenset({CHUNK.unit, other.unit}),
+        GISTS.id: {},
+        ANSWERS.id: {CHUNK.unit: 1, other.unit: 1},
     }
     assert committed.inputs == {
         ANSWERS.id: {

@@ -30,6 +30,7 @@ class Store:
     def __init__(self) -> None:
         self.units: dict[str, set[str]] = {step.id: set() for step in STEPS}
         self.inputs: dict[str, dict[str, str]] = {s.id: {} for s in STEPS if s.per_question}
+        self.attempts: dict[str, int] = {}
 
     def commit(self, units: Iterable[Unit]) -> None:
         for unit in units:
@@ -39,7 +40,8 @@ class Store:
                 own[input_sha] = min(unit.unit, own.get(input_sha, unit.unit))
 
     def plan(self, key: DocumentKey) -> list[Unit]:
-        units = {step_id: frozenset(names) for step_id, names in self.units.items()}
+        last = self.attempts
+        units = {of: {name: last.get(name, 1) for name in own} for of, own in self.units.items()}
         return plan_document(STEPS, key, Committed(units=units, inputs=self.inputs), 50)
 
     def pending(self, key: DocumentKey) -> dict[str, Unit]:
@@ -85,6 +87,16 @@ def test_at_first_everything_is_to_do() -> None:
 def test_then_nothing_is(store: Store) -> None:
     assert store.pending(key(Q1, Q2)) == {}
     assert store.pending(key(Q2, Q1)) == {}, "in whatever order"
+
+
+def test_what_read_an_earlier_attempt_is_to_do_again(store: Store) -> None:
+    """Attempt 2 at the gists: what reads them is named by it, and pages are not."""
+    (gists,) = [unit for unit in store.plan(key(Q1, Q2)) if stage(unit) == "gist"]
+    store.attempts[gists.unit] = 2
+    pending = store.pending(key(Q1, Q2))
+    assert {"look_up", "answer", "rate", "score"} <= {*pending} <= {*OF_QUESTIONS}
+    (again,) = [unit for unit in store.plan(key(Q1, Q2)) if stage(unit) == "gist"]
+    assert (again.is_done, again.unit, again.attempt) == (True, gists.unit, 2)
 
 
 def test_a_question_more_is_one_unit_more(store: Store) -> None:

@@ -175,6 +175,16 @@ def test_units_say_when_they_began_and_who_made_them(warehouse: Warehouse) -> No
     ]  # fmt: skip
 
 
+def test_of_a_unit_made_again_the_highest_attempt_is_shown(warehouse: Warehouse) -> None:
+    unit = chunk(ANSWERS, "d1", "q1")
+    for attempt in (1, 2, 10):
+        made = [answer("q1", answer=f"Attempt {attempt}.")]
+        warehouse.commit(ANSWERS, replace(unit, attempt=attempt), made)
+    warehouse.plan("r", (ANSWERS, [unit]))
+    assert rows(warehouse, "select answer from answers") == [{"answer": "Attempt 10."}]
+    assert rows(warehouse, "select count(*) as n from shards") == [{"n": 1}]
+
+
 def test_units_of_an_earlier_version_have_no_start(warehouse: Warehouse) -> None:
     unit = chunk(ANSWERS, "d1", "q1")
     path = warehouse.commit(ANSWERS, unit, [answer("q1")])

@@ -110,7 +110,7 @@ class Warehouse:
         step's own."""
         record = record or of.writes
         assert self.shards.commit(record, of, unit, rows)
-        return self.shards.path(record.table, of.id, unit.unit)
+        return self.shards.path(record.table, of.id, unit.unit, unit.attempt)
 
     def plan(self, run: str, *planned: tuple[Step, Sequence[Unit]]) -> None:
         """A run with these units, whether they are committed or not."""

@@ -131,7 +131,7 @@ def _made(prepared: Prepared, phase: Phase) -> list[Made]:
         Made(by_id[unit.step_id], call)
         for unit in prepared.planned()
         if unit.step_id in by_id
-        for call in prepared.shards.recorded(unit.step_id, unit.unit) or ()
+        for call in prepared.shards.recorded(unit.step_id, unit.unit, unit.attempt) or ()
     ]
 
 

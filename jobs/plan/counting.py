@@ -61,7 +61,7 @@ class Copies(Shards):
     def __init__(self, warehouse: AnyPath, documents: Collection[str] = ()) -> None:
         super().__init__(warehouse)
         self._documents = frozenset(documents)
-        self.kept: dict[tuple[str, str, str], tuple[type[Record], Step, Unit, Any]] = {}
+        self.kept: dict[tuple[str, str, str, int], tuple[type[Record], Step, Unit, Any]] = {}
 
     def commit(
         self,
@@ -72,16 +72,17 @@ class Copies(Shards):
         started_at: datetime | None = None,
     ) -> bool:
         if unit.document_id in self._documents:
-            self.kept[record.table, step.id, unit.unit] = (record, step, unit, tuple(rows))
+            key = (record.table, step.id, unit.unit, unit.attempt)
+            self.kept[key] = (record, step, unit, tuple(rows))
         return True
 
-    def load(self, record: type[R], step_id: str, unit: str) -> tuple[R, ...]:
-        kept = self.kept.get((record.table, step_id, unit))
-        return super().load(record, step_id, unit) if kept is None else kept[-1]
+    def load(self, record: type[R], step_id: str, unit: str, attempt: int = 1) -> tuple[R, ...]:
+        kept = self.kept.get((record.table, step_id, unit, attempt))
+        return super().load(record, step_id, unit, attempt) if kept is None else kept[-1]
 
-    def recorded(self, step_id: str, unit: str) -> tuple[Call, ...] | None:
-        kept = self.kept.get((Call.table, step_id, unit))
-        return super().recorded(step_id, unit) if kept is None else kept[-1]
+    def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
+        kept = self.kept.get((Call.table, step_id, unit, attempt))
+        return super().recorded(step_id, unit, attempt) if kept is None else kept[-1]
 
     def another(self) -> "Copies":
         """One that begins with the rows of this one; what is committed to it is not seen here."""

@@ -74,7 +74,7 @@ def _extremes(prepared: Prepared) -> Sequence[Scenario]:
 def _texts(prepared: Prepared, pilot: Pilot, rows: Copies) -> list[str]:
     first = prepared.steps[0].id
     units = [unit for one in pilot.counted for unit in one.units if unit.step_id == first]
-    found = [rows.load(Document, first, unit.unit) for unit in units[:_TRIED_TEXTS]]
+    found = [rows.load(Document, first, unit.unit, unit.attempt) for unit in units[:_TRIED_TEXTS]]
     return [document.text for (document,) in found]
 
 

@@ -1,15 +1,16 @@
 """Shards: one Parquet file per unit and table, committed once: the first commit wins.
 
-<warehouse>/tables/<table>/<step_id>/<unit>.1.parquet. A shard's footer holds the number of rows
-written, so that `verify` notices rows lost or doubled afterwards, the worker that wrote them, and
-when it started on them.
+<warehouse>/tables/<table>/<step_id>/<unit>.<attempt>.parquet; a retry writes the next attempt, and
+the highest one counts. A shard's footer holds the number of rows written, so that `verify` notices
+rows lost or doubled afterwards, the worker that wrote them, and when it started on them.
 """
 
 import io
 import json
 import os
+import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ from pipeline.steps import Step
 from pipeline.units import Committed, Unit, unit_name
 
 R = TypeVar("R", bound=Record)
-ATTEMPT = 1  # a retry will write the next one
+_NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
 _ROWS_WRITTEN = "gistmill.num_rows"
 STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of the unit, in its footer
 
@@ -36,13 +37,15 @@ class Shards:
     def __init__(self, warehouse: AnyPath) -> None:
         self.warehouse = place(warehouse)
 
-    def path(self, table: str, step_id: str, unit: str) -> UPath:
-        return self.warehouse / "tables" / table / step_id / f"{unit}.{ATTEMPT}.parquet"
+    def path(self, table: str, step_id: str, unit: str, attempt: int = 1) -> UPath:
+        return self.warehouse / "tables" / table / step_id / f"{unit}.{attempt}.parquet"
 
-    def units(self, table: str, step_id: str) -> frozenset[str]:
-        """The units of a step whose shard in `table` is committed."""
+    def units(self, table: str, step_id: str) -> dict[str, int]:
+        """The units of a step whose shard in `table` is committed, with their highest attempt."""
         folder = self.warehouse / "tables" / table / step_id
-        return frozenset(file.name.split(".")[0] for file in folder.glob("*.parquet"))
+        return {
+            unit: attempt for (_, unit), (attempt, _) in last_attempts(folder.glob("*")).items()
+        }
 
     def commit(
         self,
@@ -54,23 +57,23 @@ class Shards:
     ) -> bool:
         """Write a shard unless it exists: the first commit wins. True if this call wrote it.
         `started_at` is when the unit was started (UTC), by default now."""
-        path = self.path(record.table, step.id, unit.unit)
+        path = self.path(record.table, step.id, unit.unit, unit.attempt)
         return commit(path, content(record, step, unit, rows, started_at))
 
-    def load(self, record: type[R], step_id: str, unit: str) -> tuple[R, ...]:
+    def load(self, record: type[R], step_id: str, unit: str, attempt: int = 1) -> tuple[R, ...]:
         """The rows of a committed shard, in the order they were written."""
-        return from_arrow(record, _read(self.path(record.table, step_id, unit)))
+        return from_arrow(record, _read(self.path(record.table, step_id, unit, attempt)))
 
-    def num_bytes(self, table: str, step_id: str, unit: str) -> int:
+    def num_bytes(self, table: str, step_id: str, unit: str, attempt: int = 1) -> int:
         """The size of a committed shard's rows in memory."""
-        footer = _footer(self.path(table, step_id, unit))
+        footer = _footer(self.path(table, step_id, unit, attempt))
         return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
 
-    def recorded(self, step_id: str, unit: str) -> tuple[Call, ...] | None:
-        """The unit's calls; null where its calls shard is not committed."""
-        if not self.path("calls", step_id, unit).is_file():
+    def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
+        """The calls of an attempt at a unit; null where its calls shard is not committed."""
+        if not self.path("calls", step_id, unit, attempt).is_file():
             return None
-        return self.load(Call, step_id, unit)
+        return self.load(Call, step_id, unit, attempt)
 
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`. Raises AccountingError where a shard lacks rows."""
@@ -81,10 +84,10 @@ class Shards:
         self.verify(steps)
         return Committed(units=units, inputs=inputs)
 
-    def _inputs(self, step: Step, units: frozenset[str]) -> dict[str, str]:
+    def _inputs(self, step: Step, units: Mapping[str, int]) -> dict[str, str]:
         """input_sha -> the unit that holds it; of two units, the lower name."""
         names = sorted(units, reverse=True)
-        paths = [self.path(step.table, step.id, unit) for unit in names]
+        paths = [self.path(step.table, step.id, unit, units[unit]) for unit in names]
         found: dict[str, str] = {}
         for unit, path, rows in zip(names, paths, each(_input_shas, paths), strict=True):
             inputs = set(rows)
@@ -100,11 +103,11 @@ class Shards:
         or the shard of the calls that its rows were made from is missing."""
         for step in steps:
             units, with_calls = self.units(step.table, step.id), self.units("calls", step.id)
-            each(_verify, [self.path(step.table, step.id, unit) for unit in units])
-            each(_verify, [self.path("calls", step.id, unit) for unit in with_calls])
+            each(_verify, [self.path(step.table, step.id, *unit) for unit in units.items()])
+            each(_verify, [self.path("calls", step.id, *unit) for unit in with_calls.items()])
             if step.prompts:
-                for unit in sorted(units - with_calls)[:1]:
-                    path = self.path(step.table, step.id, unit)
+                for unit in sorted(units.items() - with_calls.items())[:1]:
+                    path = self.path(step.table, step.id, *unit)
                     raise AccountingError(
                         _delete_and_rerun(path, "the shard of its calls is missing")
                     )
@@ -125,6 +128,16 @@ def content(
         WORKER: process_name(),
     }
     return parquet(arrow.replace_schema_metadata(footer))
+
+
+def last_attempts(files: Iterable[UPath]) -> dict[tuple[str, str], tuple[int, UPath]]:
+    """(step_id, unit) -> the highest attempt and its shard. Files named otherwise are left out."""
+    found: dict[tuple[str, str], tuple[int, UPath]] = {}
+    for file in files:
+        if named := _NAME.fullmatch(file.name):
+            key, attempt = (file.parent.name, named["unit"]), int(named["attempt"])
+            found[key] = max(found.get(key, (0, file)), (attempt, file), key=lambda one: one[0])
+    return found
 
 
 def process_name() -> str:

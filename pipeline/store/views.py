@@ -25,6 +25,7 @@ from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
 from pipeline.store.run_views import run_views
+from pipeline.store.shards import last_attempts
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -137,7 +138,8 @@ def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
     installed()
     stored = [path.name for path in folder.glob("tables/*")]
     names = dict.fromkeys([*RECORDS, *sorted(name for name in stored if name.isidentifier())])
-    return {table: sorted(folder.glob(f"tables/{table}/*/*.parquet")) for table in names}
+    last = {table: last_attempts(folder.glob(f"tables/{table}/*/*")) for table in names}
+    return {table: [found[key][1] for key in sorted(found)] for table, found in last.items()}
 
 
 def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
