@@ -19,10 +19,17 @@ _INCOMPLETE = (
 _COST = (
     "Calls and tokens are those of each method's own stages, without judging. Those of memories:"
 )
-_NO_MODEL = (
-    "The extractive engine answered: sentences picked from the text by word counts, no language "
-    "model. The table shows that the pipeline works on real text, not what a model would score."
-)
+_NO_MODEL = {
+    "extractive": (
+        "The extractive engine answered: sentences picked from the text by word counts, no "
+        "language model. The table shows that the pipeline works on real text, not what a model "
+        "would score."
+    ),
+    "simulated": (
+        "The simulated engine answered: it takes a model's time and says nothing worth reading. "
+        "Calls, tokens and times are what the table shows; scores mean nothing."
+    ),
+}
 
 
 def render(report: Report, intervals: bool = True) -> str:
@@ -48,7 +55,7 @@ def render(report: Report, intervals: bool = True) -> str:
         _foot(report),
     ]
     if not report.foot["is_model"]:
-        parts.append(_NO_MODEL)
+        parts.append(_NO_MODEL[report.foot["engine"]])
     return "\n\n".join(parts)
 
 
