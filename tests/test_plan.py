@@ -201,4 +201,3 @@ def test_a_report_sets_the_plan_beside_what_happened(tmp_path: Path, six: tuple[
         assert [rows[stage][place].strip() for place in (2, 3, 4)] == [calls] * 3
     (line,) = [part for part in report.split("\n\n") if part.startswith("Hours: ")]
     assert line.endswith("by the clock.")
-    assert "\n\nThe simulated engine answered: " in report

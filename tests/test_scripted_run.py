@@ -1,12 +1,14 @@
 """The report of a run whose every number is worked by hand: see hand_numbers.py."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
+import yaml
 
 from tests.command import gistmill, refused, succeed, without_identity
 from tests.hand_numbers import (
@@ -213,3 +215,22 @@ def test_the_same_run_with_higher_rates_is_complete(hand: HandRun, tmp_path: Pat
     content = json.loads(done.stdout)
     assert content["calls"] == {}
     check_rows(content["report"]["rows"], ALL)
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        ("extractive", "The extractive engine answered: sentences picked"),
+        ("simulated", "The simulated engine answered: it takes a model's time"),
+    ],
+)
+def test_a_report_says_what_answered_where_no_model_did(
+    hand: HandRun, tmp_path: Path, engine: str, said: str
+) -> None:
+    warehouse = tmp_path / "copy"
+    shutil.copytree(hand.warehouse, warehouse)
+    file = warehouse / "runs" / "hand" / "config.yaml"
+    stored = yaml.safe_load(file.read_text())
+    stored["report"] |= {"engine": engine, "is_model": False}
+    file.write_text(yaml.safe_dump(stored))
+    assert succeed("report", f"warehouse={warehouse}").splitlines()[-1].startswith(said)
