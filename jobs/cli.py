@@ -25,6 +25,7 @@ from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
 from pipeline.store import connect
+from pipeline.store.locks import only_select
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query as rows_of
 
@@ -181,11 +182,18 @@ def trace(
 
 
 @app.command()
-def sql(query: str, words: Words = None, json: Json = False) -> None:
+def sql(
+    query: str,
+    words: Words = None,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Allow COPY and all else: any file, any setting.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """A DuckDB query over the tables of a run (all_TABLE: of every run): warehouse=, run=."""
     options = read_options(words or [], ("warehouse", "run"))
-    with connect(options.warehouse, options.run) as connection:
-        rows = rows_of(connection, query)
+    with connect(options.warehouse, options.run, unsafe) as connection:
+        rows = rows_of(connection, query if unsafe else only_select(connection, query))
     if json:
         print_json(rows)
     else:
