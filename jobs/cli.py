@@ -24,6 +24,7 @@ from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
+from pipeline.secrets import without_passwords
 from pipeline.store import connect
 from pipeline.store.locks import only_select
 from pipeline.store.runs import RunFolder
@@ -127,7 +128,7 @@ def _run(config: RunConfig, as_json: bool) -> None:
 
 
 def _warn(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(without_passwords(line) + "\n")
 
 
 @app.command()
