@@ -17,11 +17,11 @@ from jobs.corpus import distributions, draw, table
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
-from jobs.render import render
+from jobs.render import page, render
 from jobs.report import make_report
 from jobs.show_trace import show_trace
 from jobs.status import show_status
-from jobs.tables import print_json, print_line, print_table
+from jobs.tables import print_json, print_line, print_table, printable
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
 from pipeline.secrets import without_passwords
@@ -116,7 +116,7 @@ def _run(config: RunConfig, as_json: bool) -> None:
     outcome = run_config(config, warn=_warn)
     warehouse, rater = place(config.warehouse), shown_rater(config, outcome.run)
     made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))
-    RunFolder(warehouse, outcome.run).write_report(render(made))
+    RunFolder(warehouse, outcome.run).write_report(page(render(made)))
     if as_json:
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:
@@ -128,7 +128,7 @@ def _run(config: RunConfig, as_json: bool) -> None:
 
 
 def _warn(line: str) -> None:
-    sys.stderr.write(without_passwords(line) + "\n")
+    sys.stderr.write(printable(without_passwords(line)) + "\n")
 
 
 @app.command()
