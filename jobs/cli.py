@@ -17,14 +17,16 @@ from jobs.corpus import distributions, draw, table
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
-from jobs.render import render
+from jobs.render import page, render
 from jobs.report import make_report
 from jobs.show_trace import show_trace
 from jobs.status import show_status
-from jobs.tables import print_json, print_line, print_table
+from jobs.tables import print_json, print_line, print_table, printable
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.place import place
+from pipeline.secrets import without_passwords
 from pipeline.store import connect
+from pipeline.store.locks import only_select
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query as rows_of
 
@@ -114,7 +116,7 @@ def _run(config: RunConfig, as_json: bool) -> None:
     outcome = run_config(config, warn=_warn)
     warehouse, rater = place(config.warehouse), shown_rater(config, outcome.run)
     made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))
-    RunFolder(warehouse, outcome.run).write_report(render(made))
+    RunFolder(warehouse, outcome.run).write_report(page(render(made)))
     if as_json:
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:
@@ -126,7 +128,7 @@ def _run(config: RunConfig, as_json: bool) -> None:
 
 
 def _warn(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(printable(without_passwords(line)) + "\n")
 
 
 @app.command()
@@ -181,11 +183,18 @@ def trace(
 
 
 @app.command()
-def sql(query: str, words: Words = None, json: Json = False) -> None:
+def sql(
+    query: str,
+    words: Words = None,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Allow COPY and all else: any file, any setting.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """A DuckDB query over the tables of a run (all_TABLE: of every run): warehouse=, run=."""
     options = read_options(words or [], ("warehouse", "run"))
-    with connect(options.warehouse, options.run) as connection:
-        rows = rows_of(connection, query)
+    with connect(options.warehouse, options.run, unsafe) as connection:
+        rows = rows_of(connection, query if unsafe else only_select(connection, query))
     if json:
         print_json(rows)
     else:

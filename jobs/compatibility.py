@@ -17,12 +17,16 @@ from pipeline.units import DocumentKey
 
 def stored(config: RunConfig) -> dict[str, Any]:
     """The content of runs/<name>/config.yaml: the resolved config, its hashed part, and the facts
-    that reports need (stored, as the files they come from may change)."""
+    that reports need (stored, as the files they come from may change). What Ray gives a job is
+    left out: it may hold secrets, and the next command brings its own."""
+    made = config.model_dump(mode="json")
+    if "runtime_env" in made["cluster"]:
+        made["cluster"]["runtime_env"] = {}
     return {
         "run": config.run_name(),
         "hashed": config.hashed(),
         "report": _report_facts(config),
-        "config": config.model_dump(mode="json"),
+        "config": made,
     }
 
 

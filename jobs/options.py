@@ -7,6 +7,7 @@ from upath import UPath
 
 from pipeline.errors import UsageError
 from pipeline.place import place
+from pipeline.secrets import refuse_secret
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class ReadOptions:
 
 
 def read_options(words: Sequence[str], allowed: Sequence[str]) -> ReadOptions:
-    """Parse `words`. Raises UsageError for options that are not `allowed`."""
+    """Parse `words`. Raises UsageError for options that are not `allowed`, and for secrets."""
     found: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -32,6 +33,7 @@ def read_options(words: Sequence[str], allowed: Sequence[str]) -> ReadOptions:
             raise UsageError(f"{word!r}: unknown option; there are {', '.join(allowed)}=...")
         if not value:
             raise UsageError(f"{key}= is empty; give it a value or leave it out")
+        refuse_secret(word)
         found[key.removeprefix("cluster.")] = value
     known = {field.name for field in fields(ReadOptions)}
     assert {name.removeprefix("cluster.") for name in allowed} <= known

@@ -59,6 +59,11 @@ def render(report: Report, intervals: bool = True) -> str:
     return "\n\n".join(parts)
 
 
+def page(text: str) -> str:
+    """The report as report.md holds it: HTML, images and links in names and values stay text."""
+    return text.replace("<", "&lt;").replace("](", "]\\(")
+
+
 def _scores(row: Row, report: Report) -> dict[str, object]:
     found = {c.heading: _value(row, c.measure) for c in report.columns}
     return {"n": row.counts.get("n"), **found}

@@ -13,6 +13,7 @@ from pipeline.errors import UsageError
 from pipeline.settings import sha
 from pipeline.stage import Column
 from pipeline.store import connect
+from pipeline.store.locks import expression
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query, run_name
 
@@ -72,11 +73,12 @@ def _choose(connection: Any, options: ReadOptions) -> None:
     """Create the table `chosen` of the report's questions; `by_value` is the group of each."""
     source = """(select q.*, d.title, d.num_words as num_document_words
         from questions q join documents d using (document_id) where q.problem is null)"""
-    group, condition = options.by or "null", options.where or "true"
-    query(
+    group = expression(connection, "by", options.by or "null")
+    condition = expression(connection, "where", options.where or "true")
+    query(  # the line breaks end a comment at the end of an expression
         connection,
         f"""create temp table chosen as select question_id,
-        ({group})::varchar as by_value from {source} where ({condition})""",
+        ({group}\n)::varchar as by_value from {source} where ({condition}\n)""",
     )
     if options.where and not query(connection, "select 1 as one from chosen limit 1"):
         raise UsageError(f"where={condition}: leaves no question of the run")

@@ -1,7 +1,11 @@
-"""Print tables and JSON on standard output. Tables are Markdown, so that they can be pasted."""
+"""Print tables and JSON on standard output. Tables are Markdown, so that they can be pasted.
+
+Control characters, which a corpus may hold and a terminal would obey, are printed as escapes.
+"""
 
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,13 +19,29 @@ from rich.table import Table
 _WIDE = 10_000_000  # characters: no cell is cut or wrapped, however long
 
 
+# C0 and C1 but for tab and line feed, marks that turn text round, and lone surrogates.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
 def print_line(text: str = "") -> None:
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(printable(text) + "\n")
+
+
+def printable(text: str) -> str:
+    """The text with control characters as escapes, such as \\x1b; line ends are line feeds."""
+    return _CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def print_json(content: Any) -> None:
+    """Print as JSON; what a terminal would obey stands as \\u escapes, so values stay exact."""
     plain = _plain(content)
-    print_line(json.dumps(plain, indent=2, default=str, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(plain, indent=2, default=str, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -50,10 +70,10 @@ def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str
     table = Table(box=box.MARKDOWN)
     for position, name in enumerate(rows[0] if rows else ["no rows"]):
         justify: Any = "left" if position == 0 or name in left else "right"
-        table.add_column(name, justify=justify, no_wrap=True)
+        table.add_column(cell(name), justify=justify, no_wrap=True)
     for row in rows:
         table.add_row(*(cell(value) for value in row.values()))
-    console = Console(width=_WIDE, color_system=None)
+    console = Console(width=_WIDE, color_system=None, emoji=False)
     with console.capture() as capture:
         console.print(table, markup=False)
     return "\n".join(line.strip() for line in capture.get().splitlines() if line.strip())
@@ -65,4 +85,4 @@ def cell(value: Any) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.1f}"
-    return " ".join(str(value).split()).replace("|", "\\|")
+    return printable(" ".join(str(value).split())).replace("|", "\\|")

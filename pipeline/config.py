@@ -6,6 +6,7 @@ Hydra's `instantiate` is not used: YAML names things, code makes them.
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from hydra import initialize_config_dir
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from omegaconf.omegaconf import register_default_resolvers
 
 from pipeline.errors import UsageError
+from pipeline.secrets import refuse_secret, refuse_secrets
 from pipeline.settings import CONF
 
 # Keys whose values are taken literally: paths, names and lists of methods contain characters that
@@ -38,15 +41,25 @@ _LIKE_RATER = ("memory_engine", "extractor")
 _GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
 
 OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
+# Resolvers of OmegaConf and Hydra: what they read in the environment would be stored with the run.
+_DEFAULT_RESOLVERS = (
+    "oc.create", "oc.decode", "oc.deprecated", "oc.env", "oc.select", "oc.dict.keys",
+    "oc.dict.values",
+)  # fmt: skip
+_NOT_READ = "{} is not read, as the config is stored with the run; write the value itself"
+_HYDRA_RESOLVERS = ("hydra", "now", "python_version")  # Hydra registers them whenever it starts
 
 
 def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, Any]:
     """conf/config.yaml with `overrides` applied and resolved.
 
     `folders`: further config folders (of plugins) whose groups are searched, too. Raises
-    UsageError, a single line that names the key.
+    UsageError, a single line that names the key; for secrets, too, and for interpolations of
+    anything but other keys.
     """
-    with initialize_config_dir(str(CONF), version_base="1.3"):
+    for word in overrides:
+        refuse_secret(word)
+    with initialize_config_dir(str(CONF), version_base="1.3"), _keys_alone():
         try:
             words = [_quoted(word, folders) for word in overrides]
             config = hydra_compose("config", overrides=[*words, *_searching(folders)])
@@ -54,7 +67,20 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
         except (HydraException, OmegaConfBaseException) as error:
             raise UsageError(_one_line(error, overrides, folders)) from None
     assert isinstance(resolved, dict)
-    return {str(key): value for key, value in resolved.items()}
+    composed = {str(key): value for key, value in resolved.items()}
+    refuse_secrets(composed)
+    return composed
+
+
+@contextmanager
+def _keys_alone() -> Iterator[None]:
+    """Leave `${other.key}` and `${conf_dir:}` as the only interpolations."""
+    for name in (*_DEFAULT_RESOLVERS, *_HYDRA_RESOLVERS):
+        OmegaConf.clear_resolver(name)
+    try:
+        yield
+    finally:
+        register_default_resolvers()
 
 
 def _searching(folders: Sequence[Path]) -> list[str]:
@@ -74,7 +100,7 @@ def _quoted(word: str, folders: Sequence[Path]) -> str:
     key, equals, value = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
         raise UsageError(f"{word!r} is not an override; write key=value")
-    if key.startswith("hydra."):
+    if key.split(".")[0] == "hydra" or "_target_" in key.split("."):
         raise UsageError(f"{key}: no such key; Hydra's own settings cannot be overridden")
     if not value:
         raise UsageError(f"{key}= is empty; give it a value or leave it out")
@@ -106,6 +132,15 @@ def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path
     if "Missing mandatory value" in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
         return f"{key} is not set; add {key}=..."
+    resolver = re.search(r"Unsupported interpolation type ([\w.]+)", text)
+    if resolver:
+        return (
+            f"{getattr(error, 'full_key', None)}: {_NOT_READ.format('${' + resolver[1] + ':...}')}"
+        )
+    choice = re.search(r"Error resolving interpolation '([^']+)'", text)
+    if choice:  # among the defaults of the config or of a plugin's file
+        key = next((w.partition("=")[0] for w in overrides if choice[1] in w), "defaults")
+        return f"{key}: {_NOT_READ.format(choice[1])}"
     option = re.search(r"Could not find '([^']+)'", text)
     if option:
         group, _, name = option[1].rpartition("/")
@@ -116,7 +151,8 @@ def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path
     if unknown:
         return f"{unknown[1]}: no such key; {_nearest(unknown[1], overrides, folders)}"
     if isinstance(error, OverrideParseException):
-        return f"{error.override}: cannot be parsed; put quotes around the value"
+        word = str(error.override).removeprefix("++")
+        return f"{word}: cannot be parsed; put quotes around the value"
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 

@@ -395,7 +395,7 @@ def test_the_command_does_not_show_it_either() -> None:
     done = own_process(*words)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith("gistmill: engine.base_url (or rater.base_url) has an @")
+    assert line.startswith("gistmill: engine.base_url: set no secret here")
     assert "pw-secret" not in done.stdout + done.stderr
 
 

@@ -141,7 +141,7 @@ def test_a_worker_holds_the_gpus_of_its_model(words: tuple[str, ...], gpus: floa
         ((NAMED, "engine.chat_template=none.jinja"), "engine.chat_template=none.jinja: no such"),
         ((NAMED, "engine.args.model=x"), "engine.args.model: set engine.model instead"),
         ((NAMED, "engine.args.max_num_seqs=3"), "engine.args.max_num_seqs: set engine.sequences"),
-        ((NAMED, "engine.args.hf_token=x"), "engine.args.hf_token: set HF_TOKEN"),
+        ((NAMED, "engine.args.hf_token=x"), "engine.args.hf_token: set no secret here"),
         (
             (NAMED, "engine.args.max_model_len=9", "engine.context_tokens=9"),
             "engine.args.max_model_len: engine.context_tokens is set",

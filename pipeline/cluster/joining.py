@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from ray._private import ray_constants
 from ray.data import DataContext
 
 from pipeline.errors import UsageError
@@ -34,7 +35,8 @@ def join(address: str | None) -> None:
 def _init(address: str | None) -> None:
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address is None:
-        ray.init(address="local", include_dashboard=False, **quiet)
+        with _on_loopback():
+            ray.init(address="local", include_dashboard=False, **quiet)
         return
     try:
         refuse_unreachable(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
@@ -42,6 +44,25 @@ def _init(address: str | None) -> None:
     except (OSError, ValueError, RuntimeError) as error:
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise UsageError(f"cluster.address={address}: no Ray to join: {line}") from None
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Have a Ray that is started here listen on 127.0.0.1 alone; its processes inherit it.
+
+    By Ray's switch for systems without clusters: `_node_ip_address="127.0.0.1"` would be replaced
+    by an address that other machines reach.
+    """
+    name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
+    in_environment = os.environ.get(name)
+    os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+        del os.environ[name]
+        if in_environment is not None:
+            os.environ[name] = in_environment
 
 
 def refuse_unreachable(address: str) -> None:

@@ -11,11 +11,13 @@ from pipeline.store.shards import Shards, read_parquet_rows
 __all__ = ["Shards", "connect", "read_parquet_rows"]
 
 
-def connect(warehouse: AnyPath, run: str | None = None) -> Any:
+def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) -> Any:
     """An in-memory DuckDB connection with the views of one run, by default the latest.
 
-    Raises UsageError where the warehouse or the run does not exist.
+    Its SQL opens the warehouse's committed files and no others, and changes no setting; a DataFrame
+    is made known to it by `register`. `unsafe` lifts that: COPY, ATTACH and the like work. Raises
+    UsageError where the warehouse or the run does not exist.
     """
     from pipeline.store import views  # imported here, so that workers start without DuckDB
 
-    return views.connect(warehouse, run)
+    return views.connect(warehouse, run, unsafe)

@@ -8,6 +8,7 @@ with typed columns.
 import io
 import json
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import duckdb
@@ -24,6 +25,7 @@ from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
+from pipeline.store.locks import lock
 from pipeline.store.run_views import run_views
 from pipeline.store.shards import last_attempts
 
@@ -48,11 +50,13 @@ _NO_FOOTER = "''::varchar as file_name, ''::blob as key, ''::blob as value"
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
-def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnection:
+def connect(
+    warehouse: AnyPath, run: str | None = None, unsafe: bool = False
+) -> duckdb.DuckDBPyConnection:
     """An in-memory connection with the views of one run, by default the latest.
 
-    It sees the files committed so far; later ones need a new connection. Raises UsageError where
-    the warehouse or the run does not exist.
+    It sees the files committed so far; later ones need a new connection. It is locked (locks.py)
+    unless `unsafe`. Raises UsageError where the warehouse or the run does not exist.
     """
     folder = place(warehouse)
     name = run_name(folder, run)
@@ -69,6 +73,9 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
     _footers_view(connection, written)
     for statement in (*run_views(tables, name), *derived(tables)):
         connection.execute(statement)
+    if not unsafe:
+        chosen = chain(_unit_files(folder), *files.values())
+        lock(connection, (address for file in chosen for address in _addresses(file)))
     return connection
 
 
@@ -125,6 +132,12 @@ def _text(value: str) -> str:
 
 def _files(files: Iterable[UPath]) -> str:
     return "[" + ", ".join(_text(str(file)) for file in files) + "]"
+
+
+def _addresses(file: UPath) -> set[str]:
+    """How DuckDB may call a file: by the name it was given, or as a remote filesystem lists it."""
+    listed = file.fs.unstrip_protocol(file.path) if is_remote(file) else str(file)
+    return {str(file), listed}
 
 
 def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any]]) -> None:
@@ -199,9 +212,13 @@ def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list
     ]
 
 
+def _unit_files(folder: UPath) -> list[UPath]:
+    return sorted(folder.glob("runs/*/units.parquet"))
+
+
 def _planned_view(connection: Any, folder: UPath) -> None:
     """What every run planned: run, step_id, unit, document_id, question_id."""
-    files = sorted(folder.glob("runs/*/units.parquet"))
+    files = _unit_files(folder)
     if is_remote(folder):
         parts = each(_units_of_run, files)
         connection.register("all_planned", pa.concat_tables(parts))

@@ -110,8 +110,6 @@ class VllmSettings(EngineSettings):
         for arg, key in _SET_BY_KEY.items():
             if arg in self.args:
                 raise UsageError(f"engine.args.{arg}: set engine.{key} instead")
-        if "hf_token" in self.args:  # the config is stored with the run
-            raise UsageError("engine.args.hf_token: set HF_TOKEN in the environment instead")
         if self.context_tokens and "max_model_len" in self.args:
             raise UsageError(
                 "engine.args.max_model_len: engine.context_tokens is set; remove one of them"
