@@ -9,6 +9,9 @@ from pipeline.prompts import Prompt
 
 T = TypeVar("T")
 _DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»\\#")
+# Characters of the longest reply that is parsed: 25,000 tokens of English, more than ten times the
+# largest reply budget. Parsers take time by the length, and a longer reply follows no instruction.
+MOST_CHARS = 100_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 # A form that ends with its value is also how a page is mentioned: "Page 3 says so".
 _END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
@@ -23,8 +26,10 @@ def read_reply(prompt: Prompt[T], form: str | None, reply: str, is_cut: bool) ->
     """The value of a reply: what it states in the form, else what `prompt.read` makes of it.
 
     A justification may name other values in passing, so a statement goes before them. Null where
-    two statements differ: which one holds would be a guess.
+    two statements differ: which one holds would be a guess. So is a reply over `MOST_CHARS`.
     """
+    if len(reply) > MOST_CHARS:
+        return None
     if form is None or prompt.legal(form) is None:  # free text, in which no form means anything
         return prompt.read(reply, is_cut)
     values: list[T] = []
@@ -53,8 +58,8 @@ def _pattern(form: str) -> Any:
     before, after = (plain_text(part) for part in form.split("{}"))
     if not re.search(r"\w", before):
         return None
-    value = rf"[^\n]*?\s*{_spaced(after)}" if after else rf"[\[<(]?\w+[\])>]?{_END_OF_VALUE}"
-    return re.compile(rf"\W*(?:\w+\s*[:,]\s*)?(?P<statement>{_spaced(before)}\s*{value})", re.I)
+    value = rf"[^\n]*?{_spaced(after)}" if after else rf"\s*[\[<(]?\w+[\])>]?{_END_OF_VALUE}"
+    return re.compile(rf"\W*(?:\w+\s*[:,]\s*)?(?P<statement>{_spaced(before)}{value})", re.I)
 
 
 def _spaced(text: str) -> str:

@@ -111,7 +111,7 @@ class GistPages(Stage):
             return _row(page, None, "empty_input")
         subject = Subject(page_index=page.page_index)
         asked = await ask(self.prompt(text), subject, is_shared=header is not None)
-        gist = asked.raw.strip() if asked.has_reply else None
+        gist = (asked.value or "") if asked.has_reply else None
         return _row(page, gist, asked.problem, header=header)
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Gist]:

@@ -91,5 +91,5 @@ class MemorizeChunks(Memorize):
         if not text:
             return replace(of_page(rows, page.page_index, ""), problem="empty_input")
         asked = await ask(ShortenChunk(text), Subject(page_index=page.page_index))
-        gist = asked.raw.strip() if asked.has_reply else ""
+        gist = asked.value or ""
         return replace(of_page(rows, page.page_index, gist), problem=asked.problem)

@@ -21,7 +21,8 @@ _BREAK = r"\b(?:break\s*-?\s*point|label)s?\b"
 _BREAK_POINTS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_BREAK}\s*(?:is\b|would be\b|should be\b|:|=)[\s:]*(?:(?:label|after|at)\s+)*{_LABEL}",
+        rf"{_BREAK}\s*(?:is\b|would be\b|should be\b|:|=)[\s:]*"
+        rf"(?:(?:label|after|at)\s+){{0,3}}{_LABEL}",
         r"\A<\s*(?P<label>\d{1,9})\s*>",
         r"\A(?P<label>\d{1,9})[.:]?\s*(?:\n|\Z)",
         rf"{_BREAK}\s*{_LABEL}",

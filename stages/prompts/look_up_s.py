@@ -26,11 +26,13 @@ UNREAD = (
     "Your last reply named no page, or several. Reply with one line, in one of these two forms."
 )
 _EXPECTED_TURNS = 3  # before a look-up stops
-_PAGE = re.compile(r"\bpages?(?:\s+number)?\s*[:\[<(]*\s*(?P<page>\d{1,9})(?!\d)", re.IGNORECASE)
+_PAGE = re.compile(
+    r"\bpages?(?:\s+number)?\s*(?:[:\[<(]+\s*)?(?P<page>\d{1,9})(?!\d)", re.IGNORECASE
+)
 _OPENING = re.compile(rf"\W*{_PAGE.pattern}[\])>]?\s*(?:[,(]|(?:to|for|as|because|since)\b)", re.I)
 # In small letters "stop" is a word like any other, unless it is a sentence or opens a line.
 _SAID_STOP = re.compile(
-    r"(?:\A|[.!?:\n])[\s\[<(]*(?i:stop)(?=[\s\])>]*(?:[.!\n]|\Z))"
+    r"(?:\A|[.!?:\n])[\s\[<(]{0,20}(?i:stop)(?=[\s\])>]{0,20}(?:[.!\n]|\Z))"
     r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b",
 )
 _STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b", re.MULTILINE)

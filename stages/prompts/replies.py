@@ -45,6 +45,9 @@ _REQUESTED = re.compile(
 )
 
 
+# No more of a sentence is looked at, so that a reply of matches alone takes time by its length.
+_SENTENCE_CHARS = 300
+
 # What forms are tried with: numbers of each length.
 NUMBERS = (0, 1, 9, 10, 57, 100, 2748)
 
@@ -60,19 +63,23 @@ def settled(*readings: Iterable[T]) -> T | None:
 
 def is_hedged(text: str, found: re.Match[str]) -> bool:
     """Whether the clause up to the match weighs a value rather than states it."""
-    return bool(_HEDGED.search(_CLAUSE_END.split(text[: found.start()])[-1]))
+    return bool(_HEDGED.search(_CLAUSE_END.split(_before(text, found))[-1]))
 
 
 def is_requested(text: str, page: re.Match[str]) -> bool:
     """Whether the page is the object of a request, as in "I want to look up Page 7"."""
-    return bool(_REQUESTED.search(text[: page.start()]))
+    return bool(_REQUESTED.search(_before(text, page)))
 
 
 def is_declined(text: str, page: re.Match[str]) -> bool:
     """Whether the sentence that names the page says that it is not wanted."""
-    before = SENTENCE_END.split(text[: page.start()])[-1]
-    after = SENTENCE_END.split(text[page.end() :])[0]
+    before = SENTENCE_END.split(_before(text, page))[-1]
+    after = SENTENCE_END.split(text[page.end() : page.end() + _SENTENCE_CHARS])[0]
     return bool(_DECLINED.search(before) or _DECLINED_AFTER.match(after))
+
+
+def _before(text: str, found: re.Match[str]) -> str:
+    return text[max(0, found.start() - _SENTENCE_CHARS) : found.start()]
 
 
 def filled(form: str, what: object) -> str:

@@ -16,7 +16,9 @@ _VERDICT = re.compile(
     r"|uncertain|im\s+not\s+sure|i\s+am\s+not\s+sure)?(?P<plain>yes|no)?\b",
     re.IGNORECASE,
 )
-_BOTH = re.compile(r"\A\W*(?:yes\W+(?:and|or)?\W*no|no\W+(?:and|or)?\W*yes)\b", re.IGNORECASE)
+_BOTH = re.compile(
+    r"\A\W*(?:yes\W+(?:(?:and|or)\W*)?no|no\W+(?:(?:and|or)\W*)?yes)\b", re.IGNORECASE
+)
 _HEADING = re.compile(
     r"\A\s*(?:chapter|book|part|volume|section|act|scene|canto|letter|epilogue|prologue"
     r"|[ivxlc]+\.?\s*$|\d+\.?\s*$)",
