@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cluster.execution import _watched
+from pipeline.cluster.watching import Failures, watched
 from pipeline.errors import EndedError
 from pipeline.heartbeat import Heartbeat
 from pipeline.store.runs import RunFolder
@@ -42,7 +42,7 @@ def test_the_watch_looks_again() -> None:
             raise OSError("no space left on device")
         raise EndedError("the deadline")
 
-    with pytest.raises(EndedError, match="the deadline"), _watched(watch):
+    with pytest.raises(EndedError, match="the deadline"), watched(watch, Failures(60.0)):
         threading.Event().wait(30)
     assert len(looks) == 2
 

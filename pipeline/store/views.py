@@ -20,7 +20,7 @@ from upath import UPath
 
 from pipeline.arrow import schema
 from pipeline.errors import UsageError
-from pipeline.place import AnyPath, each, is_remote, place
+from pipeline.place import AnyPath, each, is_remote, listed, modified, place, read
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
@@ -108,8 +108,8 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
     """
     folder = place(warehouse)
     runs = sorted(
-        (f.parent for f in folder.glob("runs/*/units.parquet")),
-        key=lambda path: (path / "units.parquet").stat().st_mtime,
+        (f.parent for f in listed(folder / "runs", "*/units.parquet")),
+        key=lambda path: modified(path / "units.parquet"),
     )
     if not runs:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
@@ -136,9 +136,9 @@ def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
     """The committed shards of every table: those of loaded record classes, and others that the
     warehouse holds (tables of a plugin that is not loaded)."""
     installed()
-    stored = [path.name for path in folder.glob("tables/*")]
+    stored = [path.name for path in listed(folder / "tables")]
     names = dict.fromkeys([*RECORDS, *sorted(name for name in stored if name.isidentifier())])
-    last = {table: last_attempts(folder.glob(f"tables/{table}/*/*")) for table in names}
+    last = {table: last_attempts(listed(folder / "tables" / table, "*/*")) for table in names}
     return {table: [found[key][1] for key in sorted(found)] for table, found in last.items()}
 
 
@@ -184,8 +184,8 @@ def _dataset(files: list[UPath], columns: Any) -> Any:
 
 def _step_rows(folder: UPath) -> list[dict[str, Any]]:
     rows = []
-    for file in sorted(folder.glob("steps/*.json")):
-        step = json.loads(file.read_text())
+    for file in sorted(listed(folder / "steps", "*.json")):
+        step = json.loads(read(file))
         texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
         rows.append({**step, **texts, "step_id": file.stem})
     return rows
@@ -201,18 +201,18 @@ def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list
 
 def _planned_view(connection: Any, folder: UPath) -> None:
     """What every run planned: run, step_id, unit, document_id, question_id."""
-    files = sorted(folder.glob("runs/*/units.parquet"))
+    planned = sorted(listed(folder / "runs", "*/units.parquet"))
     if is_remote(folder):
-        parts = each(_units_of_run, files)
+        parts = each(_units_of_run, planned)
         connection.register("all_planned", pa.concat_tables(parts))
     else:
-        source = f"read_parquet({_files(files)}, union_by_name = true, filename = true)"
+        source = f"read_parquet({_files(planned)}, union_by_name = true, filename = true)"
         columns = "* exclude filename, parse_path(filename)[-2] as run"
         connection.execute(f"create view all_planned as select {columns} from {source}")
 
 
 def _units_of_run(file: UPath) -> Any:
-    rows = pq.read_table(io.BytesIO(file.read_bytes()), schema=UNITS)
+    rows = pq.read_table(io.BytesIO(read(file)), schema=UNITS)
     return rows.append_column("run", pa.array([file.parent.name] * rows.num_rows, pa.string()))
 
 
