@@ -115,7 +115,8 @@ def is_transient(error: Exception) -> bool:
 
 def refused(path: UPath | str, error: Exception) -> StorageError:
     """The error of an operation that storage refuses: one line with the path and what to do."""
-    fix = _FIXES.get(getattr(error, "errno", None) or 0, "make sure that the storage answers")
+    other = "make sure that it answers" if is_transient(error) else "put that right"
+    fix = _FIXES.get(getattr(error, "errno", None) or 0, other)
     if isinstance(error, PermissionError):
         fix = _FIXES[errno.EACCES]
     return StorageError(f"{path}: {reason(error)}; {fix}, then run the same command to resume")
