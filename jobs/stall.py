@@ -40,8 +40,8 @@ class StallWatch:
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return
         waited, self._looked = now - self._looked, now
-        self._moved += waited  # unless the workers can be seen
-        workers = self._folder.alive(self._launch)
+        self._moved += waited  # unless the workers are seen
+        workers = self._seen()
         self._on_heartbeats(workers)
         if self._folder.advisory.is_refused:
             return
@@ -56,3 +56,7 @@ class StallWatch:
                 f"nothing was finished for cluster.stall_minutes={self._stall_minutes:g}; run the "
                 "same command to resume"
             )
+
+    def _seen(self) -> list[dict[str, Any]]:
+        """The workers' heartbeats. Raises StorageError."""
+        return self._folder.alive(self._launch)

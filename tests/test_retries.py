@@ -126,7 +126,7 @@ def test_what_is_not_there_is_no_refusal(tmp_path: Path, pauses: list[float]) ->
 
 def test_libraries_of_object_stores() -> None:
     import aiohttp
-    from botocore import exceptions
+    from botocore import exceptions  # type: ignore[import-untyped]
 
     assert is_transient(exceptions.EndpointConnectionError(endpoint_url="http://x"))
     assert is_transient(exceptions.ConnectionClosedError(endpoint_url="http://x"))

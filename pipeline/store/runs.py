@@ -101,11 +101,15 @@ class RunFolder:
         """The progress of the current launch and the heartbeats of its live workers.
 
         (null, []) where nothing is running. Heartbeats may come without progress: a worker may
-        write a last one after its driver has gone.
+        write a last one after its driver has gone. Progress may come without heartbeats: storage
+        may refuse the workers.
         """
         state = _json(self._progress)
-        workers = self.alive(state["launch"]) if state else []
-        return state if workers else None, workers
+        if state is None:
+            return None, []
+        workers = self.alive(state["launch"])
+        is_written = time.time() - modified(self._progress) < _SECONDS_ALIVE
+        return state if workers or is_written else None, workers
 
     def write_report(self, markdown: str) -> None:
         write(self.path / "report.md", f"{markdown}\n".encode())
