@@ -22,8 +22,15 @@ from jobs.report import make_report
 from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table, printable
-from pipeline.errors import AccountingError, EngineError, UsageError
+from pipeline.errors import (
+    AccountingError,
+    ClusterError,
+    EngineError,
+    StorageError,
+    UsageError,
+)
 from pipeline.place import place
+from pipeline.retries import refusals, refused
 from pipeline.secrets import without_passwords
 from pipeline.store import connect
 from pipeline.store.locks import only_select
@@ -260,6 +267,12 @@ def main() -> None:
         code = _complain(error, 2)
     except (AccountingError, EngineError) as error:
         code = _complain(error, 1)
+    except (StorageError, ClusterError) as error:
+        code = _complain(error, 4)
+    except BrokenPipeError:
+        raise
+    except refusals() as error:
+        code = _complain(refused(getattr(error, "filename", None) or "storage", error), 4)
     sys.stdout.flush()
     sys.exit(code or 0)
 

@@ -25,16 +25,18 @@ _NAMES = [field.name for field in fields(UsageCounters)]
 
 
 class Progress:
-    """The progress of one launch. `publish` is called with each new state, for `status`."""
+    """The progress of one launch. `publish` is called with each new state, for `status`; `refused`
+    is what storage refused of that, as `Advisory.state` has it."""
 
     def __init__(
         self,
         num_units: int,
         publish: Callable[[Mapping[str, Any]], None] = lambda state: None,
         clock: Callable[[], float] = time.monotonic,
+        refused: Callable[[], Mapping[str, Any] | None] = lambda: None,
     ) -> None:
         self._num_units = num_units
-        self._publish, self._clock = publish, clock
+        self._publish, self._clock, self._refused = publish, clock, refused
         self.calls: Counter[str] = Counter()  # by step_id, of finished documents
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
         self._phase = ""
@@ -134,6 +136,7 @@ class Progress:
             "tokens_per_second": round((done.prompt_tokens + done.reply_tokens) / seconds, 1),
             "cached_share": round(done.cached_tokens / max(done.prompt_tokens, 1), 4),
             "problems": self._total().problems,
+            "refused": self._refused(),
         }
 
     def _cost(self, done: UsageCounters) -> float:
@@ -190,4 +193,11 @@ def _line(state: Mapping[str, Any]) -> str:
     if state["ends_at"]:
         hours, minutes = divmod(round(state["seconds_left"] / 60), 60)
         parts.append(f"ETA {state['ends_at'][11:]} (in {hours}:{minutes:02} h)")
+    if state.get("refused"):
+        parts.append(f"progress {not_written(state['refused'])}")
     return ", ".join(parts)
+
+
+def not_written(refused: Mapping[str, Any]) -> str:
+    """What storage refused, as `Advisory.state` has it, as part of a line."""
+    return f"could not be written for {refused['seconds']:.0f} s ({refused['error']})"

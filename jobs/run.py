@@ -19,6 +19,7 @@ from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, place, reaching, unwritable, write
+from pipeline.retries import retry_for
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
 from pipeline.store.runs import RunFolder
@@ -42,9 +43,11 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     """Execute a run, from the corpus to the checked accounting; only what is not committed.
 
     Raises UsageError before execution where config or corpus cannot be used, AccountingError where
-    rows do not match their inputs, EngineError where an engine died.
+    rows do not match their inputs, EngineError where an engine died, StorageError where storage
+    refuses, ClusterError where Ray does not start.
     """
     refuse_elsewhere(config.cluster)
+    retry_for(config.cluster.storage_seconds)
     with Ending(config.cluster) as ending:
         return _run(config, warn, ending)
 

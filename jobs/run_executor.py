@@ -32,7 +32,7 @@ class RunExecutor:
         self._launch = uuid.uuid4().hex
         pending = sum(not unit.is_done for unit in prepared.planned())
         self._publish = functools.partial(folder.write_progress, self._launch)
-        self.progress = Progress(pending, self._publish)
+        self.progress = Progress(pending, self._publish, refused=folder.advisory.state)
         self.ended: str | None = None  # why the run ended early; null if it did not
 
     def execute(self, ending: Ending) -> None:

@@ -13,7 +13,8 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 class StallWatch:
     """Watches one execution by the heartbeats of its workers; also passes them to `on_heartbeats`.
 
-    A starting engine counts as progress: it has its own limit (engine.start_timeout).
+    A starting engine counts as progress: it has its own limit (engine.start_timeout). While storage
+    refuses what tells of progress, time does not count: workers that cannot be seen may be at work.
     """
 
     def __init__(
@@ -38,9 +39,13 @@ class StallWatch:
         now = time.monotonic()
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return
-        self._looked = now
-        workers = self._folder.alive(self._launch)
+        waited, self._looked = now - self._looked, now
+        self._moved += waited  # unless the workers are seen
+        workers = self._seen()
         self._on_heartbeats(workers)
+        if self._folder.advisory.is_refused:
+            return
+        self._moved -= waited
         for worker in workers:
             name, done = worker["worker"], worker["calls"] + worker["units"]
             if worker["is_starting"] or done > self._done.get(name, -1):
@@ -51,3 +56,7 @@ class StallWatch:
                 f"nothing was finished for cluster.stall_minutes={self._stall_minutes:g}; run the "
                 "same command to resume"
             )
+
+    def _seen(self) -> list[dict[str, Any]]:
+        """The workers' heartbeats. Raises StorageError."""
+        return self._folder.alive(self._launch)

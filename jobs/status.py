@@ -1,9 +1,10 @@
 """`gistmill status`: what of a run is done, running and failed, from the files alone."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from jobs.options import ReadOptions
-from jobs.progress import progress_line
+from jobs.progress import not_written, progress_line
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import UsageError
 from pipeline.store import connect
@@ -29,6 +30,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
         connection.execute("set variable stages = ?", [stages])
         steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
     progress, alive = folder.at_work()
+    silent = folder.silent(progress["launch"]) if progress else {}
     job = _job(options, name)
     not_done = sum(step["not_done"] for step in steps)
     if as_json:
@@ -39,6 +41,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
                 "steps": steps,
                 "problems": problems,
                 "alive": alive,
+                "silent": silent,
                 "progress": progress,
                 "job": job,
             }
@@ -56,6 +59,8 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
         print_table(problems, left=("problem",))
     for worker in alive:
         print_line(_at_work(worker))
+    for line in _refused(alive, silent):
+        print_line(line)
 
 
 def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
@@ -73,3 +78,12 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
 def _at_work(worker: dict[str, Any]) -> str:
     documents = ", ".join(f"{d} for {s:.0f} s" for d, s in worker["documents"].items())
     return f"worker {worker['worker']}: {documents or 'waiting'}"
+
+
+def _refused(alive: list[dict[str, Any]], silent: dict[str, float]) -> Iterator[str]:
+    """What workers could not say of themselves."""
+    for worker in alive:
+        if worker.get("refused"):
+            yield f"worker {worker['worker']}: its heartbeat {not_written(worker['refused'])}"
+    for name, seconds in silent.items():
+        yield f"worker {name}: no heartbeat for {seconds:.0f} s; it died, hangs or cannot write"

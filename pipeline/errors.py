@@ -1,7 +1,8 @@
 """The errors that cross module boundaries, and the closed set of problem codes.
 
 A user's mistake is a `UsageError` (exit 2), rows that do not match their inputs are an
-`AccountingError` (exit 1), a dead engine is an `EngineError`. All other failures become rows.
+`AccountingError` (exit 1), a dead engine is an `EngineError`, storage that refuses is a
+`StorageError` (exit 4). All other failures become rows.
 """
 
 from typing import Literal, get_args
@@ -32,6 +33,15 @@ class AccountingError(Exception):
 
 class EndedError(Exception):
     """The run ended early, at its deadline or by SIGTERM. Exit 4; the same command resumes it."""
+
+
+class StorageError(Exception):
+    """Storage refuses an operation for good, or for longer than it is repeated: one line that names
+    the path and what to do. Exit 4; the same command resumes the run."""
+
+
+class ClusterError(Exception):
+    """Ray did not start on this machine: one line that says what to do. Exit 4."""
 
 
 class EngineError(Exception):

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from pipeline.ask import Ask, Reader
-from pipeline.errors import AccountingError, EngineError
+from pipeline.errors import AccountingError, EngineError, StorageError
 from pipeline.in_flight import Crashes, InFlightMarker
 from pipeline.rows import Call, Document, Question, Record, UnitRows, utc_now
 from pipeline.shared_replies import SharedReplies
@@ -164,7 +164,7 @@ async def _run(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
     try:
         made: Sequence[Record] = await stage.run(rows, ask)
         stage.check(rows, made)
-    except (EngineError, AccountingError):
+    except (EngineError, AccountingError, StorageError):
         raise
     except Exception:  # noqa: BLE001  # the only broad handler: a bad unit must not end the run
         return tuple(stage.failed(rows, "unit_failed", traceback.format_exc(limit=-3)))

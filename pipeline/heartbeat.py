@@ -3,10 +3,13 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from typing import Any
 
-from pipeline.place import AnyPath, advisory, place
+from pipeline.place import AnyPath, place
+from pipeline.retries import Advisory
 from pipeline.store.shards import process_name, write_json
 from pipeline.usage import UsageCounters
 
@@ -17,6 +20,7 @@ class Heartbeat:
     """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity.
 
     `launch`: the id of the command that the worker belongs to; `usage`: the worker's counters.
+    A heartbeat that storage refuses is left out; the next one tells for how long there was none.
     """
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
@@ -27,6 +31,10 @@ class Heartbeat:
         self._since: dict[str, float] = {}
         self._is_starting = False
         self._task: asyncio.Task[None] | None = None
+        self._at_once = asyncio.Event()
+        self._advisory = Advisory()
+        # Of its own: the other threads may all wait for storage that does not answer.
+        self._thread = ThreadPoolExecutor(1, "heartbeat")
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -37,7 +45,7 @@ class Heartbeat:
             yield
         finally:
             self._is_starting = False
-            self._write()
+            self._at_once.set()
 
     @contextmanager
     def document(self, document_id: str) -> Iterator[None]:
@@ -54,19 +62,24 @@ class Heartbeat:
             self._task = asyncio.create_task(self._beat())
 
     async def _beat(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            self._write()
-            await asyncio.sleep(SECONDS_BETWEEN_BEATS)
+            self._at_once.clear()
+            await loop.run_in_executor(self._thread, self._write, self._state())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._at_once.wait(), SECONDS_BETWEEN_BEATS)
 
-    def _write(self) -> None:
+    def _state(self) -> dict[str, Any]:
         now = time.monotonic()
-        documents = {name: round(now - start, 1) for name, start in self._since.items()}
-        content = {
+        return {
             "worker": self.name,
             "launch": self._launch,
             "is_starting": self._is_starting,
             **asdict(self._usage),
-            "documents": documents,
+            "documents": {name: round(now - start, 1) for name, start in self._since.items()},
+            "refused": self._advisory.state(),
         }
-        with advisory():
-            write_json(self._file, content)
+
+    def _write(self, state: dict[str, Any]) -> None:
+        with self._advisory.attempt():
+            write_json(self._file, state)

@@ -1,22 +1,30 @@
-"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...)."""
+"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...).
+
+All file operations on a warehouse are made here, so that all are retried (pipeline/retries.py).
+They block: on an event loop they belong into a thread.
+"""
 
 import os
-import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
+from stat import S_ISREG
 from typing import TypeVar
 
 from upath import UPath
 
 from pipeline.errors import UsageError
+from pipeline.retries import given_up, reason, retried, within
 
 A = TypeVar("A")
 B = TypeVar("B")
 AnyPath = str | Path | UPath
 _AT_ONCE = 16  # threads: an object store has a latency of tens of milliseconds
+_SECONDS_TO_REACH = 20.0  # at the start of a command, for an address that may be a mistake
+_ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 def place(path: AnyPath) -> UPath:
@@ -49,47 +57,104 @@ def unwritable(folder: UPath) -> UPath | None:
 
 
 @contextmanager
-def advisory() -> Iterator[None]:
-    """Leave out what a filesystem refuses in the `with` block: for files that only say how far a
-    run is, and are soon written or read again."""
-    try:
-        yield
-    except refusals():
-        pass
-
-
-@contextmanager
 def reaching(path: UPath, key: str) -> Iterator[None]:
     """Turn a filesystem's errors in the `with` block into UsageError naming the config key."""
     try:
-        yield
-    except refusals() as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"{key}={path}: cannot be reached ({why})") from None
+        with within(_SECONDS_TO_REACH):
+            yield
+    except given_up() as error:
+        raise UsageError(f"{key}={path}: cannot be reached ({reason(error)})") from None
 
 
-def refusals() -> tuple[type[Exception], ...]:
-    """The errors of filesystems; those of an object store's library once it is imported."""
-    known = {
-        "botocore.exceptions": "BotoCoreError",
-        "google.auth.exceptions": "GoogleAuthError",
-        "aiohttp": "ClientError",
-    }
-    used = [(sys.modules[module], name) for module, name in known.items() if module in sys.modules]
-    return (OSError, *(getattr(module, name) for module, name in used))
+def read(path: UPath) -> bytes:
+    """The content of a file. Raises FileNotFoundError and StorageError."""
+    return retried(path.read_bytes, path, _ABSENT)
+
+
+def is_file(path: UPath) -> bool:
+    """Whether a file is there. Raises StorageError."""
+    return _kind(path) == "file"
+
+
+def exists(path: UPath) -> bool:
+    """Whether a file or folder is there. Raises StorageError."""
+    return _kind(path) is not None
+
+
+def listed(folder: UPath, pattern: str = "*") -> list[UPath]:
+    """The paths in a folder that match; none where there is no folder. Raises StorageError."""
+    if is_remote(folder):
+        return retried(lambda: _matching(folder, pattern), folder)
+    return retried(lambda: list(folder.glob(pattern)), folder)
+
+
+def _kind(path: UPath) -> str | None:
+    """What is at the path: file or another kind; null where nothing is."""
+    # Not by fsspec's `isfile`: where a store does not answer it says that there is no file.
+    try:
+        return retried(lambda: _found(path), path, _ABSENT)
+    except _ABSENT:
+        return None
+
+
+def _found(path: UPath) -> str:
+    if is_remote(path):
+        return str(path.fs.info(path.path)["type"])
+    return "file" if S_ISREG(path.stat().st_mode) else "another"
+
+
+def _matching(folder: UPath, pattern: str) -> list[UPath]:
+    # Not by fsspec's `glob`: it leaves out what a store refuses to list.
+    patterns = pattern.split("/")
+    try:
+        list_them = folder.fs.find if len(patterns) > 1 else folder.fs.ls
+        names = list_them(folder.path, detail=False)
+    except FileNotFoundError:
+        return []
+    root = folder.fs._strip_protocol(folder.path).rstrip("/") + "/"
+    parts = [name.removeprefix(root).split("/") for name in names if name.startswith(root)]
+    return [
+        folder.joinpath(*own)
+        for own in parts
+        if len(own) == len(patterns) and all(map(fnmatchcase, own, patterns))
+    ]
+
+
+def modified(path: UPath) -> float:
+    """When a file was written, as time.time(). Raises FileNotFoundError and StorageError."""
+    return float(retried(lambda: path.stat().st_mtime, path, _ABSENT))
+
+
+def delete(path: UPath) -> None:
+    """Delete a file, if it is there. Raises StorageError."""
+    retried(lambda: path.unlink(missing_ok=True), path)
+
+
+def delete_folder(path: UPath) -> None:
+    """Delete a folder and all in it, if it is there. Raises StorageError."""
+    with suppress(FileNotFoundError):
+        retried(lambda: path.fs.rm(path.path, recursive=True), path, _ABSENT)
 
 
 def commit(path: UPath, content: bytes) -> bool:
-    """Create a file atomically unless it exists. True if this call created it.
+    """Create a file atomically unless it exists. True if it holds `content` now: this call created
+    it, or an earlier attempt whose reply was lost. Raises StorageError.
 
     Locally a synced temporary file is linked to the name; remotely one conditional PUT.
     """
-    if is_remote(path):
-        try:
-            path.fs.pipe_file(path.path, content, mode="create")
-        except FileExistsError:
-            return False
-        return True
+    create = _put if is_remote(path) else _link
+    return retried(lambda: create(path, content), path) or read(path) == content
+
+
+def _put(path: UPath, content: bytes) -> bool:
+    try:
+        path.fs.pipe_file(path.path, content, mode="create")
+    except FileExistsError:
+        return False
+    return True
+
+
+def _link(path: UPath, content: bytes) -> bool:
     with _written_beside(path, content, sync=True) as part:
         try:
             os.link(str(part), str(path))
@@ -99,12 +164,17 @@ def commit(path: UPath, content: bytes) -> bool:
 
 
 def write(path: UPath, content: bytes) -> None:
-    """Write or replace a file atomically: readers see the old or the new content."""
+    """Write or replace a file atomically: readers see the old or the new content. Raises
+    StorageError."""
     if is_remote(path):
-        path.fs.pipe_file(path.path, content)
+        retried(lambda: path.fs.pipe_file(path.path, content), path)
     else:
-        with _written_beside(path, content, sync=False) as part:
-            part.replace(path)
+        retried(lambda: _replace(path, content), path)
+
+
+def _replace(path: UPath, content: bytes) -> None:
+    with _written_beside(path, content, sync=False) as part:
+        part.replace(path)
 
 
 @contextmanager
@@ -120,7 +190,8 @@ def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
                 os.fsync(file.fileno())
         yield part
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # else it would hide why the file could not be written
+            part.unlink(missing_ok=True)
 
 
 def each(function: Callable[[A], B], files: Iterable[A]) -> list[B]:

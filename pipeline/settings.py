@@ -35,5 +35,7 @@ class ClusterSettings(Settings):
     wait_minutes: PositiveFloat  # for the first workers to be placed
     scoring_workers: PositiveInt | None  # null: one per CPU
     stall_minutes: PositiveFloat  # without progress, after which the run ends
+    # That a refused file operation is repeated. Runs stored by earlier versions have none.
+    storage_seconds: PositiveFloat = 60.0
     deadline: str | None  # HH:MM (the next such local time) or an ISO 8601 date and time
     grace_minutes: PositiveFloat  # to finish what is in flight, before the deadline or on SIGTERM

@@ -5,6 +5,7 @@ a request at most once; of workers that send it at the same time, the first to c
 """
 
 import asyncio
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
@@ -13,7 +14,7 @@ from weakref import WeakValueDictionary
 from pydantic import TypeAdapter
 from upath import UPath
 
-from pipeline.place import commit
+from pipeline.place import commit, read
 from pipeline.rows import Call
 
 _KEPT = (None, "truncated")  # problems of replies that are shared; after others each asks again
@@ -31,11 +32,11 @@ class SharedReplies:
         lock = self._locks.setdefault(request_sha, asyncio.Lock())
         async with lock:
             file = self._folder / f"{request_sha}.json"
-            if (committed := _load(file)) is not None:
+            if (committed := await to_thread(_load, file)) is not None:
                 return committed
             made = await make()
-            if made.problem in _KEPT and not commit(file, _json().dump_json(made)):
-                return _load(file) or made
+            if made.problem in _KEPT and not await to_thread(commit, file, _json().dump_json(made)):
+                return await to_thread(_load, file) or made
             return made
 
 
@@ -52,12 +53,12 @@ class SharedCopies(SharedReplies):
         return await self._made[request_sha]
 
     async def _first(self, request_sha: str, make: Callable[[], Awaitable[Call]]) -> Call:
-        return _load(self._folder / f"{request_sha}.json") or await make()
+        return await to_thread(_load, self._folder / f"{request_sha}.json") or await make()
 
 
 def _load(file: UPath) -> Call | None:
     try:
-        call: Call = _json().validate_json(file.read_bytes())
+        call: Call = _json().validate_json(read(file))
         return call
     except FileNotFoundError:
         return None

@@ -3,7 +3,8 @@
 import time
 from asyncio import to_thread
 
-from pipeline.place import AnyPath, place, write
+from pipeline.place import AnyPath, exists, place, write
+from pipeline.retries import Advisory, within
 
 _SECONDS_BETWEEN_LOOKS = 2.0
 
@@ -15,15 +16,21 @@ class StopSignal:
         self._file = place(run) / "alive" / f"{launch}.stop"
         self._looked = float("-inf")
         self._is_sent = False
+        self._advisory = Advisory()
 
     def send(self, why: str) -> None:
-        """Signal the workers that the run is ending."""
-        write(self._file, f"{why}\n".encode())
+        """Signal the workers that the run is ending. Raises StorageError after a single try."""
+        with within(0):  # the caller tries again
+            write(self._file, f"{why}\n".encode())
 
     async def is_sent(self) -> bool:
         """Whether the run is ending; checks the file at most every two seconds."""
         now = time.monotonic()
         if not self._is_sent and now - self._looked > _SECONDS_BETWEEN_LOOKS:
             self._looked = now
-            self._is_sent = await to_thread(self._file.exists)
+            await to_thread(self._look)
         return self._is_sent
+
+    def _look(self) -> None:
+        with self._advisory.attempt():  # looked for again in two seconds
+            self._is_sent = exists(self._file)

@@ -19,7 +19,7 @@ from pipeline.errors import StartError, UsageError
 from pipeline.executor import DocumentExecutor, Summary
 from pipeline.heartbeat import Heartbeat
 from pipeline.in_flight import InFlightMarkers
-from pipeline.place import AnyPath, place
+from pipeline.place import AnyPath, exists, place
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Capacity
 from pipeline.steps import Step
@@ -75,7 +75,7 @@ class Worker:
         is dead.
         """
         began = time.perf_counter()
-        self._refuse_unshared()
+        await to_thread(self._refuse_unshared)
         if await self._stop.is_sent():
             return Summary(document_id, self._heartbeat.name)
         reader = await self._started() if self._start else None
@@ -111,7 +111,7 @@ class Worker:
     def _refuse_unshared(self) -> None:
         """Raise UsageError where this machine does not see what the driver has committed."""
         warehouse = self._shards.warehouse
-        if not (warehouse / "tables").exists():
+        if not exists(warehouse / "tables"):
             raise UsageError(
                 f"warehouse={warehouse}: not visible from {socket.gethostname()}; put it where "
                 "all machines of the cluster can reach it, such as s3://BUCKET/FOLDER"

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from pipeline.errors import AccountingError, UsageError
+from pipeline.errors import AccountingError, StorageError, UsageError
 from pipeline.rows import Call
 from pipeline.store import Shards, read_parquet_rows
 from pipeline.store.shards import write_json
@@ -90,7 +90,7 @@ def test_nothing_is_left_of_a_failed_write(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, fails, full)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(StorageError, match="No space left on device; free some space"):
             warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
     assert files(warehouse.folder) == []
     assert warehouse.shards.units("gists", GISTS.id) == {}

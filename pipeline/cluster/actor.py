@@ -13,10 +13,11 @@ import pyarrow as pa
 import ray
 from ray.util.metrics import Counter
 
-from pipeline.errors import AccountingError, EngineError, StartError, UsageError
+from pipeline.errors import AccountingError, EngineError, StartError, StorageError, UsageError
 from pipeline.executor import Summary
 from pipeline.metrics import COUNTERS
 from pipeline.plugins import received
+from pipeline.retries import retry_for
 from pipeline.units import Unit
 from pipeline.usage import UsageCounters
 
@@ -36,7 +37,7 @@ MakeWorker = Callable[[str], AnyWorker]
 
 # Ray preserves only the text of an exception, so these return as rows; the driver raises them.
 ERRORS: dict[str, type[Exception]] = {
-    error.__name__: error for error in (AccountingError, StartError, UsageError)
+    error.__name__: error for error in (AccountingError, StartError, StorageError, UsageError)
 }
 
 
@@ -44,11 +45,14 @@ class Actor:
     """The Ray Data UDF around a `Worker`.
 
     A block holds rows (document_id, pickled units). It returns one row per document: `error`, the
-    name of an error class or "", and `payload`, the error's message or the Summary as JSON.
+    name of an error class or "", and `payload`, the error's message or the Summary as JSON. After a
+    StorageError no document is begun: its replies could not be kept.
     """
 
-    def __init__(self, make_worker: bytes, tags: Mapping[str, str]) -> None:
+    def __init__(self, make_worker: bytes, tags: Mapping[str, str], storage_seconds: float) -> None:
         """`make_worker`: a MakeWorker and its plugins, serialized by `pipeline.plugins.sent`."""
+        retry_for(storage_seconds)
+        self._refused: StorageError | None = None
         make: MakeWorker = received(make_worker)
         # The id stays the same when Ray restarts the actor in another process.
         self._worker = make(ray.get_runtime_context().get_actor_id() or "")
@@ -66,8 +70,12 @@ class Actor:
     async def _result(self, row: dict[str, Any]) -> dict[str, str]:
         units = pickle.loads(row["units"])
         try:
+            if self._refused:
+                raise self._refused
             summary = await self._worker.work(row["document_id"], units)
         except tuple(ERRORS.values()) as error:
+            if isinstance(error, StorageError):
+                self._refused = error
             return {"error": type(error).__name__, "payload": str(error)}
         except EngineError:
             os._exit(1)  # Ray restarts the actor, with a new engine, and retries the document

@@ -2,20 +2,18 @@
 
 import json
 import pickle
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import ray
 from ray.data import ActorPoolStrategy, DataContext
 
 from pipeline.cluster.actor import ERRORS, Actor, MakeWorker
+from pipeline.cluster.joining import first_line
 from pipeline.cluster.pool import Pool
-from pipeline.errors import AccountingError, EndedError, EngineError, UsageError
+from pipeline.cluster.watching import Failures, watched
+from pipeline.errors import AccountingError, EngineError, StorageError, UsageError
 from pipeline.executor import Summary
-from pipeline.place import advisory
 from pipeline.plugins import sent
 from pipeline.units import Item
 
@@ -35,21 +33,23 @@ def run_items(
 
     Raises UsageError where no worker can be placed or one does not see the warehouse; StartError
     where an engine cannot start; EngineError where a worker cannot be restarted; whatever `watch`
-    raises. A document's AccountingError is raised once all other documents are finished.
+    raises but a filesystem's errors, after which it is called again. A document's AccountingError
+    is raised once all other documents are finished, a StorageError once those in flight are, or
+    `cluster.grace_minutes` later.
     """
     rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in items]
     dataset = _dataset(rows, make_worker, tags, pool)
-    failed: list[Exception] = []
-    for row in _rows(dataset, watch, pool):
+    failures = Failures(60 * pool.cluster.grace_minutes)
+    for row in _rows(dataset, watch, failures, pool):
         if not row["error"]:
             yield Summary(**json.loads(row["payload"]))
             continue
         error = ERRORS[row["error"]](row["payload"])
-        if not isinstance(error, AccountingError):
+        if not isinstance(error, (AccountingError, StorageError)):
             raise error
-        failed.append(error)
-    if failed:  # raised last, so that the other documents are committed
-        raise failed[0]
+        failures.add(error)
+    if failures.first:  # raised last, so that the other documents are committed
+        raise failures.first
 
 
 def _dataset(
@@ -64,7 +64,7 @@ def _dataset(
     DataContext.get_current().wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
     return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         Actor,
-        fn_constructor_args=(sent(make_worker), tags),
+        fn_constructor_args=(sent(make_worker), tags, pool.cluster.storage_seconds),
         batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set
         batch_format="pyarrow",
         num_cpus=pool.cpus,
@@ -79,17 +79,19 @@ def _dataset(
     )
 
 
-def _rows(dataset: Any, watch: Callable[[], None], pool: Pool) -> Iterator[dict[str, Any]]:
+def _rows(
+    dataset: Any, watch: Callable[[], None], failures: Failures, pool: Pool
+) -> Iterator[dict[str, Any]]:
     """The rows that workers return, as they arrive. Raises as `run_items` does."""
     batches: Any = iter(
         dataset.iter_batches(batch_size=None, prefetch_batches=0, batch_format="pyarrow")
     )
     try:
-        with _watched(watch):
+        with watched(watch, failures):
             for batch in batches:
                 yield from batch.to_pylist()
     except ray.exceptions.RayActorError as error:
-        raise EngineError(f"a worker cannot be restarted: {_first_line(error)}") from None
+        raise EngineError(f"a worker cannot be restarted: {first_line(error)}") from None
     except ray.exceptions.GetTimeoutError:
         minutes = pool.cluster.wait_minutes
         raise UsageError(
@@ -98,41 +100,3 @@ def _rows(dataset: Any, watch: Callable[[], None], pool: Pool) -> Iterator[dict[
         ) from None
     finally:
         batches.close()  # stops documents that are still in flight
-
-
-@contextmanager
-def _watched(watch: Callable[[], None]) -> Iterator[None]:
-    """Call `watch` every second in a thread; an error it raises is raised from the `with` block,
-    but for a filesystem's: it is called again.
-
-    The block waits inside Ray, so it is interrupted by a signal: SIGUSR1, as `nohup` may have
-    disabled SIGINT.
-    """
-    is_over = threading.Event()
-    raised: list[Exception] = []
-
-    def look() -> None:
-        while not is_over.wait(1.0):
-            try:
-                with advisory():
-                    watch()
-            except (EndedError, EngineError) as error:
-                raised.append(error)
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-                return
-
-    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
-    threading.Thread(target=look, daemon=True).start()
-    try:
-        yield
-    except KeyboardInterrupt:
-        if raised:
-            raise raised[0] from None
-        raise
-    finally:
-        is_over.set()
-        signal.signal(signal.SIGUSR1, before)
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

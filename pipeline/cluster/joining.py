@@ -5,24 +5,28 @@ import logging
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import ray
 from ray._private import ray_constants
 from ray.data import DataContext
 
-from pipeline.errors import UsageError
+from pipeline.errors import ClusterError, UsageError
 
 _SECONDS_TO_ANSWER = 10.0
+_QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+_STARTS = 3  # attempts to start a local Ray
+_RAY_NOT_UP = (RuntimeError, TimeoutError, ConnectionError, ray.exceptions.RaySystemError)
 
 
 def join(address: str | None) -> None:
     """Connect this process as a driver to the Ray at `address`, unless it is connected already.
 
     Null starts a local Ray; `auto` joins the one this machine is part of. Raises UsageError where
-    there is none to join.
+    there is none to join, ClusterError where a local one does not start.
     """
     if not ray.is_initialized():
         with quiet_stderr():
@@ -33,16 +37,14 @@ def join(address: str | None) -> None:
 
 
 def _init(address: str | None) -> None:
-    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address is None:
-        with _on_loopback():
-            ray.init(address="local", include_dashboard=False, **quiet)
+        _start()
         return
     try:
         refuse_unreachable(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
-        ray.init(address=address, **quiet)
+        ray.init(address=address, **_QUIET)
     except (OSError, ValueError, RuntimeError) as error:
-        line = next(iter(str(error).splitlines()), type(error).__name__)
+        line = first_line(error)
         raise UsageError(f"cluster.address={address}: no Ray to join: {line}") from None
 
 
@@ -63,6 +65,48 @@ def _on_loopback() -> Iterator[None]:
         del os.environ[name]
         if in_environment is not None:
             os.environ[name] = in_environment
+
+
+def first_line(error: BaseException | None) -> str:
+    """The first line of an error that is not empty, else its class."""
+    lines = (line.strip() for line in str(error).splitlines())
+    return next(filter(None, lines), type(error).__name__)
+
+
+def _start() -> None:
+    """Start a local Ray. Raises ClusterError where it does not come up."""
+    for attempt in range(1, _STARTS + 1):
+        with _Starting(is_last=attempt == _STARTS) as starting, _on_loopback():
+            ray.init(address="local", include_dashboard=False, **_QUIET)
+        if starting.is_up:
+            return
+
+
+class _Starting(AbstractContextManager["_Starting"]):
+    """Leaves out the error of a local Ray that does not start in its own time, as happens on a
+    loaded machine; the last time it is a ClusterError."""
+
+    def __init__(self, is_last: bool) -> None:
+        self._is_last = is_last
+        self.is_up = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        # Ray raises a bare Exception where a node does not come up in its 30 seconds.
+        if type(error) is not Exception and not isinstance(error, _RAY_NOT_UP):
+            return False
+        ray.shutdown()  # of what did start
+        if self._is_last:
+            raise ClusterError(
+                f"Ray did not start on this machine in {_STARTS} attempts ({first_line(error)}); "
+                "end what else keeps it busy, then run the same command to resume"
+            ) from None
+        self.is_up = False
+        return True
 
 
 def refuse_unreachable(address: str) -> None:

@@ -3,6 +3,7 @@
 They are written before execution. Committed shards are the only record of progress.
 """
 
+import io
 import json
 import time
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,19 @@ import yaml
 from upath import UPath
 
 from pipeline.errors import AccountingError, UsageError
-from pipeline.place import AnyPath, advisory, each, place, write
+from pipeline.place import (
+    AnyPath,
+    delete,
+    delete_folder,
+    each,
+    is_file,
+    listed,
+    modified,
+    place,
+    read,
+    write,
+)
+from pipeline.retries import Advisory
 from pipeline.steps import Step
 from pipeline.store.shards import parquet, write_json
 from pipeline.store.views import UNITS
@@ -31,11 +44,12 @@ class RunFolder:
         self.path = self.warehouse / "runs" / name
         self._progress = self.path / "alive" / "progress"
         self._plan = self.path / "plan.json"
+        self.advisory = Advisory()  # of the progress file and the heartbeats
 
     def config(self) -> dict[str, Any] | None:
         """The config the run was last started with; null for a new run."""
         file = self.path / "config.yaml"
-        return yaml.safe_load(file.read_text()) if file.is_file() else None
+        return yaml.safe_load(read(file)) if is_file(file) else None
 
     def report_facts(self) -> dict[str, Any]:
         """The part of the config that `report` and other reading commands need.
@@ -75,23 +89,27 @@ class RunFolder:
         *before, launch = self.launches()
         launch = {**launch, "phases": [*launch.get("phases", []), phase]}
         write_json(self.path / "provenance.json", {"launches": [*before, launch]})
-        for file in self.path.glob("alive/*.json"):  # heartbeats of the phase's workers
-            file.unlink(missing_ok=True)
+        for file in listed(self.path / "alive", "*.json"):  # heartbeats of the phase's workers
+            delete(file)
 
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
         """Write the progress of the current launch, for `status`. Advisory."""
-        with advisory():
+        with self.advisory.attempt():
             write_json(self._progress, {"launch": launch, **state})
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The progress of the current launch and the heartbeats of its live workers.
 
         (null, []) where nothing is running. Heartbeats may come without progress: a worker may
-        write a last one after its driver has gone.
+        write a last one after its driver has gone. Progress may come without heartbeats: storage
+        may refuse the workers.
         """
         state = _json(self._progress)
-        workers = self.alive(state["launch"]) if state else []
-        return state if workers else None, workers
+        if state is None:
+            return None, []
+        workers = self.alive(state["launch"])
+        is_written = time.time() - modified(self._progress) < _SECONDS_ALIVE
+        return state if workers or is_written else None, workers
 
     def write_report(self, markdown: str) -> None:
         write(self.path / "report.md", f"{markdown}\n".encode())
@@ -105,27 +123,43 @@ class RunFolder:
     def planned(self, column: str) -> set[str]:
         """The values of `column` (document_id or question_id) that the run has planned so far."""
         file = self.path / "units.parquet"
-        if not file.is_file():
+        if not is_file(file):
             return set()
-        with file.open("rb") as opened:
-            values = pq.read_table(opened, columns=[column])[column]
+        values = pq.read_table(io.BytesIO(read(file)), columns=[column])[column]
         return set(values.unique().to_pylist()) - {None}
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
-        files = sorted(self.path.glob("alive/*.json"))
-        fresh = [f for f in files if time.time() - f.stat().st_mtime < _SECONDS_ALIVE]
-        heartbeats = [json.loads(file.read_text()) for file in fresh]
-        return [heartbeat for heartbeat in heartbeats if heartbeat["launch"] == launch]
+        found = self._heartbeats(launch)
+        return [heartbeat for age, heartbeat in found if age < _SECONDS_ALIVE]
+
+    def silent(self, launch: str) -> dict[str, float]:
+        """The launch's workers whose last heartbeat is older, with its age in seconds: they died,
+        hang, or cannot write."""
+        found = self._heartbeats(launch)
+        return {one["worker"]: round(age, 1) for age, one in found if age >= _SECONDS_ALIVE}
+
+    def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
+        """The heartbeats of a launch, each with its age in seconds."""
+        found = []
+        for file in sorted(listed(self.path / "alive", "*.json")):
+            try:
+                heartbeat, age = json.loads(read(file)), time.time() - modified(file)
+            except (FileNotFoundError, ValueError):  # deleted meanwhile, or no heartbeat
+                continue
+            if isinstance(heartbeat, dict) and heartbeat.get("launch") == launch:
+                found.append((age, heartbeat))
+        return found
 
     def all_gone(self) -> None:
-        """Delete progress, heartbeats and in-flight markers. All workers must have ended."""
-        self._progress.unlink(missing_ok=True)
-        for file in self.path.glob("alive/*"):
-            file.unlink(missing_ok=True)
-        markers = self.path / "in_flight"
-        if markers.exists():
-            markers.fs.rm(markers.path, recursive=True)
+        """Delete progress, heartbeats and in-flight markers. All workers must have ended.
+
+        Advisory: what is left counts for no later launch.
+        """
+        with self.advisory.attempt():
+            for file in listed(self.path / "alive"):
+                delete(file)
+            delete_folder(self.path / "in_flight")
 
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write the description of each step, once, and every input that the run plans."""
@@ -170,7 +204,7 @@ def _another_step(file: UPath, why: str) -> AccountingError:
 def _json(file: UPath) -> dict[str, Any] | None:
     """The object in a JSON file; null where the file does not exist."""
     try:
-        content: dict[str, Any] = json.loads(file.read_text())
+        content: dict[str, Any] = json.loads(read(file))
     except FileNotFoundError:
         return None
     return content

@@ -20,7 +20,8 @@ from upath import UPath
 
 from pipeline.arrow import from_arrow, to_arrow
 from pipeline.errors import AccountingError, UsageError
-from pipeline.place import AnyPath, commit, each, place, write
+from pipeline.place import AnyPath, commit, each, is_file, listed, place, read, write
+from pipeline.retries import refused, retried
 from pipeline.rows import Call, Record, utc_now
 from pipeline.steps import Step
 from pipeline.units import Committed, Unit, unit_name
@@ -43,9 +44,7 @@ class Shards:
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step whose shard in `table` is committed, with their highest attempt."""
         folder = self.warehouse / "tables" / table / step_id
-        return {
-            unit: attempt for (_, unit), (attempt, _) in last_attempts(folder.glob("*")).items()
-        }
+        return {unit: attempt for (_, unit), (attempt, _) in last_attempts(listed(folder)).items()}
 
     def commit(
         self,
@@ -71,7 +70,7 @@ class Shards:
 
     def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
         """The calls of an attempt at a unit; null where its calls shard is not committed."""
-        if not self.path("calls", step_id, unit, attempt).is_file():
+        if not is_file(self.path("calls", step_id, unit, attempt)):
             return None
         return self.load(Call, step_id, unit, attempt)
 
@@ -165,17 +164,23 @@ def _input_shas(path: UPath) -> list[str]:
 
 def _read(path: UPath, columns: list[str] | None = None) -> Any:
     try:
-        return pq.read_table(io.BytesIO(path.read_bytes()), columns=columns)
+        return pq.read_table(io.BytesIO(read(path)), columns=columns)
+    except FileNotFoundError as error:
+        raise refused(path, error) from None
     except (pa.ArrowInvalid, OSError) as error:
         raise AccountingError(_delete_and_rerun(path, f"cannot be read ({error})")) from None
 
 
 def _footer(path: UPath) -> Any:
     try:
-        with path.open("rb") as file:
-            return pq.read_metadata(file)
-    except (pa.ArrowInvalid, OSError) as error:
+        return retried(lambda: _opened_footer(path), path)
+    except pa.ArrowInvalid as error:
         raise AccountingError(_delete_and_rerun(path, f"cannot be read ({error})")) from None
+
+
+def _opened_footer(path: UPath) -> Any:
+    with path.open("rb") as file:
+        return pq.read_metadata(file)
 
 
 def _verify(path: UPath) -> None:

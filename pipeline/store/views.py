@@ -21,7 +21,7 @@ from upath import UPath
 
 from pipeline.arrow import schema
 from pipeline.errors import UsageError
-from pipeline.place import AnyPath, each, is_remote, place
+from pipeline.place import AnyPath, each, is_remote, listed, modified, place, read
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
@@ -115,8 +115,8 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
     """
     folder = place(warehouse)
     runs = sorted(
-        (f.parent for f in folder.glob("runs/*/units.parquet")),
-        key=lambda path: (path / "units.parquet").stat().st_mtime,
+        (f.parent for f in listed(folder / "runs", "*/units.parquet")),
+        key=lambda path: modified(path / "units.parquet"),
     )
     if not runs:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
@@ -149,9 +149,9 @@ def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
     """The committed shards of every table: those of loaded record classes, and others that the
     warehouse holds (tables of a plugin that is not loaded)."""
     installed()
-    stored = [path.name for path in folder.glob("tables/*")]
+    stored = [path.name for path in listed(folder / "tables")]
     names = dict.fromkeys([*RECORDS, *sorted(name for name in stored if name.isidentifier())])
-    last = {table: last_attempts(folder.glob(f"tables/{table}/*/*")) for table in names}
+    last = {table: last_attempts(listed(folder / "tables" / table, "*/*")) for table in names}
     return {table: [found[key][1] for key in sorted(found)] for table, found in last.items()}
 
 
@@ -197,8 +197,8 @@ def _dataset(files: list[UPath], columns: Any) -> Any:
 
 def _step_rows(folder: UPath) -> list[dict[str, Any]]:
     rows = []
-    for file in sorted(folder.glob("steps/*.json")):
-        step = json.loads(file.read_text())
+    for file in sorted(listed(folder / "steps", "*.json")):
+        step = json.loads(read(file))
         texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
         rows.append({**step, **texts, "step_id": file.stem})
     return rows
@@ -213,7 +213,7 @@ def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list
 
 
 def _unit_files(folder: UPath) -> list[UPath]:
-    return sorted(folder.glob("runs/*/units.parquet"))
+    return sorted(listed(folder / "runs", "*/units.parquet"))
 
 
 def _planned_view(connection: Any, folder: UPath) -> None:
@@ -229,7 +229,7 @@ def _planned_view(connection: Any, folder: UPath) -> None:
 
 
 def _units_of_run(file: UPath) -> Any:
-    rows = pq.read_table(io.BytesIO(file.read_bytes()), schema=UNITS)
+    rows = pq.read_table(io.BytesIO(read(file)), schema=UNITS)
     return rows.append_column("run", pa.array([file.parent.name] * rows.num_rows, pa.string()))
 
 

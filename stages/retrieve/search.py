@@ -1,5 +1,6 @@
 """Pages nearest to any query of a question (MemoRAG section 2.1)."""
 
+from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -71,11 +72,17 @@ class SearchByBM25(Search):
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Query)
     bm25: Ranking
 
-    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
-        """No calls. Problem: upstream (a query without a reply)."""
-        queries = searched(rows, question)
-        rankings = [by_bm25(self.bm25, rows[Page], query.text or "") for query in queries]
-        return self.found(rows, question, rankings)
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
+        return await to_thread(self._run, rows)  # as the look-up of that name
+
+    def _run(self, rows: UnitRows) -> list[Lookup]:
+        made: list[Lookup] = []
+        for question in rows.questions:
+            texts = [query.text or "" for query in searched(rows, question)]
+            rankings = [by_bm25(self.bm25, rows[Page], text) for text in texts]
+            made += self.found(rows, question, rankings)
+        return made
 
 
 class SearchByVectors(Search):

@@ -1,6 +1,7 @@
 """Find the values of a chat by their keys, within a time range (LongMemEval sections 5.3, 5.4)."""
 
 from abc import abstractmethod
+from asyncio import to_thread
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -77,7 +78,9 @@ class SearchKeysByBM25(SearchKeys):
         keys = [key for key in rows[Key] if key.text is not None]
         texts = [key.text or "" for key in keys]
         score = relevance if self.bm25 == "plus_on_stems" else relevance_by_words
-        return [_best_keys(keys, score(texts, q.question)) for q in rows.questions]
+        asked = [q.question for q in rows.questions]
+        scores = await to_thread(lambda: [score(texts, question) for question in asked])
+        return [_best_keys(keys, own) for own in scores]
 
 
 class SearchKeysByVectors(SearchKeys):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 
 import numpy as np
 import Stemmer
@@ -25,7 +26,7 @@ _K1, _B, _DELTA, _EPSILON = 1.5, 0.75, 1.0, 0.25
 _TERM = re.compile(rf"[a-z0-9]+|[{CHARACTERS}]|[^\W_\u0000-\u024f{CHARACTERS}]+")
 # The list has "don't", which _TERM splits at the apostrophe: the stop words are split likewise.
 _STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _TERM.findall(word))
-_STEMMER = Stemmer.Stemmer("porter")
+_STEMMER, _STEMMING = Stemmer.Stemmer("porter"), Lock()  # it serves one thread at a time
 _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashes are
 
 
@@ -128,4 +129,5 @@ def _terms(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
-    return str(_STEMMER.stemWord(word))
+    with _STEMMING:
+        return str(_STEMMER.stemWord(word))

@@ -1,0 +1,75 @@
+"""Watch an execution from a thread: its deadline, its progress, and what storage refused it."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pipeline.errors import EndedError, EngineError, StorageError
+from pipeline.retries import Advisory
+
+
+class Failures:
+    """Errors of documents that are raised once other documents are finished.
+
+    `grace`: the seconds that documents in flight have left after a StorageError.
+    """
+
+    def __init__(self, grace: float) -> None:
+        self._grace = grace
+        self._refused_at: float | None = None
+        self.first: Exception | None = None  # rows that do not add up before storage
+
+    def add(self, error: Exception) -> None:
+        is_refusal = isinstance(error, StorageError)
+        if is_refusal and self._refused_at is None:
+            self._refused_at = time.monotonic()
+        if self.first is None or (isinstance(self.first, StorageError) and not is_refusal):
+            self.first = error
+
+    def look(self) -> None:
+        """Raise the error once documents in flight have had their time."""
+        since = self._refused_at
+        if self.first and since is not None and time.monotonic() - since > self._grace:
+            raise self.first
+
+
+@contextmanager
+def watched(watch: Callable[[], None], failures: Failures) -> Iterator[None]:
+    """Call `watch` every second in a thread; an error it raises is raised from the `with` block,
+    but for a filesystem's: it is called again. So are errors of `failures.look`.
+
+    The block waits inside Ray, so it is interrupted by a signal: SIGUSR1, as `nohup` may have
+    disabled SIGINT.
+    """
+    is_over = threading.Event()
+    raised: list[Exception] = []
+    advisory = Advisory()
+
+    def look() -> None:
+        try:
+            while not is_over.wait(1.0):
+                with advisory.attempt():
+                    watch()
+                failures.look()
+        except (EndedError, EngineError, StorageError) as error:
+            raised.append(error)
+        finally:
+            if not is_over.is_set():  # else a run that nobody watches would have no deadline
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if raised:
+            raise raised[0] from None
+        if not watcher.is_alive():
+            raise EngineError("the watch over the run failed, see above") from None
+        raise
+    finally:
+        is_over.set()
+        signal.signal(signal.SIGUSR1, before)
