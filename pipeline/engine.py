@@ -74,6 +74,7 @@ class EngineSettings(Settings):
 
     is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
     is_deterministic: ClassVar[bool] = False
+    keeps_journal: ClassVar[bool] = True  # false: replies cost no more than to write them down
 
     @property
     def takes_constraints(self) -> bool:

@@ -57,4 +57,5 @@ def reader_of(
         deadline_seconds=settings.deadline_seconds,
         slots=Slots(num_slots(settings)),
         is_constrained=is_constrained(settings, reply_format),
+        keeps_journal=settings.keeps_journal,
     )
