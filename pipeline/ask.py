@@ -39,7 +39,7 @@ class Reader:
     family: Family
     temperature: float
     seed: int
-    deadline_seconds: float
+    deadline_seconds: float | None  # null: the engine keeps it
     slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
     keeps_journal: bool = True  # of the calls of open units
@@ -257,7 +257,7 @@ class Ask:
                     self._reader.engine.generate(request), self._reader.deadline_seconds
                 )
             except TimeoutError:
-                seconds = self._reader.deadline_seconds
+                seconds = self._reader.deadline_seconds or 0.0
                 reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
         problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
         problem = reply.problem or problems.get(reply.finish_reason)

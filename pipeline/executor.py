@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline.ask import Ask, Reader
 from pipeline.calls import Earlier, Replay
-from pipeline.errors import AccountingError, EngineError
+from pipeline.errors import AccountingError, EngineError, OutageError
 from pipeline.in_flight import Crashes, InFlightMarker
 from pipeline.journal import Journal
 from pipeline.rows import Call, Document, Question, Record, UnitRows, utc_now
@@ -194,7 +194,7 @@ async def _run(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
     try:
         made: Sequence[Record] = await stage.run(rows, ask)
         stage.check(rows, made)
-    except (EngineError, AccountingError):
+    except (EngineError, OutageError, AccountingError):
         raise
     except Exception:  # noqa: BLE001  # the only broad handler: a bad unit must not end the run
         return tuple(stage.failed(rows, "unit_failed", traceback.format_exc(limit=-3)))

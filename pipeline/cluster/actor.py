@@ -13,7 +13,7 @@ import pyarrow as pa
 import ray
 from ray.util.metrics import Counter
 
-from pipeline.errors import AccountingError, EngineError, StartError, UsageError
+from pipeline.errors import AccountingError, EngineError, OutageError, StartError, UsageError
 from pipeline.executor import Summary
 from pipeline.metrics import COUNTERS
 from pipeline.plugins import received
@@ -36,7 +36,7 @@ MakeWorker = Callable[[str], AnyWorker]
 
 # Ray preserves only the text of an exception, so these return as rows; the driver raises them.
 ERRORS: dict[str, type[Exception]] = {
-    error.__name__: error for error in (AccountingError, StartError, UsageError)
+    error.__name__: error for error in (AccountingError, OutageError, StartError, UsageError)
 }
 
 
