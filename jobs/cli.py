@@ -26,6 +26,7 @@ from pipeline.errors import (
     AccountingError,
     ClusterError,
     EngineError,
+    OutageError,
     StorageError,
     UsageError,
 )
@@ -267,7 +268,7 @@ def main() -> None:
         code = _complain(error, 2)
     except (AccountingError, EngineError) as error:
         code = _complain(error, 1)
-    except (StorageError, ClusterError) as error:
+    except (OutageError, StorageError, ClusterError) as error:
         code = _complain(error, 4)
     except BrokenPipeError:
         raise

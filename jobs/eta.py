@@ -53,13 +53,16 @@ class Eta:
         self._planned: dict[str, float] = defaultdict(float)
         for document_id, weight in planned:
             self._planned[document_id] += weight / items[document_id]
-        self._weight = self._took = 0.0  # of finished documents: planned weight, actual cost
+        # Of finished documents: planned weight, cost, and cost had no call been replayed.
+        self._weight = self._took = self._full = 0.0
         self._seen: deque[tuple[float, float]] = deque()  # (clock, cost so far)
 
-    def finished(self, document_id: str, took: float) -> None:
-        """Record that an item of the document is finished, at the cost `took`."""
+    def finished(self, document_id: str, took: float, spared: float = 0.0) -> None:
+        """Record that an item of the document is finished, at the cost `took`; replayed calls have
+        `spared` the rest."""
         self._weight += self._planned[document_id]
         self._took += took
+        self._full += took + spared
 
     def spent(self, cost_so_far: float, now: float) -> None:
         """Record the cost of all workers so far, including documents in flight; `now`: seconds."""
@@ -76,7 +79,7 @@ class Eta:
         """The estimated cost of the whole phase; null before the first document is finished."""
         if not self._weight:
             return None
-        ratio = self._took / self._weight
+        ratio = self._full / self._weight
         return self._took + ratio * max(self._all - self._weight, 0.0)
 
     @property

@@ -104,7 +104,10 @@ class Progress:
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
         self._finished = _sum([self._finished, summary])
-        self._eta.finished(summary.document_id, self._cost(summary))
+        spared = 0.0
+        if summary.spared and self._reply_costs is not None:
+            spared = cost(summary.spared, self._reply_costs)
+        self._eta.finished(summary.document_id, self._cost(summary), spared)
         self._eta.spent(self._cost(self._phase_total()), self._clock())
         self._show()
 

@@ -18,6 +18,7 @@ from jobs.provenance import provenance
 from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
+from pipeline.journal import collect
 from pipeline.place import is_remote, place, reaching, unwritable, write
 from pipeline.retries import retry_for
 from pipeline.store import connect
@@ -61,6 +62,7 @@ def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outc
             phase.pool(config.cluster).size()
     prepared = prepare(config, folder.warehouse, warn)
     refuse_fewer(folder, prepared.keys)
+    collect(folder.warehouse, prepared.committed)
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
     folder.start(stored(config), provenance(prepared.keys), has_work)

@@ -3,13 +3,13 @@ it, removes thinking from the reply, parses it and records a Call."""
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from pipeline.calls import Subject, about, call_of, in_order, replayed
+from pipeline.calls import About, Replay, Subject, about, call_of, in_order, replayed
 from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import Problem
 from pipeline.family import Family
@@ -39,23 +39,25 @@ class Reader:
     family: Family
     temperature: float
     seed: int
-    deadline_seconds: float
+    deadline_seconds: float | None  # null: the engine keeps it
     slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
+    keeps_journal: bool = True  # of the calls of open units
     shared: SharedReplies | None = None  # replies shared by documents of the step
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
     worker: str | None = None
 
 
 class Ask:
-    """Sends one stage's prompts for one unit; `recorded` calls are replayed, not sent again."""
+    """Sends one stage's prompts for one unit, but those that `replay` has.
+    `asked` has the calls that were sent."""
 
     def __init__(
         self,
         reader: Reader | None,
         stage: str,
         document_id: str,
-        recorded: Sequence[Call],
+        replay: Replay,
         repeat: int = 0,
         rank: int = 0,
     ) -> None:
@@ -64,9 +66,10 @@ class Ask:
         self._rank = rank  # priority of the document in this worker: the lowest goes first
         self._stage = stage
         self._document_id = document_id
-        self._recorded = {about(call.request_sha, call): call for call in recorded}
+        self._replay = replay
+        self._by_key = {about(call.request_sha, call): call for call in replay.calls}
         self._calls: list[Call] = []
-        self.num_asked = 0  # requests sent to the engine
+        self.asked: list[Call] = []
 
     @property
     def _reader(self) -> Reader:
@@ -138,22 +141,53 @@ class Ask:
         request_sha = self.sha_of(request)
         if repeated := self._repeated(request, subject):
             return replayed(repeated)
-        recorded = self._recorded.get(about(request_sha, subject))
+        recorded = self._known(request, request_sha, subject)
         if recorded is not None:
             self._calls.append(recorded)
             return replayed(recorded)
         made = partial(self._made, request, request_sha, subject)
         shared = self._reader.shared
         if is_shared and shared is not None:
-            call = await shared.call(request_sha, made)
+            is_again = any(
+                key in self._replay.earlier for key in self._keys(request, request_sha, subject)
+            )
+            name = f"{request_sha}.{self._replay.attempt}" if is_again else request_sha
+            call = await shared.call(name, made)
             own = (self._document_id, about(request_sha, subject))
             is_ours = (call.document_id, about(request_sha, call)) == own
             call = replace(call, **asdict(subject), is_shared=not is_ours)
             call = replace(call, document_id=self._document_id)
         else:
             call = await made()
+            if self._replay.keep:
+                await self._replay.keep(call)
         self._calls.append(call)
         return replayed(call)
+
+    def _known(self, request: Request, request_sha: str, subject: Subject) -> Call | None:
+        """The recorded call, or the good one of the attempt before."""
+        for key in self._keys(request, request_sha, subject):
+            if recorded := self._by_key.get(key):
+                return recorded
+            if good := self._replay.earlier.good(key, partial(self._is_readable, request)):
+                return good
+        return None
+
+    def _keys(self, request: Request, request_sha: str, subject: Subject) -> Iterator[About]:
+        """The keys of the request with the seeds of this and of earlier attempts at the unit."""
+        yield about(request_sha, subject)
+        before = (
+            self._seed(subject.attempt, number) for number in range(self._replay.attempt - 1, 0, -1)
+        )
+        for seed in dict.fromkeys(before):
+            if seed != request.seed:
+                yield about(self.sha_of(replace(request, seed=seed)), subject)
+
+    def _is_readable(self, request: Request, call: Call) -> bool:
+        if request.fields is None:
+            return True
+        form = self._reader.family.form(type(request.fields))
+        return read_reply(request.fields, form, call.reply, is_cut=False) is not None
 
     def _repeated(self, request: Request, subject: Subject) -> Call | None:
         """The first attempt's call where this one sends the same without sampling: its reply would
@@ -164,7 +198,6 @@ class Ask:
         return next((call for call in self._calls if about(call.request_sha, call) == first), None)
 
     async def _made(self, request: Request, request_sha: str, subject: Subject) -> Call:
-        self.num_asked += 1
         started_at, reply = await self._generate(request)
         call = call_of(
             reply,
@@ -178,6 +211,7 @@ class Ask:
             worker=self._reader.worker,
         )
         self._reader.usage.called(call)
+        self.asked.append(call)
         return call
 
     def calls(self) -> tuple[Call, ...]:
@@ -194,17 +228,18 @@ class Ask:
             max_reply_tokens=family.max_reply_tokens(type(prompt)),
             constraint=None if form is None else prompt.legal(form),
             temperature=self._reader.temperature,
-            seed=self._seed(subject.attempt),
+            seed=self._seed(subject.attempt, self._replay.attempt),
             attempt=subject.attempt,
         )
 
-    def _seed(self, attempt: int) -> int:
-        """The engine's seed. With sampling, repeats and further attempts get seeds of their own, or
-        they would draw the same reply again."""
+    def _seed(self, attempt: int, of_unit: int) -> int:
+        """The engine's seed. With sampling, repeats, further attempts and attempts at the unit get
+        seeds of their own, or they would draw the same reply again."""
         seed = self._reader.seed
-        if self._reader.temperature == 0 or (self._repeat == 0 and attempt == 1):
+        if self._reader.temperature == 0 or (self._repeat, attempt, of_unit) == (0, 1, 1):
             return seed
-        return int(sha([seed, self._repeat, attempt], 7), 16)
+        retry = [of_unit] if of_unit > 1 else []
+        return int(sha([seed, self._repeat, attempt, *retry], 7), 16)
 
     def sha_of(self, request: Request) -> str:
         """The hash that identifies a request in the calls table."""
@@ -222,7 +257,7 @@ class Ask:
                     self._reader.engine.generate(request), self._reader.deadline_seconds
                 )
             except TimeoutError:
-                seconds = self._reader.deadline_seconds
+                seconds = self._reader.deadline_seconds or 0.0
                 reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
         problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
         problem = reply.problem or problems.get(reply.finish_reason)

@@ -1,11 +1,15 @@
-"""Calls of one unit: what each is about, its row, and their order."""
+"""Calls of one unit: what each is about, its row, their order, and which a retry asks again."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.engine import Reply, Request
-from pipeline.rows import Call
+from pipeline.rows import Call, Record
+
+UNANSWERED = ("timeout", "engine_failed")  # problems of calls without a reply to keep
+_MADE_OF_GOOD_REPLIES = ("out_of_range",)  # problems of rows whose calls have none
+_ABOUT = ("question_id", "page_index", "turn", "reference_index")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,51 @@ def about(request_sha: str, place: Subject | Call) -> About:
         place.turn,
         place.reference_index,
     )
+
+
+class Earlier:
+    """The calls of the attempt before this one at a unit. A retry replays the good ones.
+
+    `problems`: the rows with a problem that were made from them.
+    """
+
+    def __init__(self, calls: Sequence[Call] = (), problems: Sequence[Record] = ()) -> None:
+        self._calls = {about(call.request_sha, call): call for call in calls}
+        self._problems = problems
+
+    def __contains__(self, key: About) -> bool:
+        return key in self._calls
+
+    def good(self, key: About, is_readable: Callable[[Call], bool]) -> Call | None:
+        """The call with this key; null where there is none or it is asked again: it got no reply,
+        or a row about the same has a problem, which this call, or what it says, explains."""
+        call = self._calls.get(key)
+        if call is None or call.problem in UNANSWERED:
+            return None
+        of_rows = {row.problem for row in self._problems if _are_about_the_same(row, call)}
+        if of_rows & set(_MADE_OF_GOOD_REPLIES):
+            return None
+        is_good = call.problem is None and is_readable(call)
+        return call if is_good or not of_rows else None
+
+
+def _are_about_the_same(row: Record, call: Call) -> bool:
+    pairs = [(getattr(row, name, None), getattr(call, name)) for name in _ABOUT]
+    return all(own == asked for own, asked in pairs if None not in (own, asked))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """What has been asked for a unit before, and is replayed.
+
+    `calls`: of this attempt at it (see `Unit.attempt`), by a process that died or committed first.
+    `keep` is given each new call, but those that are shared.
+    """
+
+    calls: Sequence[Call] = ()
+    attempt: int = 1
+    earlier: Earlier = field(default_factory=Earlier)
+    keep: Callable[[Call], Awaitable[None]] | None = None
 
 
 def call_of(reply: Reply, request: Request, subject: Subject, **others: Any) -> Call:

@@ -39,11 +39,14 @@ class Reply:
     cached_tokens: int = 0  # of the prompt tokens, those found in the prefix cache
     reply_tokens: int = 0  # of thinking and text
     seconds: float = 0.0
-    problem: Problem | None = None  # engines set context_overflow only; `Ask` sets the others
+    problem: Problem | None = (
+        None  # engines set context_overflow, and timeout if they keep the deadline
+    )
 
 
 class Engine(Protocol):
-    """Raises `EngineError` only when it is dead; every other failure is a Reply.
+    """Raises `EngineError` only when it is dead, `OutageError` where its server stays away; every
+    other failure is a Reply.
 
     `context_tokens`: the limit of prompt and answer together, thinking already subtracted.
     """
@@ -74,6 +77,8 @@ class EngineSettings(Settings):
 
     is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
     is_deterministic: ClassVar[bool] = False
+    keeps_deadline: ClassVar[bool] = False  # true: the engine itself ends late requests
+    keeps_journal: ClassVar[bool] = True  # false: replies cost no more than to write them down
 
     @property
     def takes_constraints(self) -> bool:

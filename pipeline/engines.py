@@ -54,7 +54,8 @@ def reader_of(
         family=family,
         temperature=settings.temperature,
         seed=settings.seed if settings.temperature > 0 else 0,
-        deadline_seconds=settings.deadline_seconds,
+        deadline_seconds=None if settings.keeps_deadline else settings.deadline_seconds,
         slots=Slots(num_slots(settings)),
         is_constrained=is_constrained(settings, reply_format),
+        keeps_journal=settings.keeps_journal,
     )

@@ -1,8 +1,8 @@
 """The errors that cross module boundaries, and the closed set of problem codes.
 
 A user's mistake is a `UsageError` (exit 2), rows that do not match their inputs are an
-`AccountingError` (exit 1), a dead engine is an `EngineError`, storage that refuses is a
-`StorageError` (exit 4). All other failures become rows.
+`AccountingError` (exit 1), a dead engine is an `EngineError`, a server that stays away is an
+`OutageError` and storage that refuses a `StorageError` (exit 4). All other failures become rows.
 """
 
 from typing import Literal, get_args
@@ -15,7 +15,7 @@ Problem = Literal[
     "context_overflow",  # prompt + reply budget exceed the engine's context; not sent
     "empty_input",  # a text without words
     "timeout",  # no reply within engine.deadline_seconds of the request's admission
-    "engine_failed",  # the engine aborted the request
+    "engine_failed",  # the engine aborted or refused the request
     "unit_failed",  # a stage raised, or crashed its worker, on this unit
     "upstream",  # a row that this one depends on has a problem itself
     "bad_input",  # an entry of the corpus file that is no valid document or question
@@ -42,6 +42,11 @@ class StorageError(Exception):
 
 class ClusterError(Exception):
     """Ray did not start on this machine: one line that says what to do. Exit 4."""
+
+
+class OutageError(Exception):
+    """The server of an engine stays away, or refuses the key: one line. Exit 4; the same command
+    resumes."""
 
 
 class EngineError(Exception):

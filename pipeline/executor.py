@@ -15,8 +15,10 @@ from itertools import chain
 from typing import Any
 
 from pipeline.ask import Ask, Reader
-from pipeline.errors import AccountingError, EngineError, StorageError
+from pipeline.calls import Earlier, Replay
+from pipeline.errors import AccountingError, EngineError, OutageError, StorageError
 from pipeline.in_flight import Crashes, InFlightMarker
+from pipeline.journal import Journal
 from pipeline.rows import Call, Document, Question, Record, UnitRows, utc_now
 from pipeline.shared_replies import SharedReplies
 from pipeline.stage import Stage
@@ -31,12 +33,25 @@ _GIVEN_UP = "a worker crashed twice while it executed only this unit"
 
 @dataclass
 class Summary(UsageCounters):
-    """The result of one document in one phase; all that a worker returns to the driver."""
+    """The result of one document in one phase; all that a worker returns to the driver. Replayed
+    and shared calls are not counted: they are no work."""
 
     document_id: str
     worker: str = ""
     asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
+    # Tokens of the calls that were replayed or shared instead, named as the counters.
+    spared: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+
+    def stage_made(self, step_id: str, ask: Ask) -> None:
+        """Count the calls that a stage has asked, and apart from them those it was spared."""
+        self.asked[step_id] = self.asked.get(step_id, 0) + len(ask.asked)
+        for call in ask.asked:
+            self.called(call)
+        for name in ("prompt_tokens", "cached_tokens", "reply_tokens"):
+            spared = sum(getattr(call, name) for call in ask.calls())
+            spared -= sum(getattr(call, name) for call in ask.asked)
+            self.spared[name] = self.spared.get(name, 0) + max(spared, 0)
 
 
 @dataclass(kw_only=True)
@@ -124,37 +139,52 @@ class DocumentExecutor:
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
-        own, commit = (
-            (step.id, unit.unit, unit.attempt),
-            partial(self.shards.commit, started_at=utc_now()),
-        )
+        own = (step.id, unit.unit, unit.attempt)
+        commit = partial(self.shards.commit, started_at=utc_now())
         recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
-        if self.crashes.give_up(f"{step.id}/{unit.unit}"):
-            calls: tuple[Call, ...] = ()
-            made: Rows = tuple(stage.failed(rows, "unit_failed", _GIVEN_UP))
-        else:
-            made, calls = await self._make(step, stage, rows, recorded or ())
-        if recorded is None and not await to_thread(commit, Call, step, unit, calls):
-            first = await to_thread(self.shards.recorded, *own) or ()
-            made, calls = await self._make(step, stage, rows, first)
-        if await to_thread(commit, step.writes, step, unit, made):
-            return made
-        return await to_thread(self._load, step, unit)
+        async with Journal(self.shards.warehouse, *own) as journal:
+            past = await self._past(step, unit, recorded, journal)
+            make = partial(self._make, step, stage, rows)
+            if self.crashes.give_up(f"{step.id}/{unit.unit}"):
+                calls: tuple[Call, ...] = ()
+                made: Rows = tuple(stage.failed(rows, "unit_failed", _GIVEN_UP))
+            else:
+                made, calls = await make(past)
+            if recorded is None and not await to_thread(commit, Call, step, unit, calls):
+                first = await to_thread(self.shards.recorded, *own)
+                made, calls = await make(replace(past, calls=first or ()))
+            is_ours = await to_thread(commit, step.writes, step, unit, made)
+        return made if is_ours else await to_thread(self._load, step, unit)
+
+    async def _past(
+        self, step: Step, unit: Unit, recorded: Rows | None, journal: Journal
+    ) -> Replay:
+        """What the unit need not ask: `recorded` if its calls are committed, else its journal."""
+        is_kept = self.reader is not None and self.reader.keeps_journal
+        calls = await journal.read() if is_kept and recorded is None else recorded
+        return Replay(
+            calls=calls or (),
+            attempt=unit.attempt,
+            earlier=await to_thread(self._earlier, step, unit) if unit.attempt > 1 else Earlier(),
+            keep=journal.add if is_kept else None,
+        )
 
     async def _make(
-        self, step: Step, stage: Stage, rows: UnitRows, recorded: Sequence[Call]
+        self, step: Step, stage: Stage, rows: UnitRows, recorded: Replay
     ) -> tuple[Rows, tuple[Call, ...]]:
         document_id = rows.document.document_id
         shared, worker = self.shared(step.id), self.summary.worker
         reader = self.reader and replace(self.reader, shared=shared, worker=worker)
         ask = Ask(reader, step.name, document_id, recorded, step.repeat, self.rank)
         made = await _run(stage, rows, ask)
-        calls = ask.calls()
-        asked = self.summary.asked.get(step.id, 0) + ask.num_asked
-        self.summary.asked[step.id] = asked
-        for call in calls:
-            self.summary.called(call)
-        return made, calls
+        self.summary.stage_made(step.id, ask)
+        return made, ask.calls()
+
+    def _earlier(self, step: Step, unit: Unit) -> Earlier:
+        """What the attempt before this one at the unit has asked, and which of its rows failed."""
+        before = (step.id, unit.unit, unit.attempt - 1)
+        rows = self.shards.load(step.writes, *before)
+        return Earlier(self.shards.recorded(*before) or (), [row for row in rows if row.problem])
 
 
 async def _run(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
@@ -164,7 +194,7 @@ async def _run(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
     try:
         made: Sequence[Record] = await stage.run(rows, ask)
         stage.check(rows, made)
-    except (EngineError, AccountingError, StorageError):
+    except (EngineError, OutageError, AccountingError, StorageError):
         raise
     except Exception:  # noqa: BLE001  # the only broad handler: a bad unit must not end the run
         return tuple(stage.failed(rows, "unit_failed", traceback.format_exc(limit=-3)))

@@ -3,7 +3,6 @@
 The API key comes from the environment and never gets into an error message.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from pipeline.engine import FinishReason, Reply
-from pipeline.errors import EngineError, Problem
+from pipeline.outage import FailedError
 from pipeline.prompts import Message
 
 _CONNECT_SECONDS = 5.0
 _SHOWN_CHARS = 300  # of a server's own error message
+_KEY_SHOWN = 8  # characters of a key by which it is found in a message
+_KEY, _AWAY = (401, 403), (429, 503)  # statuses of servers that refuse the key, or all requests
 _MOST_TOKENS = 2**31
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"stop": "stop", "length": "length"}
 # Errors about too long prompts: of vLLM, hosted servers, llama.cpp and SGLang, in this order.
@@ -24,37 +25,25 @@ _OVERFLOW = re.compile(
 )
 
 
-class RefusedError(Exception):
-    """The server answered with an error status; temporary errors have been retried.
-
-    `problem`: context_overflow where the request is too long, else null.
-    """
-
-    def __init__(self, status: int, message: str, problem: Problem | None = None) -> None:
-        super().__init__(f"{status}: {message}")
-        self.status = status
-        self.problem = problem
-
-
 class OpenAIClient:
     """Requests to the server at `base_url`.
 
-    Temporary errors (429, 5xx, lost connections) are retried up to `retries` times. Every method
-    raises RefusedError where the server answers with an error status, and EngineError, in one line
-    that says what to do, where no server answers or it refuses the key (401).
+    Every method raises FailedError, with one line that names the address or has the server's own
+    words, where it gets no reply. Only a listing of models is retried here, up to `retries` times.
     """
 
     def __init__(self, base_url: str, api_key_env: str | None, retries: int) -> None:
         from openai import AsyncOpenAI, Timeout
 
         self.address = f"engine.base_url={base_url}"
+        self._retries = retries
         self._root = base_url.removesuffix("/v1")
         self._key_env = api_key_env
         self._key = os.environ.get(api_key_env) if api_key_env else None
         self._client = AsyncOpenAI(
             base_url=base_url,
             api_key=self._key or "none",
-            max_retries=retries,
+            max_retries=0,
             # No limit on a reply: pipeline/ask.py has the deadline of a request.
             timeout=Timeout(None, connect=_CONNECT_SECONDS),
         )
@@ -66,7 +55,8 @@ class OpenAIClient:
         answer is no list of models: the server is not OpenAI-compatible.
         """
         with self._errors():
-            answer: Any = await self._client.get("/models", cast_to=object)
+            client = self._client.with_options(max_retries=self._retries)
+            answer: Any = await client.get("/models", cast_to=object)
         listed = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(listed, list):
             return None
@@ -75,13 +65,17 @@ class OpenAIClient:
     async def complete(
         self, model: str, messages: Sequence[Message], body: Mapping[str, Any]
     ) -> Reply:
-        """The reply to a chat, without `seconds`: the caller measures them."""
+        """The reply to a chat, without `seconds`: the caller measures them. Raises FailedError
+        where the response has no text."""
         chat: Any = list(messages)
         with self._errors():
             completion = await self._client.chat.completions.create(
                 model=model, messages=chat, extra_body=body
             )
-        return _reply(completion)
+        reply = _reply(completion)
+        if reply is None:
+            raise FailedError("the response has no reply of text", "either")
+        return reply
 
     async def count_tokens(
         self, model: str, messages: Sequence[Message], body: Mapping[str, Any]
@@ -92,55 +86,77 @@ class OpenAIClient:
         try:
             with self._errors():
                 answer: Any = await self._client.post(url, cast_to=object, body=request)
-        except RefusedError:
-            return None
+        except FailedError as error:
+            if error.blame == "request":
+                return None
+            raise
         count = answer.get("count") if isinstance(answer, dict) else None
         return count if isinstance(count, int) else None
 
-    @property
-    def key_refused(self) -> str:
-        """The message for a refused key; it omits the server's own, which may quote the key."""
+    def _key_refused(self, words: str) -> str:
         if self._key:
-            return f"{self.address}: the server refuses the key in {self._key_env}; correct it"
+            return (
+                f"{self.address}: the server refuses the key in {self._key_env} ({words}); "
+                "correct it"
+            )
         name = self._key_env or "the variable that engine.api_key_env names"
-        return f"{self.address}: the server requires an API key; put it into {name}"
+        return f"{self.address}: the server requires an API key ({words}); put it into {name}"
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn the openai package's exceptions into RefusedError and EngineError."""
+        """Turn the openai package's exceptions into FailedError."""
+        import httpx
         import openai
 
         try:
             yield
-        except openai.AuthenticationError:
-            raise EngineError(self.key_refused) from None
         except openai.APIStatusError as error:
-            is_overflow = error.status_code == 400 and _OVERFLOW.search(str(error.body))
-            problem: Problem | None = "context_overflow" if is_overflow else None
-            raise RefusedError(error.status_code, self._message(error.body), problem) from None
+            raise self._refused(error.status_code, error.body, error.response.headers) from None
         except openai.APIConnectionError as error:
-            why = " ".join(str(error.__cause__).split()) or type(error.__cause__).__name__
-            raise EngineError(
-                f"{self.address}: no server answers ({why}); start it or correct the address"
+            cause = error.__cause__
+            why = " ".join(str(cause).split()) or type(cause).__name__
+            # Of a connection that there was, the request may have been the end.
+            is_new = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout)
+            raise FailedError(
+                f"{self.address}: no server answers ({why}); start it or correct the address",
+                "server" if is_new else "either",
             ) from None
-        except json.JSONDecodeError:
-            raise RefusedError(200, "the response is not JSON") from None
+        except httpx.HTTPError as error:  # in the middle of a response
+            raise FailedError(
+                f"the response was cut off ({type(error).__name__})", "either"
+            ) from None
+        except ValueError:
+            raise FailedError("the response is not JSON", "either") from None
+
+    def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
+        """The error for an error status."""
+        words = f"{status}: {self._message(body)}"
+        if status in _KEY:
+            return FailedError(self._key_refused(words), "either", is_key=True)
+        if status in _AWAY:
+            after = headers.get("retry-after", "")
+            return FailedError(words, "server", after=float(after) if after.isdecimal() else 0.0)
+        if status == 400 and _OVERFLOW.search(str(body)):
+            return FailedError(words, "request", "context_overflow")
+        return FailedError(words, "either" if status >= 500 else "request")
 
     def _message(self, body: object) -> str:
         """The message in the body of an error response, in one short line and without the key."""
         message = body.get("message", body) if isinstance(body, dict) else body
         text = " ".join(str(message).split())
-        return (text.replace(self._key, "***") if self._key else text)[:_SHOWN_CHARS]
+        if self._key:  # servers shorten it in ways of their own, but begin as it does
+            text = re.sub(re.escape(self._key[:_KEY_SHOWN]) + r"[^\s'\",)]*", "***", text)
+        return text[:_SHOWN_CHARS]
 
 
-def _reply(completion: Any) -> Reply:
+def _reply(completion: Any) -> Reply | None:
     """A Reply from a chat completion; servers differ in which parts they leave out, and nothing
-    checks what they put in. One whose content is no text is an aborted reply."""
+    checks what they put in. Null where the content is no text."""
     choice = next(iter(_listed(getattr(completion, "choices", None))), None)
     message = getattr(choice, "message", None)
     text = _text(getattr(message, "content", None))
     if message is None or text is None:
-        return Reply(text="", finish_reason="abort")
+        return None
     thinking = getattr(message, "reasoning", None) or getattr(message, "reasoning_content", None)
     usage = getattr(completion, "usage", None)
     reason = getattr(choice, "finish_reason", None)

@@ -8,18 +8,22 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field, NonNegativeInt, field_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
 
 from pipeline.engine import EngineSettings, Reply, Request
-from pipeline.errors import EngineError, StartError, UsageError
-from pipeline.openai_client import OpenAIClient, RefusedError
+from pipeline.errors import StartError, UsageError
+from pipeline.openai_client import OpenAIClient
+from pipeline.outage import FailedError, Outage
 from pipeline.prompts import Constraint, Message
 from pipeline.settings import sha
 
+T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
 _CACHED_COUNTS = 100_000
@@ -48,8 +52,11 @@ class OpenAISettings(EngineSettings):
     api_key_env: str | None
     args: dict[str, Any]
     retries: NonNegativeInt
+    outage_minutes: NonNegativeFloat
     thinking_tokens: NonNegativeInt
     structured_outputs: Literal["vllm", "none"]
+
+    keeps_deadline: ClassVar[bool] = True
 
     @field_validator("base_url")
     @classmethod
@@ -103,13 +110,10 @@ class OpenAISettings(EngineSettings):
             context_tokens = self._usable_context(client, await client.models())
             engine = OpenAIEngine(self, client, context_tokens)
             await engine.check_server()
-        except RefusedError as refusal:
-            is_key = refusal.status == 403
-            raise StartError(
-                client.key_refused if is_key else f"{client.address}: {refusal}"
-            ) from None
-        except EngineError as error:
-            raise StartError(str(error)) from None
+        except FailedError as error:
+            words = str(error)
+            named = words if words.startswith(client.address) else f"{client.address}: {words}"
+            raise StartError(named) from None
         return engine
 
     def _usable_context(self, client: OpenAIClient, models: Mapping[str, int | None] | None) -> int:
@@ -161,20 +165,43 @@ class OpenAIEngine:
         self._count_slots = asyncio.Semaphore(settings.sequences)
         self._counts: dict[str, int] = {}  # tokens, by hash of the messages
         self._server_counts_exactly = False
+        self.outage = Outage(client.address, self._probe, settings.outage_minutes, settings.retries)
 
     async def generate(self, request: Request) -> Reply:
-        """One reply; if the server refuses the request, a Reply with finish_reason abort.
+        """One reply; of a request that the server does not answer while it answers others, one
+        with finish_reason abort and the server's words.
 
-        Problem: context_overflow where it refuses because of the length. Raises EngineError where
-        no server answers, or it refuses the key.
+        Problem: context_overflow where it refuses because of the length; timeout where it takes
+        longer than `deadline_seconds`, which do not count while the server is away. Raises
+        OutageError where it stays away or refuses the key.
         """
         async with self._reply_slots:
-            started = time.perf_counter()
             try:
-                reply = await self._complete(request)
-            except RefusedError as refusal:
-                reply = Reply(text="", finish_reason="abort", problem=refusal.problem)
-            return replace(reply, seconds=time.perf_counter() - started)
+                return await self.outage.through(partial(self._sent, request))
+            except FailedError as error:
+                is_late = error.problem == "timeout"
+                return Reply(
+                    text="" if is_late else str(error),
+                    finish_reason="abort",
+                    seconds=self._settings.deadline_seconds if is_late else 0.0,
+                    problem=error.problem,
+                )
+
+    async def _sent(self, request: Request) -> Reply:
+        started = time.perf_counter()
+        reply = await self._in_time(self._complete(request))
+        return replace(reply, seconds=time.perf_counter() - started)
+
+    async def _in_time(self, response: Awaitable[T]) -> T:
+        try:
+            return await asyncio.wait_for(response, self._settings.deadline_seconds)
+        except TimeoutError:
+            why = f"no reply within {self._settings.deadline_seconds:g} s"
+            raise FailedError(why, "request", "timeout") from None
+
+    async def _probe(self) -> None:
+        """Send the short request of `check_server`; any reply will do."""
+        await self._sent(self._short_request())
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """The tokens of the whole prompt, by the server's /tokenize if `check_server` found it to
@@ -188,7 +215,7 @@ class OpenAIEngine:
         key = sha(list(messages), 32)
         if key not in self._counts:
             async with self._count_slots:
-                count = await self._count(messages)
+                count = await self._count_there(messages)
             if len(self._counts) >= _CACHED_COUNTS:
                 self._counts.pop(next(iter(self._counts)))
             self._counts[key] = _estimate(messages) if count is None else count
@@ -197,23 +224,28 @@ class OpenAIEngine:
     async def check_server(self) -> None:
         """Send one short request, and compare its token count with that of /tokenize.
 
-        Raises RefusedError where the server refuses the request, StartError where the reply breaks
-        its constraint.
+        Raises FailedError where the server does not answer the request, StartError where the reply
+        breaks its constraint.
         """
         takes_constraints = self._settings.takes_constraints
-        request = Request(
-            prompt="check_server",
-            fields=None,
-            messages=({"role": "user", "content": "Say: ready"},),
-            max_reply_tokens=16,
-            constraint=Constraint(choices=("ready",)) if takes_constraints else None,
-            temperature=self._settings.temperature,
-        )
+        request = self._short_request()
         reply = await self._complete(request)
         if takes_constraints and reply.finish_reason == "stop" and reply.text != "ready":
             key = f"engine.structured_outputs={self._settings.structured_outputs}"
             raise StartError(f"{key}: the server ignores constraints; set it to none")
-        self._server_counts_exactly = await self._count(request.messages) == reply.prompt_tokens
+        with suppress(FailedError):
+            count = await self._count(request.messages)
+            self._server_counts_exactly = count == reply.prompt_tokens
+
+    def _short_request(self) -> Request:
+        return Request(
+            prompt="check_server",
+            fields=None,
+            messages=({"role": "user", "content": "Say: ready"},),
+            max_reply_tokens=16,
+            constraint=Constraint(choices=("ready",)) if self._settings.takes_constraints else None,
+            temperature=self._settings.temperature,
+        )
 
     async def _complete(self, request: Request) -> Reply:
         body = {
@@ -225,9 +257,16 @@ class OpenAIEngine:
         }
         return await self._client.complete(self._settings.model, request.messages, body)
 
+    async def _count_there(self, messages: Sequence[Message]) -> int | None:
+        """The count of a server that is there; null where it has none for these messages."""
+        try:
+            return await self.outage.through(partial(self._count, messages))
+        except FailedError:
+            return None
+
     async def _count(self, messages: Sequence[Message]) -> int | None:
         model, args = self._settings.model, self._settings.args
-        return await self._client.count_tokens(model, messages, args)
+        return await self._in_time(self._client.count_tokens(model, messages, args))
 
 
 def _structured_outputs(constraint: Constraint | None) -> dict[str, Any]:

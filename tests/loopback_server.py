@@ -55,6 +55,7 @@ class LoopbackServer:
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     num_counted: int = 0
+    is_busy_counting: bool = False  # /tokenize answers 503
     num_left: int = 0  # clients that closed their request before it was answered
     most_at_once: int = 0
     _at_once: int = 0
@@ -104,6 +105,8 @@ class LoopbackServer:
 
     async def _tokenize(self, request: web.Request) -> web.Response:
         self.num_counted += 1
+        if self.is_busy_counting:
+            return web.json_response({}, status=503)
         count = _num_words(await request.json()) + (self.counts or 0)
         return web.json_response({"count": count})
 

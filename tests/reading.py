@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from pipeline.ask import Ask, Reader
+from pipeline.calls import Replay
 from pipeline.engine import Engine, FinishReason, Reply, Request
 from pipeline.family import Family, load_family
 from pipeline.plugins import installed
@@ -151,7 +152,7 @@ def run(
         shared=shared,
     )
     seen = given_to(stage, rows)
-    ask = Ask(reader, stage.name, rows.document.document_id, recorded)
+    ask = Ask(reader, stage.name, rows.document.document_id, Replay(calls=recorded))
     made = list(asyncio.run(stage.run(seen, ask)))
     stage.check(seen, made)
     return made, ask.calls()

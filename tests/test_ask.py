@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from pipeline.ask import Ask, Reader
-from pipeline.calls import Subject
+from pipeline.calls import Replay, Subject
 from pipeline.engine import FinishReason, Reply, Request
 from pipeline.errors import EngineError
 from pipeline.prompts import Asked, Message
@@ -78,7 +78,7 @@ def reader(
 
 
 def ask(given: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
-    return Ask(given, "gist", "d1", recorded, repeat)
+    return Ask(given, "gist", "d1", Replay(calls=recorded), repeat)
 
 
 def run(talk: Callable[[], Awaitable[T]]) -> T:
@@ -116,7 +116,7 @@ def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
     asking = ask(reader(engine))
     reply = one(asking)
     assert run(lambda: asking.fits(PAGE, REPLY_TOKENS)) is asked
-    assert asking.num_asked == len(engine.requests) == len(asking.calls()) == int(asked)
+    assert len(asking.asked) == len(engine.requests) == len(asking.calls()) == int(asked)
     expected = ("river.", "river.", None) if asked else (None, "", "context_overflow")
     assert (reply.value, reply.raw, reply.problem) == expected
     assert reply.has_reply is asked
@@ -173,7 +173,7 @@ def test_slots_are_shared_by_all_documents() -> None:
     shared = reader(engine, slots=3)
 
     async def talk() -> None:
-        asking = [Ask(shared, "gist", document, ()) for document in ("d1", "d2")]
+        asking = [Ask(shared, "gist", document, Replay()) for document in ("d1", "d2")]
         await asyncio.gather(
             *(a(ShortenPage(w), Subject(page_index=i))
               for a in asking for i, w in enumerate(words))
@@ -190,7 +190,7 @@ def test_recorded_calls_are_replayed_and_nobody_is_asked() -> None:
     replies = many(first, ["one", "two", "three"])
     again = ask(reader(Dead()), first.calls())
     assert many(again, ["one", "two", "three"]) == replies
-    assert again.num_asked == 0
+    assert len(again.asked) == 0
     assert [replace(c, engine="echo") for c in again.calls()] == list(first.calls())
 
 
@@ -215,7 +215,7 @@ def test_what_was_not_recorded_is_asked() -> None:
     engine = Echo()
     again = ask(reader(engine), first.calls()[:1])
     many(again, ["one", "two"])
-    assert again.num_asked == 1
+    assert len(again.asked) == 1
     assert [request.fields for request in engine.requests] == [ShortenPage("two")]
     assert timeless(again.calls()) == timeless(first.calls())
 
@@ -306,7 +306,7 @@ def test_a_dead_engine_is_no_reply() -> None:
 
 def test_a_stage_that_should_not_ask_is_told_so() -> None:
     with pytest.raises(RuntimeError, match="score asks a model"):
-        one(Ask(None, "score", "d1", ()))
+        one(Ask(None, "score", "d1", Replay()))
 
 
 def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:

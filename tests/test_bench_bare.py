@@ -12,7 +12,7 @@ from jobs.bench.bare import Script, on_engine, replay
 from jobs.bench.limit import script_of
 from jobs.bench.recorder import Sent, recorded, start_recorded
 from pipeline.ask import Ask
-from pipeline.calls import Subject
+from pipeline.calls import Replay, Subject
 from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import EngineError, UsageError
 from pipeline.prompts import Message
@@ -90,7 +90,7 @@ def test_what_an_engine_is_asked_is_kept_under_the_name_of_its_call(tmp_path: Pa
     async def ask() -> Ask:
         engine = settings(decode_tokens_per_second=1e6)
         reader = await start_recorded(tmp_path / "recorded", engine, family(), "free")
-        asking = Ask(reader, "note", "d1", ())
+        asking = Ask(reader, "note", "d1", Replay())
         for index, page in enumerate(pages):
             await asking(ShortenPage(page=page), Subject(page_index=index))
         return asking

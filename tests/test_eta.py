@@ -70,3 +70,13 @@ def test_nothing_is_foretold_before_anything_is_known() -> None:
     eta.finished("a", 3.0)
     eta.spent(6.0, 20.0)
     assert eta.seconds == pytest.approx(15.0)  # of 9 in all 3 are left, at 0.2 a second
+
+
+def test_replayed_calls_do_not_make_the_rest_look_cheap() -> None:
+    """As above, but two of the three that "a" takes were replayed after a crash."""
+    eta = Eta([("a", 10.0), ("b", 20.0)])
+    eta.spent(1.0, 10.0)
+    eta.finished("a", 1.0, spared=2.0)
+    eta.spent(4.0, 25.0)
+    assert eta.seconds == pytest.approx(15.0)  # 1 + 6 in all, 3 are left, at 0.2 a second
+    assert eta.share == pytest.approx(4 / 7)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pipeline.ask import Ask, Reader
-from pipeline.calls import Subject
+from pipeline.calls import Replay, Subject
 from pipeline.config import compose
 from pipeline.engine import Reply, Request
 from pipeline.openai_engine import OpenAIEngine, OpenAISettings
@@ -152,7 +152,7 @@ def test_at_the_edge_of_the_context_nothing_is_cut(url: str, model: Path, room: 
             engine=engine, identity="x", is_model=True, family=family("generic", {"gist": budget}),
             temperature=0.0, seed=0, deadline_seconds=60, slots=Slots(4),
         )  # fmt: skip
-        asking = Ask(reader, "gist", "d", ())
+        asking = Ask(reader, "gist", "d", Replay())
         asked = await asking(prompt, Subject())
         page = Request(prompt="gist", fields=prompt, messages=rendered, max_reply_tokens=budget)
         return asked, asking.calls(), await engine.generate(page)

@@ -11,7 +11,7 @@ import pytest
 from upath import UPath
 
 from pipeline.ask import Ask, Reader, without_thinking
-from pipeline.calls import Subject
+from pipeline.calls import Replay, Subject
 from pipeline.engine import FinishReason, Reply
 from pipeline.prompts import PROMPTS, Asked, Prompt
 from pipeline.rows import Call
@@ -53,7 +53,7 @@ def ask(engine: Any, recorded: Sequence[Call] = ()) -> Ask:
         deadline_seconds=60,
         slots=Slots(1),
     )
-    return Ask(reader, "stage", "d", recorded)
+    return Ask(reader, "stage", "d", Replay(calls=recorded))
 
 
 def asked(prompt: Prompt[Any], engine: Any) -> tuple[Asked[Any], Call]:
@@ -154,7 +154,7 @@ def test_a_recorded_call_is_read_like_the_reply(reply: str) -> None:
     found = asyncio.run(first(ShortenPage("A page."), SUBJECT))
     again = ask(never(), first.calls())
     assert asyncio.run(again(ShortenPage("A page."), SUBJECT)) == found
-    assert again.calls() == first.calls() and again.num_asked == 0
+    assert again.calls() == first.calls() and len(again.asked) == 0
 
 
 def test_a_scripted_engine_thinks_too(tmp_path: Path) -> None:

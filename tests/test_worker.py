@@ -99,11 +99,12 @@ def test_units_are_pulled_by_what_needs_them(small: SmallRun) -> None:
 
 
 class Rival:
-    """An engine during whose first reply another worker finishes the same document."""
+    """An engine during whose first reply another worker finishes the same document; only then do
+    the other replies come, as the rival would find them in the journal."""
 
     def __init__(self, small: SmallRun, then: Callable[[], None]) -> None:
         self._rival, self._units, self._then = small.worker(), small.units()["d1"], then
-        self._first = True
+        self._first, self._is_over = True, asyncio.Event()
         self.name = "mine"
         self.context_tokens = small.reader.engine.context_tokens
         self.count_tokens = small.reader.engine.count_tokens
@@ -113,6 +114,8 @@ class Rival:
             self._first = False
             await self._rival.work("d1", self._units)
             self._then()
+            self._is_over.set()
+        await self._is_over.wait()
         return Reply(text="mine", finish_reason="stop")
 
 

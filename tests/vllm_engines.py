@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline.ask import Ask, Reader
+from pipeline.calls import Replay
 from pipeline.config import compose
 from pipeline.engine import Request
 from pipeline.prompts import Constraint, Message
@@ -80,4 +81,4 @@ def ask(engine: Any, gist_tokens: int, deadline: float = 300.0) -> Ask:
         deadline_seconds=deadline,
         slots=Slots(8),
     )
-    return Ask(reader, "gist", "d1", ())
+    return Ask(reader, "gist", "d1", Replay())

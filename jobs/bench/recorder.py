@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.ask import Ask, Reader
+from pipeline.calls import Replay
 from pipeline.cluster.actor import AnyWorker, MakeWorker
 from pipeline.engine import Engine, EngineSettings, Reply, Request
 from pipeline.engines import ReplyFormat, start_reader
@@ -73,7 +74,7 @@ class _RecordedEngine:
         self.name = reader.engine.name
         self.context_tokens = reader.engine.context_tokens
         self._engine: Engine = reader.engine
-        self._ask = Ask(reader, "bench", "", ())
+        self._ask = Ask(reader, "bench", "", Replay())
         self._folder = folder
 
     async def generate(self, request: Request) -> Reply:

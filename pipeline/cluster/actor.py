@@ -13,7 +13,14 @@ import pyarrow as pa
 import ray
 from ray.util.metrics import Counter
 
-from pipeline.errors import AccountingError, EngineError, StartError, StorageError, UsageError
+from pipeline.errors import (
+    AccountingError,
+    EngineError,
+    OutageError,
+    StartError,
+    StorageError,
+    UsageError,
+)
 from pipeline.executor import Summary
 from pipeline.metrics import COUNTERS
 from pipeline.plugins import received
@@ -37,7 +44,8 @@ MakeWorker = Callable[[str], AnyWorker]
 
 # Ray preserves only the text of an exception, so these return as rows; the driver raises them.
 ERRORS: dict[str, type[Exception]] = {
-    error.__name__: error for error in (AccountingError, StartError, StorageError, UsageError)
+    error.__name__: error
+    for error in (AccountingError, OutageError, StartError, StorageError, UsageError)
 }
 
 

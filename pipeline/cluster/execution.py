@@ -32,10 +32,10 @@ def run_items(
     `tags` label the metrics that workers export through Ray.
 
     Raises UsageError where no worker can be placed or one does not see the warehouse; StartError
-    where an engine cannot start; EngineError where a worker cannot be restarted; whatever `watch`
-    raises but a filesystem's errors, after which it is called again. A document's AccountingError
-    is raised once all other documents are finished, a StorageError once those in flight are, or
-    `cluster.grace_minutes` later.
+    where an engine cannot start; OutageError where its server stays away; EngineError where a
+    worker cannot be restarted; whatever `watch` raises but a filesystem's errors, after which it is
+    called again. A document's AccountingError is raised once all other documents are finished, a
+    StorageError once those in flight are, or `cluster.grace_minutes` later.
     """
     rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in items]
     dataset = _dataset(rows, make_worker, tags, pool)

@@ -1,0 +1,122 @@
+"""Tell a server that is away from a request that fails for what it is, and wait for the server.
+
+After every failure the server is probed by a request that it has answered before.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Literal, TypeVar
+
+from pipeline.errors import OutageError, Problem
+
+T = TypeVar("T")
+Blame = Literal["server", "either", "request"]
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds; waits double from one to the other
+_MOST_ASKED_FOR = 60.0  # seconds that a server may ask for
+
+
+class FailedError(Exception):
+    """A request without a reply. `blame`: what may be the cause. `after`: the seconds that the
+    server asks to wait."""
+
+    def __init__(
+        self,
+        why: str,
+        blame: Blame,
+        problem: Problem | None = None,
+        after: float = 0.0,
+        is_key: bool = False,  # the server refuses the key
+    ) -> None:
+        super().__init__(why)
+        self.blame, self.problem, self.is_key = blame, problem, is_key
+        self.after = min(after, _MOST_ASKED_FOR)
+
+
+class Outage:
+    """Sends the requests to one server, and holds them back while it is away.
+
+    `probe` raises FailedError where the server does not answer a good request. `minutes`: how long
+    an outage may last. `retries`: how often a request is sent again that may be the cause of its
+    failures.
+    """
+
+    def __init__(
+        self, address: str, probe: Callable[[], Awaitable[None]], minutes: float, retries: int
+    ) -> None:
+        self._address, self._probe = address, probe
+        self._minutes, self._retries = minutes, retries
+        self._probing: asyncio.Task[bool] | None = None
+        self._since: float | None = None
+
+    @property
+    def waiting_for(self) -> str:
+        """The server that requests wait for, and how long by now; "" where they do not."""
+        if self._since is None:
+            return ""
+        return f"{self._address} since {time.monotonic() - self._since:.0f} s"
+
+    async def through(self, send: Callable[[], Awaitable[T]]) -> T:
+        """What `send` returns, once the server is there.
+
+        Raises FailedError where the server answers the probe but not this request, OutageError
+        where it stays away.
+        """
+        failures, first = 0, float("inf")
+        while True:
+            if self._since is not None:
+                await self._answers()
+            try:
+                return await send()
+            except FailedError as error:
+                if error.problem == "context_overflow":
+                    raise
+                failures, was_there = failures + 1, await self._answers()
+                if error.blame != "server" and failures > self._tries(error, was_there):
+                    raise
+                first = min(first, time.monotonic())
+                if error.blame == "server" and was_there and self._is_over(first):
+                    raise self._gone(error) from None
+                await asyncio.sleep(_wait(failures, error.after) if was_there else 0.0)
+
+    def _tries(self, error: FailedError, was_there: bool) -> int:
+        """How often a request may fail as it did. What a server refuses that is there is not sent
+        again; what may have brought it down is, so often."""
+        return 0 if error.blame == "request" and was_there else self._retries
+
+    async def _answers(self) -> bool:
+        """Wait until the server answers a probe; all requests wait for the same. Whether it
+        answered the first one. Raises OutageError where it stays away."""
+        if self._probing is None or (self._probing.done() and not self._probing.exception()):
+            self._probing = asyncio.create_task(self._until_it_answers())
+        return await asyncio.shield(self._probing)
+
+    async def _until_it_answers(self) -> bool:
+        began = time.monotonic()
+        for failures in count(1):
+            try:
+                await self._probe()
+            except FailedError as error:
+                if error.is_key or self._is_over(began):
+                    raise self._gone(error) from None
+                self._since = began
+                await asyncio.sleep(_wait(failures, error.after))
+            else:
+                self._since = None
+                return failures == 1
+        raise AssertionError
+
+    def _is_over(self, began: float) -> bool:
+        return time.monotonic() - began >= 60 * self._minutes
+
+    def _gone(self, error: FailedError) -> OutageError:
+        waited = "" if error.is_key else f" for {self._minutes:g} minutes (engine.outage_minutes)"
+        return OutageError(f"{error}{waited}; run the same command to resume")
+
+
+def _wait(failures: int, after: float) -> float:
+    """Seconds to wait, with jitter, so that workers do not come back all at once."""
+    longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(failures - 1, 10))
+    return max(after, longest * random.uniform(0.5, 1.0))
