@@ -22,7 +22,7 @@ from jobs.report import make_report
 from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
-from pipeline.errors import AccountingError, EngineError, UsageError
+from pipeline.errors import AccountingError, EndedError, EngineError, UsageError
 from pipeline.place import place
 from pipeline.store import connect
 from pipeline.store.runs import RunFolder
@@ -251,6 +251,8 @@ def main() -> None:
         code = _complain(error, 2)
     except (AccountingError, EngineError) as error:
         code = _complain(error, 1)
+    except EndedError as error:
+        code = _complain(error, 4)
     sys.stdout.flush()
     sys.exit(code or 0)
 
