@@ -25,6 +25,7 @@ from jobs.tables import print_json, print_line, print_table, printable
 from pipeline.errors import (
     AccountingError,
     ClusterError,
+    EndedError,
     EngineError,
     OutageError,
     StorageError,
@@ -268,7 +269,7 @@ def main() -> None:
         code = _complain(error, 2)
     except (AccountingError, EngineError) as error:
         code = _complain(error, 1)
-    except (OutageError, StorageError, ClusterError) as error:
+    except (EndedError, OutageError, StorageError, ClusterError) as error:
         code = _complain(error, 4)
     except BrokenPipeError:
         raise

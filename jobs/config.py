@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from pydantic import (
 )
 
 from jobs.clusters import AnyCluster
+from jobs.deadline import parsed
 from pipeline.config import compose
 from pipeline.embedder import EmbedderSettings
 from pipeline.engine import EngineSettings
@@ -204,6 +206,8 @@ def validated(values: Mapping[str, Any]) -> RunConfig:
 
 
 def _check(config: RunConfig) -> None:
+    if config.cluster.deadline is not None:
+        parsed(config.cluster.deadline, datetime.now())
     if config.limit and config.sample:
         raise UsageError("limit and sample are both set; set one of them to null")
     _refuse_useless(config)

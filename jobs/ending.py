@@ -7,11 +7,12 @@ command exits with code 4. The same command resumes.
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from pipeline.errors import EndedError, UsageError
+from jobs.deadline import deadline
+from pipeline.errors import EndedError
 from pipeline.heartbeat import SECONDS_BETWEEN_BEATS
 from pipeline.settings import ClusterSettings
 from pipeline.stop_signal import StopSignal
@@ -24,7 +25,7 @@ class Ending:
     """Context manager of a run; `look` is called every second during an execution."""
 
     def __init__(self, cluster: ClusterSettings, now: datetime | None = None) -> None:
-        """Raises UsageError where the deadline is malformed or in the past."""
+        """Raises UsageError where the deadline is malformed, PassedError where it has passed."""
         self._grace = 60 * cluster.grace_minutes
         self._over_at: float | None = None  # end of the grace period, as time.time()
         self._begins_at: float | None = None  # start of the grace period
@@ -85,23 +86,3 @@ class Ending:
         now = time.time()
         self._why = "SIGTERM"
         self._begins_at, self._over_at = 0.0, min(now + self._grace, self._over_at or now + 1e9)
-
-
-def deadline(given: str, now: datetime) -> datetime:
-    """Parse `given`: HH:MM (the next such time after `now`) or ISO 8601.
-
-    Raises UsageError where it is malformed or in the past.
-    """
-    try:
-        if len(given) <= len("07:00"):
-            clock = datetime.strptime(given, "%H:%M")  # on this machine's clock
-            found = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
-            return found if found > now else found + timedelta(days=1)
-        found = datetime.fromisoformat(given)
-    except ValueError:
-        raise UsageError(
-            f"cluster.deadline={given}: not a time; write 07:00, or 2026-12-01T07:00"
-        ) from None
-    if found.timestamp() <= now.timestamp():
-        raise UsageError(f"cluster.deadline={given}: is in the past; give a later one")
-    return found

@@ -11,18 +11,21 @@ from upath import UPath
 from jobs.clusters import refuse_elsewhere
 from jobs.compatibility import grown, refuse_fewer, stored
 from jobs.config import RunConfig
+from jobs.deadline import PassedError
 from jobs.ending import Ending
 from jobs.phases import phases
-from jobs.preparation import prepare
+from jobs.preparation import Prepared, prepare
 from jobs.provenance import provenance
 from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
-from pipeline.errors import UsageError
+from jobs.turns import LEASE, wait_for_others
+from pipeline.errors import EndedError, UsageError
 from pipeline.journal import collect
 from pipeline.place import is_remote, place, reaching, unwritable, write
 from pipeline.retries import retry_for
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
+from pipeline.store.lease import lease
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query
 
@@ -49,23 +52,50 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     """
     refuse_elsewhere(config.cluster)
     retry_for(config.cluster.storage_seconds)
-    with Ending(config.cluster) as ending:
-        return _run(config, warn, ending)
-
-
-def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outcome:
     folder = RunFolder(place(config.warehouse), config.run_name())
-    _refuse_unwritable(folder.warehouse)
+    with _ending(config, folder) as ending:
+        _refuse_unwritable(folder.warehouse)
+        while True:
+            wait_for_others(folder, ending, warn)
+            outcome = _run(config, folder, warn, ending)
+            if outcome is not None:
+                return outcome
+
+
+def _ending(config: RunConfig, folder: RunFolder) -> Ending:
+    """Raises UsageError where the deadline is wrong, EndedError where that of a run that has begun
+    before has passed: it is started again by a cluster that knows no exit codes."""
+    try:
+        return Ending(config.cluster)
+    except PassedError as error:
+        with reaching(folder.warehouse, "warehouse"):
+            if folder.config() is None:
+                raise
+        raise EndedError(str(error)) from None
+
+
+def _run(
+    config: RunConfig, folder: RunFolder, warn: Callable[[str], None], ending: Ending
+) -> Outcome | None:
+    """Null where another command began to execute the run while this one prepared it."""
+    before = folder.config()
     config = grown(config, folder)
     if config.cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in phases(run_steps(config)):
             phase.pool(config.cluster).size()
     prepared = prepare(config, folder.warehouse, warn)
     refuse_fewer(folder, prepared.keys)
+    with lease(folder.path, LEASE) as held:
+        if held is None or folder.config() != before:
+            return None
+        return _execute(prepared, folder, ending)
+
+
+def _execute(prepared: Prepared, folder: RunFolder, ending: Ending) -> Outcome:
     collect(folder.warehouse, prepared.committed)
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
-    folder.start(stored(config), provenance(prepared.keys), has_work)
+    folder.start(stored(prepared.config), provenance(prepared.keys), has_work)
     folder.plan(prepared.steps, planned)
     executor = RunExecutor(prepared, folder)
     if has_work:
@@ -74,7 +104,7 @@ def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outc
         finally:
             folder.all_gone()
     prepared.shards.verify(prepared.steps)
-    return _outcome(config, folder, executor)
+    return _outcome(prepared.config, folder, executor)
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:

@@ -1,13 +1,16 @@
 """`gistmill status`: what of a run is done, running and failed, from the files alone."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from jobs.options import ReadOptions
 from jobs.progress import not_written, progress_line
 from jobs.tables import print_json, print_line, print_table
+from jobs.turns import LEASE
 from pipeline.errors import UsageError
 from pipeline.store import connect
+from pipeline.store.lease import holder
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query, run_name
 
@@ -31,6 +34,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
         steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
     progress, alive = folder.at_work()
     silent = folder.silent(progress["launch"]) if progress else {}
+    driver = holder(folder.path, LEASE)
     job = _job(options, name)
     not_done = sum(step["not_done"] for step in steps)
     if as_json:
@@ -40,6 +44,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
                 "complete": not not_done,
                 "steps": steps,
                 "problems": problems,
+                "driver": driver,
                 "alive": alive,
                 "silent": silent,
                 "progress": progress,
@@ -48,7 +53,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
         )
         return
     state = f"{not_done} inputs not done" if not_done else "complete"
-    print_line(f"run {name}: {state}, {len(alive)} workers at work\n")
+    print_line(f"run {name}: {state}, {_who(driver, alive)}\n")
     if job:
         print_line(f"job {job['id']}: {job['status'].lower()}\n")
     if progress:
@@ -61,6 +66,18 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
         print_line(_at_work(worker))
     for line in _refused(alive, silent):
         print_line(line)
+
+
+def _who(driver: str | None, alive: list[dict[str, Any]]) -> str:
+    """Who is at work: the command that executes the run, and its workers by machine."""
+    hosts = Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive)
+    workers = f"{len(alive)} workers at work"
+    if hosts:
+        workers += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
+    if driver is None:
+        return workers
+    host, _, pid = driver.rpartition("-")
+    return f"executed on {host} (process {pid}), {workers}"
 
 
 def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:

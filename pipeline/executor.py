@@ -96,9 +96,9 @@ class DocumentExecutor:
         rows = await self._inputs(step, step.stage, unit)
         if rows is None or await self.is_ending():
             return None
-        async with self.one_by_one if self.marker.alone else nullcontext():
-            with self.marker.unit(f"{step.id}/{unit.unit}"):
-                made = await self._commit(step, step.stage, unit, rows)
+        one_by_one = self.one_by_one if self.marker.alone else nullcontext()
+        async with one_by_one, self.marker.unit(f"{step.id}/{unit.unit}"):
+            made = await self._commit(step, step.stage, unit, rows)
         num_problems = sum(row.problem is not None for row in made)
         for usage in (self.usage, self.summary):
             usage.committed(len(made), num_problems)

@@ -1,36 +1,64 @@
 """In-flight markers: one file per attempt at a document, deleted when the attempt ends.
 
-<run>/in_flight/<launch>/<item>.<attempt>.json. A marker left behind means that its worker crashed.
-Every launch of the driver has its own folder, so that a killed driver is not counted as a crash.
+<run>/in_flight/<launch>/<item>.<process>.<limit>.json. A marker left behind means that its worker
+crashed, and the names of those left by one process say which documents were in flight together.
+Every launch of the driver has its own folder, so that a killed driver is not counted as a crash;
+nor is a machine that the cluster has lost.
 """
 
 import json
+import re
+import socket
 import uuid
+from asyncio import to_thread
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from upath import UPath
 
 from pipeline.errors import EngineError, StartError
-from pipeline.place import AnyPath, place
+from pipeline.place import AnyPath, delete, listed, place, read
+from pipeline.retries import advisory
 from pipeline.settings import sha
 from pipeline.store.shards import write_json
 
 _MAX_CRASHES_ALONE = 2  # with a single document in flight, before its unit is given up
 _MAX_CRASHES_STARTING = 2
+_NAME = re.compile(r"(?P<item>[0-9a-f]{16})\.(?P<process>[0-9a-f]{32})\.(?P<limit>\d+)\.json")
+_NO_LIMIT = 10**9
+
+
+def _never(machine: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which worker a process is, and on which machine.
+
+    `worker` stays the same when Ray restarts the process. `is_lost` says of a machine's name
+    whether the cluster has lost it.
+    """
+
+    worker: str
+    machine: str = socket.gethostname()
+    is_lost: Callable[[str], bool] = _never
 
 
 @dataclass(frozen=True)
 class Crashes:
     """Crashes of workers that had an item in flight.
 
-    `alone` counts those of workers with nothing else in flight, by unit; "" stands for a crash
-    between two units.
+    `limit`: how many items that are at least as suspect may be in flight with it at its next
+    attempt, itself included; null if no worker crashed. It halves with every crash, so that one
+    item among n is alone after log2(n) crashes. `alone` counts the crashes of workers with nothing
+    else in flight, by unit; "" stands for a crash between two units.
     """
 
-    total: int
+    limit: int | None
     alone: Counter[str]
 
     def give_up(self, unit: str) -> bool:
@@ -39,23 +67,48 @@ class Crashes:
 
 
 class InFlightMarkers:
-    """The markers of one launch of a run."""
+    """The markers that one worker process writes in a launch of a run, and those left by others.
 
-    def __init__(self, folder: AnyPath) -> None:
+    Markers are advisory: where storage refuses one, a crash is not counted.
+    """
+
+    def __init__(self, folder: AnyPath, placement: Placement) -> None:
         self._folder = place(folder)
+        self._placement = placement
+        self._process = uuid.uuid4().hex
+        self._start = f"start.{placement.worker}."
 
-    def crashes(self, item: str) -> Crashes:
+    async def crashes(self, item: str) -> Crashes:
         """The crashes of earlier attempts at an item."""
-        left = [json.loads(f.read_text()) for f in self._folder.glob(f"{_name(item)}.*.json")]
-        return Crashes(len(left), Counter(marker["unit"] for marker in left if marker["alone"]))
+        with advisory():
+            return await to_thread(self._crashes, _hash(item))
+        return Crashes(None, Counter())
 
-    @contextmanager
-    def attempt(self, item: str, alone: bool) -> Iterator["InFlightMarker"]:
+    def _crashes(self, item: str) -> Crashes:
+        left = [named for file in self._files() if (named := _NAME.fullmatch(file.name))]
+        limits, alone = [], Counter[str]()
+        for own in left:
+            if own["item"] != item or own["process"] == self._process:
+                continue
+            marker = _content(self._folder / own[0])
+            if self._placement.is_lost(str(marker.get("machine"))):
+                continue
+            group = [m for m in left if m["process"] == own["process"]]
+            limits.append(max(1, sum(int(m["limit"]) <= int(own["limit"]) for m in group) // 2))
+            if own["limit"] == "1" and isinstance(marker.get("unit"), str):
+                alone[marker["unit"]] += 1
+        return Crashes(min(limits, default=None), alone)
+
+    def _files(self) -> list[UPath]:
+        return listed(self._folder)
+
+    @asynccontextmanager
+    async def attempt(self, item: str, limit: int | None) -> AsyncIterator["InFlightMarker"]:
         """Keep a marker of the item inside the context. It stays if the process dies or after an
-        EngineError, which ends the process; otherwise it is deleted."""
-        file = self._folder / f"{_name(item)}.{uuid.uuid4().hex}.json"
-        marker = InFlightMarker(file, item, alone)
-        marker.write("")
+        EngineError, which ends the process; otherwise it is deleted. `limit`: as in Crashes."""
+        name = f"{_hash(item)}.{self._process}.{limit or _NO_LIMIT}.json"
+        marker = InFlightMarker(self._folder / name, item, self._placement.machine, limit == 1)
+        await marker.write("")
         try:
             yield marker
         except EngineError:
@@ -63,24 +116,36 @@ class InFlightMarkers:
             raise
         finally:
             if not marker.is_left:
-                file.unlink(missing_ok=True)
+                await to_thread(_delete, marker.file)
 
-    @contextmanager
-    def start(self, worker: str) -> Iterator[None]:
-        """Keep a marker while a worker's engine starts. Raises StartError where its processes
+    @asynccontextmanager
+    async def start(self) -> AsyncIterator[None]:
+        """Keep a marker while the worker's engine starts. Raises StartError where its processes
         crashed too often while they started."""
-        if len(list(self._folder.glob(f"start.{worker}.*.json"))) >= _MAX_CRASHES_STARTING:
+        left = await to_thread(self._starting)
+        if len(left) >= _MAX_CRASHES_STARTING:
             raise StartError(
                 f"an engine's process died {_MAX_CRASHES_STARTING} times while it started (too "
                 "little memory for the model, or for its cache?); lower what it needs, then run "
                 "the same command to resume"
             )
-        file = self._folder / f"start.{worker}.{uuid.uuid4().hex}.json"
-        write_json(file, {})
+        file = self._folder / f"{self._start}{uuid.uuid4().hex}.json"
+        with advisory():
+            await to_thread(write_json, file, {"machine": self._placement.machine})
         try:
             yield
+            for crashed in left:  # before a start that succeeded: the next crash is the first again
+                await to_thread(_delete, crashed)
         finally:
-            file.unlink(missing_ok=True)
+            await to_thread(_delete, file)
+
+    def _starting(self) -> list[UPath]:
+        """The markers of starts of the worker in which its process crashed."""
+        with advisory():
+            files = [file for file in self._files() if file.name.startswith(self._start)]
+            machines = {file: str(_content(file).get("machine")) for file in files}
+            return [file for file, name in machines.items() if not self._placement.is_lost(name)]
+        return []
 
 
 @dataclass
@@ -89,27 +154,44 @@ class InFlightMarker:
 
     file: UPath
     item: str
+    machine: str
     alone: bool  # whether the worker has nothing else in flight
     is_left: bool = False
 
-    def write(self, unit: str) -> None:
+    async def write(self, unit: str) -> None:
         """Record the unit being executed; "" between units."""
-        write_json(self.file, {"item": self.item, "alone": self.alone, "unit": unit})
+        marker = {"item": self.item, "machine": self.machine, "unit": unit}
+        with advisory():
+            await to_thread(write_json, self.file, marker)
 
-    @contextmanager
-    def unit(self, unit: str) -> Iterator[None]:
+    @asynccontextmanager
+    async def unit(self, unit: str) -> AsyncIterator[None]:
         """Record `unit` inside the context, where the item is alone: crashes are counted for it."""
         if not self.alone or self.is_left:
             yield
             return
-        self.write(unit)
+        await self.write(unit)
         try:
             yield
         except EngineError:
             self.is_left = True
             raise
-        self.write("")
+        await self.write("")
 
 
-def _name(item: str) -> str:
+def _hash(item: str) -> str:
     return sha(item, 16)
+
+
+def _content(file: UPath) -> dict[str, Any]:
+    """What a marker says; nothing where it is torn or of another make."""
+    try:
+        content = json.loads(read(file))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _delete(file: UPath) -> None:
+    with advisory():
+        delete(file)

@@ -19,7 +19,7 @@ from upath import UPath
 
 from pipeline.calls import UNANSWERED
 from pipeline.place import delete_folder, is_remote, listed, read, write
-from pipeline.retries import Advisory
+from pipeline.retries import advisory
 from pipeline.rows import Call
 from pipeline.store.shards import process_name
 from pipeline.units import Committed
@@ -91,7 +91,7 @@ class Journal:
                 await to_thread(self._write, content)
 
     def _write(self, content: bytes) -> None:
-        with Advisory().attempt():
+        with advisory():
             if is_remote(self._folder):
                 write(self._folder / f"{self._name}.{self._num_parts}.jsonl", content)
                 self._num_parts += 1
@@ -104,7 +104,7 @@ class Journal:
 def collect(warehouse: UPath, committed: Committed) -> int:
     """Delete the journals of committed units, which a killed process or a full disk has left
     behind. Returns how many."""
-    with Advisory().attempt():
+    with advisory():
         files = listed(warehouse / "journal", "*/*/*.jsonl")
         left = {str(file.parent): file.parent for file in files}
         over = [folder for folder in left.values() if _is_over(folder, committed)]
@@ -121,7 +121,7 @@ def _is_over(folder: UPath, committed: Committed) -> bool:
 
 
 def _read(folder: UPath) -> tuple[list[UPath], tuple[Call, ...]]:
-    with Advisory().attempt():
+    with advisory():
         files = sorted(listed(folder, "*.jsonl"))
         found = [_call(line) for file in files for line in read(file).split(b"\n") if line]
         return files, tuple(call for call in found if call is not None)
@@ -137,7 +137,7 @@ def _call(line: bytes) -> Call | None:
 
 
 def _delete(folder: UPath) -> None:
-    with Advisory().attempt():
+    with advisory():
         delete_folder(folder)
 
 

@@ -10,7 +10,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -132,6 +132,14 @@ def reason(error: Exception) -> str:
 
 def _imported() -> list[tuple[str, tuple[str, tuple[str, ...]]]]:
     return [(module, names) for module, names in _LIBRARIES.items() if module in sys.modules]
+
+
+@contextmanager
+def advisory() -> Iterator[None]:
+    """Try the file operations in the `with` block once; leave out what is refused: for files whose
+    loss costs a little time."""
+    with suppress(*given_up()), within(0):
+        yield
 
 
 @dataclass

@@ -12,13 +12,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from aiorwlock import RWLock
-
+from pipeline.admission import Admission
 from pipeline.ask import Reader
 from pipeline.errors import StartError, UsageError
 from pipeline.executor import DocumentExecutor, Summary
 from pipeline.heartbeat import Heartbeat
-from pipeline.in_flight import InFlightMarkers
+from pipeline.in_flight import InFlightMarkers, Placement
 from pipeline.place import AnyPath, exists, place
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Capacity
@@ -39,40 +38,38 @@ class Worker:
     """Starts one engine (none for scoring) and commits the units it is given.
 
     `run`: the run's folder in the warehouse. `launch`: the id of the command that executes it now.
-    `name`: identifies the worker, and stays the same when its process is restarted.
     """
 
     def __init__(
         self,
         run: AnyPath,
         launch: str,
-        name: str,
+        placement: Placement,
         steps: Sequence[Step],
         start: Start | None,
         start_timeout: float,
     ) -> None:
         run = place(run)
-        self._name = name
         self._shards = Shards(run.parent.parent)
         self.usage = UsageCounters()
         self._heartbeat = Heartbeat(run / "alive", launch, self.usage)
         self._stop = StopSignal(run, launch)
-        self._markers = InFlightMarkers(run / "in_flight" / launch)
+        self._markers = InFlightMarkers(run / "in_flight" / launch, placement)
         self._steps = {step.id: step for step in steps}
         self._start, self._start_timeout = start, start_timeout
         self._reader: asyncio.Task[Reader] | None = None
         self._shared: dict[str, SharedReplies] = {}
         self._ranks = count()
-        self._alone = RWLock()  # held for writing by a document that must be alone in flight
+        self._admission = Admission()
         self._text = Capacity(_TEXT_IN_FLIGHT)
 
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every pending unit; starts no more units once the run is ending.
 
-        A document that was in flight when a worker crashed is executed alone, one unit at a time;
-        a unit that crashes two workers this way becomes `unit_failed` rows. Raises UsageError where
-        the warehouse is not visible from this machine, StartError or EngineError where the engine
-        is dead.
+        A document that was in flight when a worker crashed is executed among half as many such
+        documents, and after further crashes alone, one unit at a time; a unit that crashes two
+        workers this way becomes `unit_failed` rows. Raises UsageError where the warehouse is not
+        visible from this machine, StartError or EngineError where the engine is dead.
         """
         began = time.perf_counter()
         await to_thread(self._refuse_unshared)
@@ -80,17 +77,14 @@ class Worker:
             return Summary(document_id, self._heartbeat.name)
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
-        crashes = self._markers.crashes(item)
-        alone, rank = bool(crashes.total), next(self._ranks)
+        crashes, rank = await self._markers.crashes(item), next(self._ranks)
         text = await to_thread(self._text_bytes, units)
         async with (
-            self._alone.writer if alone else self._alone.reader,
+            self._admission.admitted(crashes.limit),
             self._text.held(text),
+            self._markers.attempt(item, crashes.limit) as marker,
         ):
-            with (
-                self._markers.attempt(item, alone) as marker,
-                self._heartbeat.document(document_id),
-            ):
+            with self._heartbeat.document(document_id):
                 executor = DocumentExecutor(
                     shards=self._shards,
                     steps=self._steps,
@@ -136,12 +130,13 @@ class Worker:
 
     async def _start_reader(self) -> Reader:
         assert self._start is not None
-        with self._heartbeat.starting(), self._markers.start(self._name):
-            try:
-                reader = await asyncio.wait_for(self._start(), self._start_timeout)
-                return replace(reader, usage=self.usage)
-            except TimeoutError:
-                raise StartError(
-                    f"the engine did not start within {self._start_timeout:g} s; raise "
-                    "engine.start_timeout (or rater.start_timeout) if it needs longer"
-                ) from None
+        with self._heartbeat.starting():
+            async with self._markers.start():
+                try:
+                    reader = await asyncio.wait_for(self._start(), self._start_timeout)
+                    return replace(reader, usage=self.usage)
+                except TimeoutError:
+                    raise StartError(
+                        f"the engine did not start within {self._start_timeout:g} s; raise "
+                        "engine.start_timeout (or rater.start_timeout) if it needs longer"
+                    ) from None

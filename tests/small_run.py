@@ -14,6 +14,7 @@ from jobs.step_graph import run_steps
 from pipeline.ask import Reader
 from pipeline.engines import start_reader
 from pipeline.executor import Summary
+from pipeline.in_flight import Placement
 from pipeline.steps import Step
 from pipeline.store import Shards
 from pipeline.units import Unit
@@ -60,8 +61,9 @@ class SmallRun:
             return reader or self.reader
 
         return Worker(
-            self.shards.warehouse / "runs" / "night", "launch", "worker", self.steps, start, 60.0
-        )
+            self.shards.warehouse / "runs" / "night", "launch", Placement("worker"),
+            self.steps, start, 60.0,
+        )  # fmt: skip
 
     def work(self, *document_ids: str) -> list[Summary]:
         """One worker, all documents at once."""

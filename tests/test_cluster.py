@@ -12,6 +12,7 @@ import ray
 from pipeline.cluster import Pool, run_items
 from pipeline.errors import AccountingError, EngineError, StartError, UsageError
 from pipeline.executor import Summary
+from pipeline.in_flight import Placement
 from pipeline.usage import UsageCounters
 from tests.clusters import LOCAL
 from tests.command import refused
@@ -28,7 +29,7 @@ def ray_of_our_own() -> Iterator[None]:
 class Troubled:
     """A worker for which the document `bad` is trouble, and `slow` takes ten minutes."""
 
-    def __init__(self, trouble: Exception | None, name: str) -> None:
+    def __init__(self, trouble: Exception | None, placement: Placement) -> None:
         self.usage = UsageCounters()
         self._trouble = trouble
 

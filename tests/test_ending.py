@@ -6,16 +6,17 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from jobs.ending import Ending, deadline
+from jobs.deadline import absolute_deadline, deadline
+from jobs.ending import Ending
 from pipeline.errors import EndedError, UsageError
 from pipeline.stop_signal import StopSignal
 from tests.clusters import cluster
-from tests.command import ROOT, refused, sql, succeed
+from tests.command import ROOT, gistmill, refused, sql, succeed
 
 NOW = datetime(2026, 11, 21, 20, 0)
 # Documents of one gist and one answer, half a second each, one after the other.
@@ -47,6 +48,10 @@ def test_a_deadline_is_the_next_such_time(given: str, found: datetime) -> None:
     [
         ("tomorrow", "cluster.deadline=tomorrow: not a time; write 07:00"),
         ("25:00", "not a time"),
+        ("2026-13-01T07:00", "not a time"),
+        (r"2026-12-01T07:00+99:00", "not a time"),
+        ("0001-01-01T00:00", "not a time"),
+        ("1970-01-01T00:00", "is in the past"),
         ("2026-11-21T19:59", "is in the past; give a later one"),
         ("2020-01-01T00:00+02:00", "is in the past"),
     ],
@@ -58,8 +63,39 @@ def test_what_is_no_deadline_is_refused(given: str, words: str) -> None:
 
 def test_a_wrong_deadline_is_one_line(tmp_path: Path) -> None:
     told = refused("run", "cluster.deadline=noon", f"warehouse={tmp_path / 'w'}")
-    assert told == "cluster.deadline=noon: not a time; write 07:00, or 2026-12-01T07:00"
+    assert told == (
+        "cluster.deadline=noon: not a time; write 07:00, 2026-12-01T07:00 or 2026-12-01T07:00+02:00"
+    )
     assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.parametrize(
+    "given", ["25:00", "2026-13-01T07:00", "2026-12-01T07:00+99:00", "0001-01-01T00:00"]
+)
+@pytest.mark.parametrize("verb", ["plan", "run"])
+def test_no_command_takes_what_is_no_time(verb: str, given: str) -> None:
+    assert refused(verb, f"cluster.deadline={given}").startswith(
+        f"cluster.deadline={given}: not a time; "
+    )
+
+
+def test_a_zone_is_heeded() -> None:
+    found = deadline("2026-12-01T07:00+02:00", NOW)
+    assert found.timestamp() == datetime(2026, 12, 1, 5, 0, tzinfo=UTC).timestamp()
+    found = datetime.fromisoformat(absolute_deadline("23:30", NOW))
+    assert found.tzinfo is not None
+    assert found.timestamp() == datetime(2026, 11, 21, 23, 30).timestamp()
+
+
+def test_a_run_started_again_after_its_deadline_is_incomplete(tmp_path: Path) -> None:
+    """As Kubernetes does it, which knows no exit codes. A new run with such a deadline is wrong."""
+    words = ("cluster.deadline=2026-01-01T07:00+01:00", "run=night", f"warehouse={tmp_path / 'w'}")
+    line = "cluster.deadline=2026-01-01T07:00+01:00: is in the past; give a later one"
+    assert refused("run", *words) == line
+    (tmp_path / "w" / "runs" / "night").mkdir(parents=True)
+    (tmp_path / "w" / "runs" / "night" / "config.yaml").write_text("run: night")
+    done = gistmill("run", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", f"gistmill: {line}\n")
 
 
 def seconds_from_now(seconds: float) -> str:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.config import RunConfig, read_config
+from jobs.deadline import deadline
 from jobs.submit.manifests import dns_name, rayjob
 from tests.command import ROOT, gistmill, refused, succeed
 
@@ -119,6 +121,16 @@ def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
     assert yaml.safe_load(spec["runtimeEnvYAML"])["pip"] == ["some-package==1.0"]
     refused_here = gistmill("run", *shlex.split(spec["entrypoint"])[5:], "limitt=1")
     assert "limitt: no such key" in refused_here.stderr  # all others are known
+
+
+@pytest.mark.parametrize("given", ["07:00", "2999-12-01T07:00", "2999-12-01T07:00:00+05:00"])
+def test_a_deadline_is_the_same_for_every_start(given: str) -> None:
+    words = shlex.split(manifest(*WORDS, f"cluster.deadline={given}")["spec"]["entrypoint"])
+    (word,) = [word for word in words if word.startswith("cluster.deadline=")]
+    sent = datetime.fromisoformat(word.removeprefix("cluster.deadline="))
+    assert sent.tzinfo is not None
+    meant = deadline(given, datetime.now())
+    assert sent.timestamp() == meant.timestamp()
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from upath import UPath
 from pipeline.engine import Reply, Request
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.executor import Summary
+from pipeline.in_flight import Placement
 from pipeline.rows import Call, UnitRows
 from pipeline.store.runs import RunFolder
 from pipeline.worker import Worker
@@ -317,6 +318,6 @@ def test_documents_in_flight_have_so_much_text_at_most(
 
 def test_storage_that_is_not_shared_is_named(tmp_path: Path) -> None:
     """As a machine sees it that has not mounted it."""
-    made = Worker(tmp_path / "w" / "runs" / "night", "launch", "name", [], None, 60.0)
+    made = Worker(tmp_path / "w" / "runs" / "night", "launch", Placement("w"), [], None, 60.0)
     with pytest.raises(UsageError, match=r"w: not visible from .*; put it where all machines"):
         asyncio.run(made.work("d1", []))

@@ -18,6 +18,7 @@ from pipeline.engine import Engine, EngineSettings, Reply, Request
 from pipeline.engines import ReplyFormat, start_reader
 from pipeline.executor import Summary
 from pipeline.family import Family
+from pipeline.in_flight import Placement
 from pipeline.prompts import Message
 from pipeline.units import Unit
 
@@ -88,9 +89,9 @@ class _RecordedEngine:
         return await self._engine.count_tokens(messages)
 
 
-def recorded_worker(folder: Path, make: MakeWorker, name: str) -> RecordedWorker:
+def recorded_worker(folder: Path, make: MakeWorker, placement: Placement) -> RecordedWorker:
     """The worker that `make` makes, recorded in `folder`."""
-    return RecordedWorker(make(name), folder)
+    return RecordedWorker(make(placement), folder)
 
 
 async def start_recorded(

@@ -3,10 +3,12 @@
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from jobs.clusters import KubeRayCluster
 from jobs.config import RunConfig, plugin_folders
+from jobs.deadline import absolute_deadline
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, place
@@ -16,6 +18,7 @@ _CODE = ("pipeline", "stages", "jobs", "conf")
 _FILES = ("script", "chat_template")  # keys of an engine that name files on this machine
 # Keys whose values a kind of cluster passes on: the driver there reads conf/cluster/ray.yaml.
 _OF_KIND = ("autoscales", "wait_minutes")
+_DEADLINE = "cluster.deadline"
 
 
 def words_there(
@@ -31,7 +34,8 @@ def words_there(
         files["plugins"] = ",".join(folders)
     of_kind = {f"cluster.{key}": getattr(config.cluster, key) for key in _OF_KIND}
     of_kind |= _most_workers(config)
-    kept = [word for word in words if _travels(word) and _key(word) not in (*files, "run")]
+    left_out = (*files, "run", _DEADLINE)
+    kept = [word for word in words if _travels(word) and _key(word) not in left_out]
     own = {_key(word) for word in kept}
     return [
         *kept,
@@ -39,8 +43,16 @@ def words_there(
         *(f"{key}={value}" for key, value in files.items()),
         "cluster=ray",
         "cluster.address=auto",
+        *_deadline(config),
         *(f"{key}={str(value).lower()}" for key, value in of_kind.items() if key not in own),
     ]
+
+
+def _deadline(config: RunConfig) -> list[str]:
+    """The deadline, as an absolute time: a job that is started again must not take 07:00 to be
+    tomorrow's. Raises UsageError where it is in the past."""
+    given = config.cluster.deadline
+    return [] if given is None else [f"{_DEADLINE}={absolute_deadline(given, datetime.now())}"]
 
 
 def _most_workers(config: RunConfig) -> dict[str, int]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import ray
 from ray.util.metrics import Counter
 
+from pipeline.cluster.joining import is_lost
 from pipeline.errors import (
     AccountingError,
     EngineError,
@@ -22,6 +23,7 @@ from pipeline.errors import (
     UsageError,
 )
 from pipeline.executor import Summary
+from pipeline.in_flight import Placement
 from pipeline.metrics import COUNTERS
 from pipeline.plugins import received
 from pipeline.retries import retry_for
@@ -39,8 +41,8 @@ class AnyWorker(Protocol):
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary: ...
 
 
-MakeWorker = Callable[[str], AnyWorker]
-"""Makes the worker of a name; called in the worker's own process."""
+MakeWorker = Callable[[Placement], AnyWorker]
+"""Makes a worker; called in the worker's own process."""
 
 # Ray preserves only the text of an exception, so these return as rows; the driver raises them.
 ERRORS: dict[str, type[Exception]] = {
@@ -62,8 +64,10 @@ class Actor:
         retry_for(storage_seconds)
         self._refused: StorageError | None = None
         make: MakeWorker = received(make_worker)
+        context = ray.get_runtime_context()
         # The id stays the same when Ray restarts the actor in another process.
-        self._worker = make(ray.get_runtime_context().get_actor_id() or "")
+        actor = context.get_actor_id() or ""
+        self._worker = make(Placement(actor, context.get_node_id(), is_lost))
         self._metrics = _Metrics(self._worker.usage, tags)
         self._publishing: asyncio.Task[None] | None = None
         # What is imported stays, and is not searched for garbage: the process would do it when it

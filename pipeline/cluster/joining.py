@@ -122,6 +122,12 @@ def nodes() -> list[dict[str, float]]:
     return [node["Resources"] for node in found if node["Alive"]]
 
 
+def is_lost(node_id: str) -> bool:
+    """Whether Ray lost the machine: a crash there may have been the machine's."""
+    found: Any = ray.nodes()  # type: ignore[no-untyped-call]  # not annotated by Ray
+    return any(node["NodeID"] == node_id and not node["Alive"] for node in found)
+
+
 def _set_up_ray_data() -> None:
     context = DataContext.get_current()
     context.enable_progress_bars = False
