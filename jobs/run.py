@@ -21,6 +21,7 @@ from pipeline.errors import UsageError
 from pipeline.place import is_remote, place, reaching, unwritable, write
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
+from pipeline.store.layout import raise_layout
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query
 
@@ -52,6 +53,7 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
 def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outcome:
     folder = RunFolder(place(config.warehouse), config.run_name())
     _refuse_unwritable(folder.warehouse)
+    raise_layout(folder.warehouse)
     config = grown(config, folder)
     if config.cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in phases(run_steps(config)):

@@ -28,6 +28,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
     with connect(options.warehouse, name) as connection:
         connection.execute("set variable stages = ?", [stages])
         steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
+        left_out = query(connection, "from left_out")
     progress, alive = folder.at_work()
     job = _job(options, name)
     not_done = sum(step["not_done"] for step in steps)
@@ -41,6 +42,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
                 "alive": alive,
                 "progress": progress,
                 "job": job,
+                "left_out": [*left_out, *folder.left_out.rows],
             }
         )
         return

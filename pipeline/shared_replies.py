@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from upath import UPath
 
-from pipeline.place import commit
+from pipeline.place import commit, write
 from pipeline.rows import Call
 
 _KEPT = (None, "truncated")  # problems of replies that are shared; after others each asks again
@@ -34,8 +34,11 @@ class SharedReplies:
             if (committed := _load(file)) is not None:
                 return committed
             made = await make()
-            if made.problem in _KEPT and not commit(file, _json().dump_json(made)):
-                return _load(file) or made
+            content = _json().dump_json(made)
+            if made.problem in _KEPT and not commit(file, content):
+                if (committed := _load(file)) is not None:
+                    return committed
+                write(file, content)  # instead of a damaged one
             return made
 
 
@@ -56,10 +59,11 @@ class SharedCopies(SharedReplies):
 
 
 def _load(file: UPath) -> Call | None:
+    """The committed call; null where there is none, or it cannot be read."""
     try:
         call: Call = _json().validate_json(file.read_bytes())
         return call
-    except FileNotFoundError:
+    except (FileNotFoundError, ValidationError):
         return None
 
 

@@ -1,7 +1,9 @@
 """A run's plan beside what happened since it was made. Light: every report reads this."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
+
+from pydantic import TypeAdapter
 
 from jobs.tables import markdown
 from pipeline.store import connect
@@ -12,6 +14,19 @@ from pipeline.units import Unit
 _MEASURES = ("calls", "prompt_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({m})::bigint as {m}" for m in _MEASURES[1:])
 _HOURS = "Hours: {expected:.3g} expected, {at_most:.3g} at most, {made:.3g} by the clock."
+
+
+class _Plan(TypedDict):
+    """What reports read of a stored plan."""
+
+    made_at: str
+    stages: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+    phases: list[dict[str, Any]]
+    before: dict[str, dict[str, int]]
+
+
+_PLAN = TypeAdapter(_Plan)
 
 
 def made_before(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict[str, int]]:
@@ -32,7 +47,7 @@ def made_before(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict[str, 
 def planned_beside(folder: RunFolder, connection: Any) -> list[dict[str, Any]] | None:
     """A row per stage: of every measure `expected`, `at_most` and what was `made` since the run's
     last plan, and a row of hours where they were planned; null where no plan was made."""
-    plan = folder.plan_made()
+    plan = folder.plan_made(_PLAN.validate_python)
     if plan is None:
         return None
     found = query(connection, f"select step_id, {_SUMS} from calls where not is_shared group by 1")

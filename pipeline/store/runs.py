@@ -4,23 +4,56 @@ They are written before execution. Committed shards are the only record of progr
 """
 
 import json
+import math
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Required, TypedDict, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from upath import UPath
 
-from pipeline.errors import AccountingError, UsageError
+from pipeline.errors import DamagedError, UsageError
 from pipeline.place import AnyPath, advisory, each, place, write
 from pipeline.steps import Step
+from pipeline.store.listing import MOVE_STEP, LeftOut, parsed
 from pipeline.store.shards import parquet, write_json
-from pipeline.store.views import UNITS
+from pipeline.store.views import UNITS, check_planned
 from pipeline.units import Unit
 
+A = TypeVar("A")
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
+_RERUN = "delete it and run the same command again"
+
+
+class _Facts(TypedDict, total=False):
+    """`report` in a run's config."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    stages: Required[list[str]]
+    methods: list[str]
+    judging: list[str]
+    columns: dict[str, list[dict[str, Any]]]
+
+
+class _Launch(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    started_at: str
+    commit: str | None
+    versions: dict[str, str]
+    phases: list[dict[str, Any]]
+
+
+class _Provenance(TypedDict):
+    launches: list[_Launch]
+
+
+_OBJECT = TypeAdapter(dict[str, Any])
+_FACTS = TypeAdapter(_Facts)
+_PROVENANCE = TypeAdapter(_Provenance)
 
 
 class RunFolder:
@@ -31,22 +64,27 @@ class RunFolder:
         self.path = self.warehouse / "runs" / name
         self._progress = self.path / "alive" / "progress"
         self._plan = self.path / "plan.json"
+        self.left_out = LeftOut()  # of the files that are advisory
 
     def config(self) -> dict[str, Any] | None:
-        """The config the run was last started with; null for a new run."""
-        file = self.path / "config.yaml"
-        return yaml.safe_load(file.read_text()) if file.is_file() else None
+        """The config the run was last started with; null for a new run. Raises DamagedError."""
+        try:
+            return parsed(self.path / "config.yaml", _config, _RERUN)
+        except FileNotFoundError:
+            return None
 
-    def report_facts(self) -> dict[str, Any]:
-        """The part of the config that `report` and other reading commands need.
+    def report_facts(self, *needed: str) -> dict[str, Any]:
+        """The part of the config that reading commands need: `stages`, and `needed` by this one.
 
         Raises UsageError for a run started by an earlier version, which stored less of it.
         """
-        facts: dict[str, Any] = (self.config() or {}).get("report", {})
-        if "stages" not in facts:
-            raise UsageError(
-                f"run={self.path.name}: started by an earlier version of gistmill; start it again"
-            )
+        earlier = f"run={self.path.name}: started by an earlier version of gistmill; start it again"
+        try:
+            facts = dict(_FACTS.validate_python((self.config() or {}).get("report", {})))
+        except ValidationError:
+            raise UsageError(earlier) from None
+        if not facts.keys() >= set(needed):
+            raise UsageError(earlier)
         return facts
 
     def start(
@@ -66,9 +104,13 @@ class RunFolder:
         """Store the result of `gistmill plan`, replacing an earlier one."""
         write(self._plan, json.dumps(plan, indent=1).encode())
 
-    def plan_made(self) -> dict[str, Any] | None:
-        """The stored result of `gistmill plan`; null without one."""
-        return _json(self._plan)
+    def plan_made(self, form: Callable[[Any], A]) -> A | None:
+        """The stored result of `gistmill plan` as `form` has it, which raises ValueError; null
+        without one. Raises DamagedError."""
+        try:
+            return parsed(self._plan, lambda content: form(json.loads(content)), "plan again")
+        except FileNotFoundError:
+            return None
 
     def took(self, phase: Mapping[str, Any]) -> None:
         """Record what a phase of the current launch took: seconds, workers, calls and tokens."""
@@ -89,24 +131,29 @@ class RunFolder:
         (null, []) where nothing is running. Heartbeats may come without progress: a worker may
         write a last one after its driver has gone.
         """
-        state = _json(self._progress)
-        workers = self.alive(state["launch"]) if state else []
+        state = self.left_out.unless_damaged(lambda: _json(self._progress, _RERUN), None)
+        workers = self.alive(str(state.get("launch"))) if state else []
         return state if workers else None, workers
 
     def write_report(self, markdown: str) -> None:
         write(self.path / "report.md", f"{markdown}\n".encode())
 
     def launches(self) -> list[dict[str, Any]]:
-        """The provenance of the run's rows: one entry per launch that made some, in order."""
-        found = _json(self.path / "provenance.json") or {"launches": []}
-        launches: list[dict[str, Any]] = found["launches"]
-        return launches
+        """The provenance of the run's rows: one entry per launch that made some, in order. Raises
+        DamagedError."""
+        try:
+            found = parsed(self.path / "provenance.json", _PROVENANCE.validate_json, _RERUN)
+        except FileNotFoundError:
+            return []
+        return [dict(launch) for launch in found["launches"]]
 
     def planned(self, column: str) -> set[str]:
-        """The values of `column` (document_id or question_id) that the run has planned so far."""
+        """The values of `column` (document_id or question_id) that the run has planned so far.
+        Raises DamagedError."""
         file = self.path / "units.parquet"
-        if not file.is_file():
+        if not file.exists():
             return set()
+        check_planned(file)
         with file.open("rb") as opened:
             values = pq.read_table(opened, columns=[column])[column]
         return set(values.unique().to_pylist()) - {None}
@@ -114,9 +161,9 @@ class RunFolder:
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
         files = sorted(self.path.glob("alive/*.json"))
-        fresh = [f for f in files if time.time() - f.stat().st_mtime < _SECONDS_ALIVE]
-        heartbeats = [json.loads(file.read_text()) for file in fresh]
-        return [heartbeat for heartbeat in heartbeats if heartbeat["launch"] == launch]
+        fresh = [f for f in files if _age(f) < _SECONDS_ALIVE]
+        heartbeats = [self.left_out.unless_damaged(partial(_json, f, _RERUN), None) for f in fresh]
+        return [own for own in heartbeats if own and own.get("launch") == launch]
 
     def all_gone(self) -> None:
         """Delete progress, heartbeats and in-flight markers. All workers must have ended."""
@@ -148,29 +195,44 @@ class RunFolder:
         # Through JSON, which turns tuples into lists, to compare it with the file.
         made = json.loads(json.dumps({**step.description(), "table": step.table}))
         try:
-            found = _json(file)
-        except ValueError as error:
-            raise _another_step(file, f"not JSON: {error}") from None
-        if found is None:
+            found = parsed(file, json.loads, MOVE_STEP)
+        except FileNotFoundError:
             write_json(file, made)
-        elif not isinstance(found, dict):
+            return
+        except DamagedError as error:
+            raise _another_step(file, f"not JSON: {error.why.partition(';')[0]}") from None
+        if not isinstance(found, dict):
             raise _another_step(file, "not a JSON object")
-        elif found != made:
+        if found != made:
             keys = [key for key in {**found, **made} if found.get(key) != made.get(key)]
             raise _another_step(file, f"other {', '.join(keys)}")
 
 
-def _another_step(file: UPath, why: str) -> AccountingError:
-    return AccountingError(
-        f"{file}: does not describe the step of that name ({why}), so its rows cannot be reused; "
-        "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
-    )
-
-
-def _json(file: UPath) -> dict[str, Any] | None:
-    """The object in a JSON file; null where the file does not exist."""
+def _age(file: UPath) -> float:
+    """Seconds since the file was written; infinite where it is gone by now."""
     try:
-        content: dict[str, Any] = json.loads(file.read_text())
+        return float(time.time() - file.stat().st_mtime)
+    except FileNotFoundError:
+        return math.inf
+
+
+def _another_step(file: UPath, why: str) -> DamagedError:
+    what = f"does not describe the step of that name ({why}), so its rows cannot be reused"
+    return DamagedError(file, f"{what}; {MOVE_STEP}")
+
+
+def _config(content: bytes) -> dict[str, Any]:
+    """Raises ValueError."""
+    try:
+        found: dict[str, Any] = _OBJECT.validate_python(yaml.safe_load(content))
+    except yaml.YAMLError as error:
+        raise ValueError(f"not YAML: {error}") from None
+    return found
+
+
+def _json(file: UPath, fix: str) -> dict[str, Any] | None:
+    """The object in a JSON file; null where the file does not exist. Raises DamagedError."""
+    try:
+        return parsed(file, _OBJECT.validate_json, fix)
     except FileNotFoundError:
         return None
-    return content

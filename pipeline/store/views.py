@@ -7,8 +7,9 @@ with typed columns.
 
 import io
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypedDict
 
 import duckdb
 import fsspec
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow.fs import FSSpecHandler, PyFileSystem
+from pydantic import ConfigDict, TypeAdapter
 from upath import UPath
 
 from pipeline.arrow import schema
@@ -24,8 +26,10 @@ from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
+from pipeline.store.footers import check_table
+from pipeline.store.layout import check_layout
+from pipeline.store.listing import MOVE_STEP, LeftOut, parsed
 from pipeline.store.run_views import run_views
-from pipeline.store.shards import last_attempts
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -44,31 +48,53 @@ _STEPS = pa.schema(
     ]
 )
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
+_LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
 _NO_FOOTER = "''::varchar as file_name, ''::blob as key, ''::blob as value"
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
+
+
+class _Description(TypedDict):
+    """The content of steps/<step_id>.json, as far as views show it."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    stage: str
+    version: int
+    settings: Any
+    prompts: Any
+    engine: Any
+    method: str | None
+    repeat: int
+    upstream: list[str]
+
+
+_STEP = TypeAdapter(_Description)
 
 
 def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnection:
     """An in-memory connection with the views of one run, by default the latest.
 
-    It sees the files committed so far; later ones need a new connection. Raises UsageError where
-    the warehouse or the run does not exist.
+    It sees the files committed so far; later ones need a new connection. Damaged files are left out
+    with a LeftOutWarning each; the view `left_out` has them. Raises UsageError where the warehouse
+    or the run does not exist, DamagedError where the run's planned inputs cannot be read.
     """
-    folder = place(warehouse)
+    folder, left_out = place(warehouse), LeftOut()
+    left_out.unless_damaged(lambda: check_layout(folder), None)
     name = run_name(folder, run)
     connection = duckdb.connect()
     _without_progress_bar(connection)
-    files = _shard_files(folder)
+    files = _shard_files(folder, left_out)
     tables = _tables(files)
     for table, columns in tables.items():
         _raw_view(connection, table, files[table], columns)
-    _register(connection, "steps", _STEPS, _step_rows(folder))
+    _register(connection, "steps", _STEPS, _step_rows(folder, left_out))
     _register(connection, "shards", _SHARDS, _shard_rows(tables, files))
-    _planned_view(connection, folder)
+    planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
+    _planned_view(connection, planned)
     written = [file for table in tables if table != Call.table for file in files[table]]
     _footers_view(connection, written)
     for statement in (*run_views(tables, name), *derived(tables)):
         connection.execute(statement)
+    connection.register("left_out", pa.Table.from_pylist(left_out.rows, schema=_LEFT_OUT))
     return connection
 
 
@@ -107,16 +133,31 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
     Raises UsageError where the warehouse has no runs, or not this one.
     """
     folder = place(warehouse)
-    runs = sorted(
-        (f.parent for f in folder.glob("runs/*/units.parquet")),
-        key=lambda path: (path / "units.parquet").stat().st_mtime,
-    )
-    if not runs:
+    files = _planned_files(folder)
+    if not files:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
-    names = [path.name for path in runs]
-    if run is not None and run not in names:
-        raise UsageError(f"run={run}: not in {folder}; it has {', '.join(sorted(names))}")
-    return run or names[-1]
+    found = [file for file in files if run in (None, file.parent.name)]
+    if not found:
+        names = ", ".join(sorted(file.parent.name for file in files))
+        raise UsageError(f"run={run}: not in {folder}; it has {names}")
+    check_planned(found[-1])
+    return str(found[-1].parent.name)
+
+
+def readable_run(warehouse: AnyPath) -> str:
+    """The last run whose planned inputs can be read. Raises as `run_name` does."""
+    sound = LeftOut().sound(_planned_files(place(warehouse)), check_planned)
+    return str(sound[-1].parent.name) if sound else run_name(warehouse, None)
+
+
+def _planned_files(folder: UPath) -> list[UPath]:
+    """The planned inputs of every run, in the order of their last start."""
+    return sorted(folder.glob("runs/*/units.parquet"), key=lambda file: file.stat().st_mtime)
+
+
+def check_planned(file: UPath) -> None:
+    """Raise DamagedError unless a run's planned inputs can be read."""
+    check_table(file, UNITS, "delete it and start the run again, or name another with run=")
 
 
 def _text(value: str) -> str:
@@ -132,14 +173,16 @@ def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any
     connection.execute(f"create view raw_{name} as from {name}_rows")
 
 
-def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
+def _shard_files(folder: UPath, left_out: LeftOut) -> dict[str, list[UPath]]:
     """The committed shards of every table: those of loaded record classes, and others that the
     warehouse holds (tables of a plugin that is not loaded)."""
     installed()
     stored = [path.name for path in folder.glob("tables/*")]
     names = dict.fromkeys([*RECORDS, *sorted(name for name in stored if name.isidentifier())])
-    last = {table: last_attempts(folder.glob(f"tables/{table}/*/*")) for table in names}
-    return {table: [found[key][1] for key in sorted(found)] for table, found in last.items()}
+    return {
+        table: left_out.sound_shards(folder.glob(f"tables/{table}/*/*"), table in RECORDS)
+        for table in names
+    }
 
 
 def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
@@ -161,17 +204,19 @@ def _columns(files: list[UPath]) -> Any:
 
 
 def _raw_view(connection: Any, table: str, files: list[UPath], columns: Any) -> None:
-    """Create the view of all rows of a table; columns that a shard lacks are null."""
+    """Create the view of all rows of a table; columns that a shard lacks are null, others that it
+    has are left out."""
     if files and is_remote(files[0]):
         connection.register(f"raw_{table}_files", _dataset(files, columns))
         connection.execute(f"create view raw_{table} as from raw_{table}_files")
         return
     connection.register(f"no_{table}", columns.empty_table())
-    statement = f"create view raw_{table} as from no_{table}"
+    statement = f"from no_{table}"
     if files:
         source = f"read_parquet({_files(files)}, union_by_name = true)"
-        statement += f" union all by name from {source}"
-    connection.execute(statement)
+        names = ", ".join(f'"{name}"' for name in columns.names)
+        statement = f"select {names} from ({statement} union all by name from {source})"
+    connection.execute(f"create view raw_{table} as {statement}")
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
@@ -182,13 +227,16 @@ def _dataset(files: list[UPath], columns: Any) -> Any:
     return ds.dataset([file.path for file in files], columns, format="parquet", filesystem=found)
 
 
-def _step_rows(folder: UPath) -> list[dict[str, Any]]:
-    rows = []
-    for file in sorted(folder.glob("steps/*.json")):
-        step = json.loads(file.read_text())
-        texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
-        rows.append({**step, **texts, "step_id": file.stem})
-    return rows
+def _step_rows(folder: UPath, left_out: LeftOut) -> list[dict[str, Any]]:
+    files = sorted(folder.glob("steps/*.json"))
+    rows = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
+    return [row for row in rows if row is not None]
+
+
+def _step_row(file: UPath) -> dict[str, Any]:
+    step = parsed(file, _STEP.validate_json, MOVE_STEP)
+    texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
+    return {**step, **texts, "step_id": file.stem}
 
 
 def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list[dict[str, Any]]:
@@ -199,15 +247,14 @@ def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list
     ]
 
 
-def _planned_view(connection: Any, folder: UPath) -> None:
+def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
     """What every run planned: run, step_id, unit, document_id, question_id."""
-    files = sorted(folder.glob("runs/*/units.parquet"))
-    if is_remote(folder):
+    if is_remote(files[0]):
         parts = each(_units_of_run, files)
         connection.register("all_planned", pa.concat_tables(parts))
     else:
         source = f"read_parquet({_files(files)}, union_by_name = true, filename = true)"
-        columns = "* exclude filename, parse_path(filename)[-2] as run"
+        columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
         connection.execute(f"create view all_planned as select {columns} from {source}")
 
 

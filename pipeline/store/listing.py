@@ -1,0 +1,90 @@
+"""Which files of a warehouse can be read. Others are left out, each with a warning."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from pydantic import ValidationError
+from upath import UPath
+
+from pipeline.errors import DamagedError, LeftOutWarning
+from pipeline.place import each, is_remote
+from pipeline.store.footers import check_shard
+from pipeline.store.shards import last_attempts
+
+A = TypeVar("A")
+MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
+
+
+def parsed(file: UPath, parse: Callable[[bytes], A], fix: str) -> A:
+    """The content of a file as `parse` has it. Raises DamagedError, which ends in `fix`, where it
+    raises ValueError, and FileNotFoundError."""
+    try:
+        return parse(file.read_bytes())
+    except ValueError as error:
+        raise DamagedError(file, f"{_first(error)}; {fix}") from None
+    except (IsADirectoryError, PermissionError) as error:
+        raise DamagedError(file, f"cannot be read ({error.strerror}); {fix}") from None
+
+
+def _first(error: ValueError) -> str:
+    """The first thing that is wrong, on one line."""
+    if not isinstance(error, ValidationError):
+        return " ".join(str(error).split())
+    first = error.errors()[0]
+    return ": ".join([".".join(map(str, first["loc"])), first["msg"]]).removeprefix(": ")
+
+
+class LeftOut:
+    """The files that a reader leaves out: `rows` of file and why."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, str]] = []
+
+    def add(self, error: DamagedError) -> None:
+        """Leave out a file and warn of it, once."""
+        if error.file in (row["file"] for row in self.rows):
+            return
+        self.rows.append({"file": error.file, "why": error.why})
+        warnings.warn(str(error), LeftOutWarning, stacklevel=2)
+
+    def unless_damaged(self, read: Callable[[], A], otherwise: A) -> A:
+        """What `read` returns; `otherwise` where its file is damaged, which is left out."""
+        try:
+            return read()
+        except DamagedError as error:
+            self.add(error)
+            return otherwise
+
+    def sound(self, files: Sequence[UPath], check: Callable[[UPath], object]) -> list[UPath]:
+        """The files of which `check` does not raise DamagedError."""
+        found = []
+        for file, error in zip(files, _errors(files, check), strict=True):
+            if error is None:
+                found.append(file)
+            else:
+                self.add(error)
+        return found
+
+    def sound_shards(self, files: Iterable[UPath], is_ours: bool) -> list[UPath]:
+        """Of a table's loose files the shards that readers show, by step and unit: of each unit the
+        highest attempt, unless it is damaged. `is_ours`: files named otherwise are warned of."""
+        listed = [file for file in files if not file.name.startswith(".")]  # .part: being written
+        last = last_attempts(listed)
+        for file in listed if is_ours else ():
+            if not last_attempts([file]):
+                self.add(DamagedError(file, "not named like a shard; move it elsewhere"))
+        return self.sound([last[key][1] for key in sorted(last)], check_shard)
+
+
+def _errors(files: Sequence[UPath], check: Callable[[UPath], object]) -> list[DamagedError | None]:
+    def error_of(file: UPath) -> DamagedError | None:
+        try:
+            check(file)
+        except DamagedError as error:
+            return error
+        return None
+
+    if files and is_remote(files[0]):
+        return each(error_of, files)
+    return [error_of(file) for file in files]  # threads would wait for each other
