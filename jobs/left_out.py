@@ -17,10 +17,10 @@ def shown_left_out(warn: Callable[[str], None]) -> Iterator[None]:
     with warnings.catch_warnings():
         show_other = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
             line = f"gistmill: left out {' '.join(str(message).split())}"
             if not issubclass(category, LeftOutWarning):
-                show_other(message, category, *where)
+                show_other(message, category, *where, **more)
             elif line not in found:
                 found[line] = None
                 if len(found) <= _MOST_LINES:
@@ -30,5 +30,5 @@ def shown_left_out(warn: Callable[[str], None]) -> Iterator[None]:
         warnings.showwarning = show
         yield
     if len(found) > _MOST_LINES:
-        more = len(found) - _MOST_LINES
-        warn(f"gistmill: left out {more} more files; gistmill sql 'from left_out' lists them")
+        rest = len(found) - _MOST_LINES
+        warn(f"gistmill: left out {rest} more files; gistmill sql 'from left_out' lists them")

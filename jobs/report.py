@@ -65,9 +65,7 @@ def make_report(options: ReadOptions) -> Report:
             memories=tuple(memories),
             stages=_stages(connection, facts["stages"]),
             foot=_foot(folder, facts, rater),
-            planned=folder.left_out.unless_damaged(
-                lambda: planned_beside(folder, connection), None
-            ),
+            planned=planned_beside(folder, connection),
             left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
         )
 
@@ -208,11 +206,10 @@ def _stages(connection: Any, stages: Sequence[str]) -> tuple[dict[str, Any], ...
 
 def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:
     """The provenance of the numbers; several commits and versions if the launches differ."""
-    launches = folder.left_out.unless_damaged(folder.launches, [])
+    launches = folder.readable_launches()
     made = launches[-1] if launches else {}
-    hashed = (folder.config() or {}).get(
-        "hashed", {}
-    )  # the family as it was then, not as it is now
+    versions = [launch.get("versions", {}) for launch in launches]
+    hashed = (folder.config() or {}).get("hashed", {})  # as it was then, not as it is now
     family_sha = sha(hashed.get("family"), 8)
     return {
         "corpus": f"{facts['corpus']} {made.get('corpus_sha', '-')}",
@@ -224,9 +221,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "rater": rater,
         "commits": list(dict.fromkeys(launch.get("commit") or "-" for launch in launches)),
         "versions": {
-            name: ", ".join(
-                dict.fromkeys(launch.get("versions", {}).get(name, "-") for launch in launches)
-            )
+            name: ", ".join(dict.fromkeys(own.get(name, "-") for own in versions))
             for name in made.get("versions", ())
         },
     }

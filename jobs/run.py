@@ -21,7 +21,7 @@ from pipeline.errors import UsageError
 from pipeline.place import is_remote, place, reaching, unwritable, write
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
-from pipeline.store.layout import raise_layout
+from pipeline.store.layout import check_layout, raise_layout
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query
 
@@ -53,7 +53,7 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
 def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outcome:
     folder = RunFolder(place(config.warehouse), config.run_name())
     _refuse_unwritable(folder.warehouse)
-    raise_layout(folder.warehouse)
+    check_layout(folder.warehouse)
     config = grown(config, folder)
     if config.cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in phases(run_steps(config)):
@@ -62,6 +62,7 @@ def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outc
     refuse_fewer(folder, prepared.keys)
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
+    raise_layout(folder.warehouse)
     folder.start(stored(config), provenance(prepared.keys), has_work)
     folder.plan(prepared.steps, planned)
     executor = RunExecutor(prepared, folder)

@@ -8,12 +8,12 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Required, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from upath import UPath
 
 from pipeline.errors import DamagedError, UsageError
@@ -29,31 +29,27 @@ _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
 _RERUN = "delete it and run the same command again"
 
 
-class _Facts(TypedDict, total=False):
+class _Facts(BaseModel, extra="allow"):
     """`report` in a run's config."""
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    stages: Required[list[str]]
-    methods: list[str]
-    judging: list[str]
-    columns: dict[str, list[dict[str, Any]]]
+    stages: list[str]
+    methods: list[str] = []
+    judging: list[str] = []
+    columns: dict[str, list[dict[str, Any]]] = {}
 
 
-class _Launch(TypedDict, total=False):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    started_at: str
-    commit: str | None
-    versions: dict[str, str]
-    phases: list[dict[str, Any]]
+class _Launch(BaseModel, extra="allow"):
+    started_at: str = ""
+    commit: str | None = None
+    versions: dict[str, str] = {}
+    phases: list[dict[str, Any]] = []
 
 
-class _Provenance(TypedDict):
-    launches: list[_Launch]
+class _Provenance(BaseModel):
+    launches: list[_Launch] = []
 
 
 _OBJECT = TypeAdapter(dict[str, Any])
-_FACTS = TypeAdapter(_Facts)
-_PROVENANCE = TypeAdapter(_Provenance)
 
 
 class RunFolder:
@@ -80,9 +76,10 @@ class RunFolder:
         """
         earlier = f"run={self.path.name}: started by an earlier version of gistmill; start it again"
         try:
-            facts = dict(_FACTS.validate_python((self.config() or {}).get("report", {})))
+            found = _Facts.model_validate((self.config() or {}).get("report", {}))
         except ValidationError:
             raise UsageError(earlier) from None
+        facts = found.model_dump(exclude_unset=True)
         if not facts.keys() >= set(needed):
             raise UsageError(earlier)
         return facts
@@ -142,10 +139,15 @@ class RunFolder:
         """The provenance of the run's rows: one entry per launch that made some, in order. Raises
         DamagedError."""
         try:
-            found = parsed(self.path / "provenance.json", _PROVENANCE.validate_json, _RERUN)
+            found = parsed(self.path / "provenance.json", _Provenance.model_validate_json, _RERUN)
         except FileNotFoundError:
             return []
-        return [dict(launch) for launch in found["launches"]]
+        return [launch.model_dump(exclude_unset=True) for launch in found.launches]
+
+    def readable_launches(self) -> list[dict[str, Any]]:
+        """The same for commands that only read: none where the file is damaged."""
+        none: list[dict[str, Any]] = []
+        return self.left_out.unless_damaged(self.launches, none)
 
     def planned(self, column: str) -> set[str]:
         """The values of `column` (document_id or question_id) that the run has planned so far.

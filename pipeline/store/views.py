@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any
 
 import duckdb
 import fsspec
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow.fs import FSSpecHandler, PyFileSystem
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import BaseModel
 from upath import UPath
 
 from pipeline.arrow import schema
@@ -53,10 +53,9 @@ _NO_FOOTER = "''::varchar as file_name, ''::blob as key, ''::blob as value"
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
-class _Description(TypedDict):
+class _Description(BaseModel):
     """The content of steps/<step_id>.json, as far as views show it."""
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     stage: str
     version: int
     settings: Any
@@ -65,9 +64,6 @@ class _Description(TypedDict):
     method: str | None
     repeat: int
     upstream: list[str]
-
-
-_STEP = TypeAdapter(_Description)
 
 
 def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnection:
@@ -234,7 +230,7 @@ def _step_rows(folder: UPath, left_out: LeftOut) -> list[dict[str, Any]]:
 
 
 def _step_row(file: UPath) -> dict[str, Any]:
-    step = parsed(file, _STEP.validate_json, MOVE_STEP)
+    step = parsed(file, _Description.model_validate_json, MOVE_STEP).model_dump()
     texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
     return {**step, **texts, "step_id": file.stem}
 
