@@ -1,5 +1,6 @@
 """The footers of Parquet files: whether a file is what its name says, without reading its rows."""
 
+import dataclasses
 import io
 from collections.abc import Iterable
 from functools import cache
@@ -16,7 +17,7 @@ from pipeline.rows import RECORDS, Call, Record, is_per_question
 
 ROWS_WRITTEN = "gistmill.num_rows"  # in a shard's footer
 _END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
-# Columns without which a row cannot be told from others; any other may be missing, and is null.
+# Columns without which a row cannot be told from others.
 _OF_EVERY_TABLE = ("step_id", "unit", "document_id")
 _OF_QUESTIONS = ("question_id", "input_sha")
 
@@ -29,17 +30,13 @@ def check_shard(path: UPath) -> Any:
         _check_rows(footer)
         record = RECORDS.get(path.parent.parent.name)  # null: of a plugin that is not loaded
         _check_columns(footer, schema(record) if record else None, _needed(record))
+        if record:
+            _check_own(footer, record)
         for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
             _check_constant(footer, column, named)
     except _FlawError as flaw:
         raise damaged_shard(path, str(flaw)) from None
     return footer
-
-
-def _needed(record: type[Record] | None) -> tuple[str, ...]:
-    if record is None or record is Call or not is_per_question(record):
-        return _OF_EVERY_TABLE
-    return (*_OF_EVERY_TABLE, *_OF_QUESTIONS)
 
 
 def check_table(path: UPath, columns: Any, fix: str) -> None:
@@ -112,6 +109,25 @@ def _check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
             raise _FlawError(
                 f"the column {name} is {found.field(name).type}, not {columns.field(name).type}"
             )
+
+
+def _needed(record: type[Record] | None) -> tuple[str, ...]:
+    """The columns that a shard must have; any other may be missing, and is null."""
+    if record is Call:
+        return (*_OF_EVERY_TABLE, *Call.key)
+    is_asked = record is not None and is_per_question(record)
+    return (*_OF_EVERY_TABLE, *_OF_QUESTIONS) if is_asked else _OF_EVERY_TABLE
+
+
+def _check_own(footer: Any, record: type[Record]) -> None:
+    """Unless it has some column that every version of the record wrote, it is of another one."""
+    own = [
+        field.name
+        for field in dataclasses.fields(record)
+        if field.default is dataclasses.MISSING and not field.name.endswith(("_id", "_index"))
+    ]
+    if own and not {*own} & {*footer.schema.names}:
+        raise _FlawError(f"lacks the columns {', '.join(own)}")
 
 
 def _fits(found: Any, wanted: Any) -> bool:
