@@ -46,4 +46,4 @@ class FinishedRun:
     def shard(self, table: str) -> Path:
         """The first document's shard of a table; of `calls` those of its gists."""
         of = "gists" if table == "calls" else ""
-        return Path(self.small.shard(table, of=of))
+        return Path(str(self.small.shard(table, of=of)))

@@ -33,7 +33,10 @@ def cut(share: float) -> Damage:
 
 
 def filled(content: bytes) -> Damage:
-    return lambda file: file.write_bytes(content) and None
+    def damage(file: Path) -> None:
+        file.write_bytes(content)
+
+    return damage
 
 
 def changed(change: Callable[[Any], Any]) -> Damage:

@@ -1,4 +1,4 @@
-"""Which layout of its files a warehouse has: <warehouse>/gistmill.json says {"layout": N}.
+"""The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N}.
 
 Layout 1: warehouses without that file; their units have one attempt each. Layout 2: a unit may have
 several attempts. Raise LAYOUT when an earlier gistmill would misread what a run writes.
@@ -9,29 +9,39 @@ import json
 from upath import UPath
 
 from pipeline.errors import DamagedError, UsageError
-from pipeline.place import commit, write
+from pipeline.place import commit, is_remote, write
 
 LAYOUT = 2
+_FOLDERS = ("tables", "steps", "runs", "shared")
 
 
 def check_layout(warehouse: UPath) -> int:
     """The warehouse's layout. Raises UsageError where a later gistmill made it, DamagedError where
-    its file cannot be read."""
-    file = warehouse / "gistmill.json"
-    try:
-        layout = json.loads(file.read_bytes())["layout"]
-        is_later = layout > LAYOUT
-    except (FileNotFoundError, NotADirectoryError):
-        return 1
-    except (ValueError, TypeError, KeyError, IsADirectoryError):
-        fix = "delete it and run the same command again"
-        raise DamagedError(file, f"does not say which layout the files have; {fix}") from None
-    if is_later:
+    that is not known, or a file is where a folder belongs."""
+    layout = _layout(warehouse / "gistmill.json")
+    if layout > LAYOUT:
         raise UsageError(
             f"{warehouse}: made by a later gistmill (layout {layout}, this one knows {LAYOUT}); "
             "update, or name another warehouse"
         )
-    return int(layout)
+    if not is_remote(warehouse):  # an object store has no folders
+        for folder in (*(warehouse / name for name in _FOLDERS), *warehouse.glob("tables/[!.]*")):
+            if folder.exists() and not folder.is_dir():
+                raise DamagedError(folder, "not a folder; move it elsewhere")
+    return layout
+
+
+def _layout(file: UPath) -> int:
+    try:
+        layout = json.loads(file.read_bytes())["layout"]
+    except (FileNotFoundError, NotADirectoryError):
+        return 1
+    except (ValueError, TypeError, KeyError, IsADirectoryError):
+        layout = None
+    if isinstance(layout, int):
+        return layout
+    fix = "delete it and run the same command again"
+    raise DamagedError(file, f"does not say which layout the files have; {fix}")
 
 
 def raise_layout(warehouse: UPath) -> None:

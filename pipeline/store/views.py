@@ -8,6 +8,7 @@ with typed columns.
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from pydantic import BaseModel
 from upath import UPath
 
 from pipeline.arrow import schema
-from pipeline.errors import UsageError
+from pipeline.errors import DamagedError, UsageError
 from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
@@ -129,6 +130,8 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
     Raises UsageError where the warehouse has no runs, or not this one.
     """
     folder = place(warehouse)
+    with suppress(DamagedError):  # `connect` warns of it
+        check_layout(folder)
     files = _planned_files(folder)
     if not files:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
