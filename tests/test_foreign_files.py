@@ -1,5 +1,6 @@
 """Damaged and foreign shards: left out by what reads, named once; the rest is there."""
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from upath import UPath
 
-from pipeline.errors import AccountingError, LeftOutWarning
+from pipeline.errors import AccountingError, DamagedError, LeftOutWarning, UsageError
+from pipeline.rows import RECORDS, Call
+from pipeline.shared_replies import SharedReplies
 from pipeline.store import Shards, connect
 from pipeline.store.views import query
+from tests.command import gistmill
 from tests.finished_run import FinishedRun
 
 Damage = Callable[[Path], None]
@@ -128,7 +133,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "footer garbled": (footer_garbled, "cannot be read"),
     "footer too long": (length_too_large, "cannot be read"),
     "a folder": (folder_instead, "cannot be read (not a file)"),
-    "a dangling link": (link_to_nothing, "cannot be read (not a file)"),
+    "a dangling link": (link_to_nothing, "cannot be read (no such file)"),
     "an endless device": (link_without_end, "cannot be read (not a file)"),
     "a FIFO": (fifo, "cannot be read (not a file)"),
     "foreign": (foreign, "1 rows, none were written"),
@@ -208,3 +213,73 @@ def test_rows_where_calls_belong(check: Check) -> None:
     """The gists' shard under the name of its calls."""
     content = check.shard("gists").read_bytes()
     check("calls", filled(content), "lacks the columns call_index")
+
+
+def test_a_shard_that_is_gone_or_torn_after_connecting(check: Check) -> None:
+    """One line names it; what does not read it goes on."""
+    for damage in (cut(0.5), filled(b""), Path.unlink):
+        with connect(check.warehouse) as connection:
+            file = check.shard("answers")
+            damage(file)
+            with pytest.raises(DamagedError) as caught:
+                query(connection, "select answer from answers")
+            assert caught.value.file == str(file)
+            assert "\n" not in str(caught.value)
+            assert len(query(connection, "from gists")) == check.num_rows["gists"]
+        file.unlink(missing_ok=True)
+        file.write_bytes(check.made.shard("answers").read_bytes())
+
+
+def test_rows_that_are_garbled_between_head_and_footer(check: Check) -> None:
+    """Footers do not tell; the query that reads them names the file."""
+    file = check.shard("answers")
+    content = bytearray(file.read_bytes())
+    content[4:200] = b"\xff" * 196
+    file.write_bytes(content)
+    with connect(check.warehouse) as connection:
+        with pytest.raises(DamagedError, match="delete tables/") as caught:
+            query(connection, "from answers")
+        assert caught.value.file == str(file)
+        with pytest.raises(UsageError, match="sql: Conversion Error"):
+            query(connection, "select 'a'::int from questions")
+    done = gistmill("report", f"warehouse={check.warehouse}")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"gistmill: {file}: cannot be read (")
+
+
+def test_rows_of_other_values_are_named_by_a_run(check: Check) -> None:
+    """A null where the record has none: of no row that gistmill wrote."""
+    file = check.shard("gists")
+    changed(lambda t: t.set_column(t.column_names.index("num_words"), "num_words",
+                                   pa.nulls(t.num_rows, pa.int64())))(file)  # fmt: skip
+    step = check.made.small.step("gists")
+    with pytest.raises(DamagedError, match="row 0, num_words: Input should be a valid integer"):
+        Shards(check.warehouse).load(RECORDS["gists"], step.id, file.name.split(".")[0])
+
+
+def test_of_a_table_whose_plugin_is_not_loaded(check: Check) -> None:
+    file = check.shard("scores")
+    folder = check.warehouse / "tables" / "remarks"
+    (check.warehouse / "tables" / "scores").rename(folder)
+    other = folder / file.parent.name / file.name
+    other.write_bytes(b"PAR1")
+    with pytest.warns(LeftOutWarning) as caught, connect(check.warehouse) as connection:
+        assert len(query(connection, "from all_remarks")) > 0
+    assert [str(one.message).partition(": ")[0] for one in caught] == [str(other)]
+
+
+def test_a_damaged_shared_reply_is_asked_again(made: FinishedRun, tmp_path: Path) -> None:
+    gists = made.small.step("gists")
+    one = Shards(made.warehouse).load(Call, gists.id, made.shard("calls").name.split(".")[0])[0]
+    asked = []
+
+    async def make() -> Call:
+        asked.append(1)
+        return one
+
+    for content in (b"", b"{", b"[]", b"\xff", b'{"document_id": 3}'):
+        (tmp_path / "sha.json").write_bytes(content)
+        for _ in range(2):
+            assert asyncio.run(SharedReplies(UPath(tmp_path)).call("sha", make)) == one
+    assert len(asked) == 5  # and each replaced the damaged one

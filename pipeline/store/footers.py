@@ -22,9 +22,18 @@ _OF_EVERY_TABLE = ("step_id", "unit", "document_id")
 _OF_QUESTIONS = ("question_id", "input_sha")
 
 
-def check_shard(path: UPath) -> Any:
+def check_shard(path: UPath) -> None:
+    """Raise DamagedError as `shard_footer` does, also where the file is gone."""
+    try:
+        shard_footer(path)
+    except FileNotFoundError:
+        raise damaged_shard(path, "cannot be read (no such file)") from None
+
+
+def shard_footer(path: UPath) -> Any:
     """The Parquet metadata of a shard. Raises DamagedError unless it can be read, has the columns
-    of its table and as many rows as were written, all of the step and unit that its path names."""
+    of its table and as many rows as were written, all of the step and unit that its path names;
+    FileNotFoundError where it is gone."""
     try:
         footer = read_footer(path)
         _check_rows(footer)
@@ -44,7 +53,7 @@ def check_table(path: UPath, columns: Any, fix: str) -> None:
     Arrow schema)."""
     try:
         _check_columns(read_footer(path), columns, columns.names)
-    except _FlawError as flaw:
+    except (_FlawError, FileNotFoundError) as flaw:
         raise DamagedError(path, f"{flaw}; {fix}") from None
 
 
@@ -61,15 +70,17 @@ class _FlawError(Exception):
 
 
 def read_footer(path: UPath) -> Any:
-    """The Parquet metadata of a file, from its end. Errors of a remote storage are raised as they
-    are: they say nothing about the file."""
+    """The Parquet metadata of a file, from its end. Raises _FlawError, FileNotFoundError, and the
+    errors of a remote storage, which say nothing about the file."""
     if is_remote(path):
         return _parsed(io.BytesIO(_end(path)))
-    if not path.is_file():  # a FIFO would be waited for
+    if path.exists() and not path.is_file():  # a FIFO would be waited for
         raise _FlawError("cannot be read (not a file)")
     try:
         with path.open("rb") as file:
             return _parsed(file)
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise _FlawError(f"cannot be read ({error.strerror})") from None
 
@@ -83,10 +94,7 @@ def _parsed(file: BinaryIO) -> Any:
 
 def _end(path: UPath) -> bytes:
     """Enough of a remote file's end to hold its footer, mostly in one request."""
-    try:
-        end: bytes = path.fs.cat_file(path.path, start=-_END_BYTES)
-    except FileNotFoundError:
-        raise _FlawError("cannot be read (not a file)") from None
+    end: bytes = path.fs.cat_file(path.path, start=-_END_BYTES)
     size = int.from_bytes(end[-8:-4], "little") + 8
     return path.read_bytes() if len(end) == _END_BYTES < size else end
 

@@ -1,16 +1,19 @@
 """Which files of a warehouse can be read. Others are left out, each with a warning."""
 
+import io
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
 from pipeline.errors import DamagedError, LeftOutWarning
 from pipeline.place import each, is_remote
-from pipeline.store.footers import check_shard
-from pipeline.store.shards import last_attempts
+from pipeline.store.footers import damaged_shard
+from pipeline.store.shards import shard_name
 
 A = TypeVar("A")
 MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
@@ -27,7 +30,7 @@ def parsed(file: UPath, parse: Callable[[bytes], A], fix: str) -> A:
         raise DamagedError(file, f"cannot be read ({error.strerror}); {fix}") from None
 
 
-def _first(error: ValueError) -> str:
+def _first(error: Exception) -> str:
     """The first thing that is wrong, on one line."""
     if not isinstance(error, ValidationError):
         return " ".join(str(error).split())
@@ -66,15 +69,21 @@ class LeftOut:
                 self.add(error)
         return found
 
-    def sound_shards(self, files: Iterable[UPath], is_ours: bool) -> list[UPath]:
-        """Of a table's loose files the shards that readers show, by step and unit: of each unit the
-        highest attempt, unless it is damaged. `is_ours`: files named otherwise are warned of."""
-        listed = [file for file in files if not file.name.startswith(".")]  # .part: being written
-        last = last_attempts(listed)
-        for file in listed if is_ours else ():
-            if not last_attempts([file]):
+    def misnamed(self, files: Iterable[UPath]) -> None:
+        """Warn of files in a step's folder that are not named like shards; hidden ones may be."""
+        for file in files:
+            if not file.name.startswith(".") and shard_name(file.name) is None:
                 self.add(DamagedError(file, "not named like a shard; move it elsewhere"))
-        return self.sound([last[key][1] for key in sorted(last)], check_shard)
+
+
+def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
+    """The error for the first of the files whose rows cannot be read. Reads all of every file."""
+    for file in files:
+        try:
+            pq.read_table(io.BytesIO(file.read_bytes()))
+        except (pa.ArrowException, OSError) as error:
+            return damaged_shard(file, f"cannot be read ({_first(error)})")
+    return None
 
 
 def _errors(files: Sequence[UPath], check: Callable[[UPath], object]) -> list[DamagedError | None]:

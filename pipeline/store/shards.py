@@ -24,7 +24,7 @@ from pipeline.errors import UsageError
 from pipeline.place import AnyPath, commit, each, place, write
 from pipeline.rows import Call, Record, utc_now
 from pipeline.steps import Step
-from pipeline.store.footers import ROWS_WRITTEN, check_shard, damaged_shard
+from pipeline.store.footers import ROWS_WRITTEN, check_shard, damaged_shard, shard_footer
 from pipeline.units import Committed, Unit, unit_name
 
 R = TypeVar("R", bound=Record)
@@ -74,7 +74,7 @@ class Shards:
 
     def num_bytes(self, table: str, step_id: str, unit: str, attempt: int = 1) -> int:
         """The size of a committed shard's rows in memory."""
-        footer = check_shard(self.path(table, step_id, unit, attempt))
+        footer = shard_footer(self.path(table, step_id, unit, attempt))
         return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
 
     def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
@@ -138,10 +138,17 @@ def last_attempts(files: Iterable[UPath]) -> dict[tuple[str, str], tuple[int, UP
     """(step_id, unit) -> the highest attempt and its shard. Files named otherwise are left out."""
     found: dict[tuple[str, str], tuple[int, UPath]] = {}
     for file in files:
-        if named := _NAME.fullmatch(file.name):
-            key, attempt = (file.parent.name, named["unit"]), int(named["attempt"])
+        if named := shard_name(file.name):
+            (unit, attempt), step_id = named, file.parent.name
+            key = (step_id, unit)
             found[key] = max(found.get(key, (0, file)), (attempt, file), key=lambda one: one[0])
     return found
+
+
+def shard_name(name: str) -> tuple[str, int] | None:
+    """The unit and the attempt of a shard's name; null for another file's."""
+    named = _NAME.fullmatch(name)
+    return (named["unit"], int(named["attempt"])) if named else None
 
 
 def process_name() -> str:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import duckdb
@@ -27,10 +28,11 @@ from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
-from pipeline.store.footers import check_table
+from pipeline.store.footers import check_shard, check_table
 from pipeline.store.layout import check_layout
-from pipeline.store.listing import MOVE_STEP, LeftOut, parsed
+from pipeline.store.listing import MOVE_STEP, LeftOut, damaged_inside, parsed
 from pipeline.store.run_views import run_views
+from pipeline.store.shards import last_attempts
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -51,6 +53,10 @@ _STEPS = pa.schema(
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
 _NO_FOOTER = "''::varchar as file_name, ''::blob as key, ''::blob as value"
+_OF_STATEMENTS = (  # errors that are no file's fault
+    duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
+    duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.PermissionException,
+)  # fmt: skip
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
@@ -91,6 +97,7 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
     _footers_view(connection, written)
     for statement in (*run_views(tables, name), *derived(tables)):
         connection.execute(statement)
+    _register_files(connection, [*chain(*files.values()), *planned])
     connection.register("left_out", pa.Table.from_pylist(left_out.rows, schema=_LEFT_OUT))
     return connection
 
@@ -104,16 +111,30 @@ def _without_progress_bar(connection: Any) -> None:
 
 
 def query(connection: Any, statement: str) -> list[dict[str, Any]]:
-    """The rows of a user's query. Raises UsageError with the first line of DuckDB's error."""
+    """The rows of a user's query. Raises UsageError with the first line of DuckDB's error, and
+    DamagedError where a file is to blame, of which `connect` had read the footer alone."""
     try:
         done = connection.execute(statement)
         rows = [] if done is None else done.fetchall()
     except duckdb.Error as error:
+        if not isinstance(error, _OF_STATEMENTS) and (
+            damaged := damaged_inside(_files_of(connection))
+        ):
+            raise damaged from None
         raise UsageError(f"sql: {str(error).splitlines()[0]}") from None
     if done is None:
         raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
     names = _unique([column[0] for column in connection.description or ()])
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _register_files(connection: Any, files: Iterable[UPath]) -> None:
+    """Keep the names of the files that the views read, for `query`."""
+    connection.register("files_rows", pa.table({"file": pa.array(map(str, files), pa.string())}))
+
+
+def _files_of(connection: Any) -> list[UPath]:
+    return [place(file) for (file,) in connection.execute("from files_rows").fetchall()]
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -178,10 +199,14 @@ def _shard_files(folder: UPath, left_out: LeftOut) -> dict[str, list[UPath]]:
     installed()
     stored = [path.name for path in folder.glob("tables/*")]
     names = dict.fromkeys([*RECORDS, *sorted(name for name in stored if name.isidentifier())])
-    return {
-        table: left_out.sound_shards(folder.glob(f"tables/{table}/*/*"), table in RECORDS)
-        for table in names
-    }
+    found = {}
+    for table in names:
+        files = list(folder.glob(f"tables/{table}/*/*"))
+        if table in RECORDS:
+            left_out.misnamed(files)
+        last = last_attempts(files)
+        found[table] = left_out.sound([last[key][1] for key in sorted(last)], check_shard)
+    return found
 
 
 def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
