@@ -14,6 +14,7 @@ import typer
 from jobs.check_prompts import check_prompts
 from jobs.config import RunConfig, read_config
 from jobs.corpus import distributions, draw, table
+from jobs.left_out import shown_left_out
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
@@ -259,7 +260,8 @@ def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     asked = sys.argv[1:]
     try:
-        code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
+        with shown_left_out(_warn):
+            code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
         code = code if asked else 2
         if code == _INTERRUPTED:
             code = _complain("interrupted; run the same command to resume", 4)

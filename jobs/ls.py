@@ -14,7 +14,7 @@ from pipeline.methods import available
 from pipeline.plugins import load_plugins
 from pipeline.settings import CONF
 from pipeline.store import connect
-from pipeline.store.views import query
+from pipeline.store.views import query, readable_run
 
 
 def show_listing(options: ReadOptions, of_warehouse: bool, as_json: bool) -> None:
@@ -27,6 +27,7 @@ def show_listing(options: ReadOptions, of_warehouse: bool, as_json: bool) -> Non
     if as_json:
         print_json(found)
         return
+    found.pop("left_out", None)  # on standard error
     for name, rows in found.items():
         print_line(f"{name.upper()}\n")
         print_table(rows, left=tuple(rows[0]) if rows else ())
@@ -64,7 +65,7 @@ def _arguments(arguments: Any) -> str:
 
 
 def _warehouse(warehouse: UPath) -> dict[str, list[dict[str, Any]]]:
-    with connect(warehouse) as connection:
+    with connect(warehouse, readable_run(warehouse)) as connection:
         runs = query(
             connection,
             """select run, count(distinct step_id) as steps,
@@ -76,4 +77,5 @@ def _warehouse(warehouse: UPath) -> dict[str, list[dict[str, Any]]]:
             """select step_id, stage, method, repeat, count(run) as runs
             from all_steps group by all order by stage, method, step_id""",
         )
-    return {"runs": runs, "steps": steps}
+        left_out = query(connection, "from left_out")
+    return {"runs": runs, "steps": steps, "left_out": left_out}

@@ -43,13 +43,14 @@ class Report:
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]  # provenance: engine, prompts, rater, commits, versions
     planned: list[dict[str, Any]] | None = None  # null without a stored plan
+    left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
 
 
 def make_report(options: ReadOptions) -> Report:
     """The report of a run. Raises UsageError for an unusable run, `by`, `where` or `rater`."""
     name = run_name(options.warehouse, options.run)
     folder = RunFolder(options.warehouse, name)
-    facts = folder.report_facts()
+    facts = folder.report_facts(*_FACTS)
     with connect(options.warehouse, name) as connection:
         _choose(connection, options)
         rater = _rater(connection, options.rater)
@@ -66,6 +67,7 @@ def make_report(options: ReadOptions) -> Report:
             stages=_stages(connection, facts["stages"]),
             foot=_foot(folder, facts, rater),
             planned=planned_beside(folder, connection),
+            left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
         )
 
 
@@ -148,6 +150,10 @@ def _counts(
     return found
 
 
+_FACTS = (  # of the run's config, beside its stages
+    "corpus", "engine", "is_model", "methods", "columns", "judging", "family", "wording",
+    "reply_format",
+)  # fmt: skip
 _FALLBACK = Column("fallback", "fallback %", 90, has_interval=False)  # of the view `fallbacks`
 _RATERS = "select distinct rater from raters order by rater"
 _INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"
@@ -202,21 +208,22 @@ def _stages(connection: Any, stages: Sequence[str]) -> tuple[dict[str, Any], ...
 
 def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:
     """The provenance of the numbers; several commits and versions if the launches differ."""
-    launches = folder.launches()
-    made = launches[-1]
-    hashed = (folder.config() or {})["hashed"]  # the family as it was then, not as it is now
-    family_sha = sha(hashed["family"], 8)
+    launches = folder.readable_launches()
+    made = launches[-1] if launches else {}
+    versions = [launch.get("versions", {}) for launch in launches]
+    hashed = (folder.config() or {}).get("hashed", {})  # as it was then, not as it is now
+    family_sha = sha(hashed.get("family"), 8)
     return {
-        "corpus": f"{facts['corpus']} {made['corpus_sha']}",
+        "corpus": f"{facts['corpus']} {made.get('corpus_sha', '-')}",
         "engine": facts["engine"],
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],
         "replies": facts["reply_format"],
         "rater": rater,
-        "commits": list(dict.fromkeys(launch["commit"] or "-" for launch in launches)),
+        "commits": list(dict.fromkeys(launch.get("commit") or "-" for launch in launches)),
         "versions": {
-            name: ", ".join(dict.fromkeys(launch["versions"].get(name, "-") for launch in launches))
-            for name in made["versions"]
+            name: ", ".join(dict.fromkeys(own.get(name, "-") for own in versions))
+            for name in made.get("versions", ())
         },
     }

@@ -25,6 +25,7 @@ from pipeline.place import is_remote, place, reaching, unwritable, write
 from pipeline.retries import retry_for
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
+from pipeline.store.layout import check_layout, raise_layout
 from pipeline.store.lease import lease
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query
@@ -55,6 +56,7 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
     folder = RunFolder(place(config.warehouse), config.run_name())
     with _ending(config, folder) as ending:
         _refuse_unwritable(folder.warehouse)
+        check_layout(folder.warehouse)
         while True:
             wait_for_others(folder, ending, warn)
             outcome = _run(config, folder, warn, ending)
@@ -95,6 +97,7 @@ def _execute(prepared: Prepared, folder: RunFolder, ending: Ending) -> Outcome:
     collect(folder.warehouse, prepared.committed)
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
+    raise_layout(folder.warehouse)
     folder.start(stored(prepared.config), provenance(prepared.keys), has_work)
     folder.plan(prepared.steps, planned)
     executor = RunExecutor(prepared, folder)

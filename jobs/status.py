@@ -32,6 +32,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
     with connect(options.warehouse, name) as connection:
         connection.execute("set variable stages = ?", [stages])
         steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
+        left_out = query(connection, "from left_out")
     progress, alive = folder.at_work()
     silent = folder.silent(progress["launch"]) if progress else {}
     driver = holder(folder.path, LEASE)
@@ -49,6 +50,7 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
                 "silent": silent,
                 "progress": progress,
                 "job": job,
+                "left_out": [*left_out, *folder.left_out.rows],
             }
         )
         return

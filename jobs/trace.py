@@ -35,6 +35,7 @@ class Trace:
     question: dict[str, Any]
     memories: dict[str, list[Section]]
     methods: dict[tuple[str, int], list[Section]]
+    left_out: Rows  # damaged files, and why
 
     def as_json(self) -> dict[str, Any]:
         """Rows by table, as JSON. A stage with one row per question also has a key of its name."""
@@ -45,6 +46,7 @@ class Trace:
                 {"method": method, "repeat": repeat, **_single(sections), **_by_table(sections)}
                 for (method, repeat), sections in self.methods.items()
             ],
+            "left_out": self.left_out,
         }
 
 
@@ -105,6 +107,7 @@ class _Reader:
             self.question,
             {name: own for name, own in memories.items() if own},
             {(m, repeat): _where(sections, method=m, repeat=repeat) for m, repeat in methods},
+            query(self.connection, "from left_out"),
         )
 
     def _rests_on(self, methods: Iterable[str]) -> list[str]:
@@ -120,7 +123,7 @@ class _Reader:
                 of["stage"],
                 of["table_name"],
                 RECORDS.get(of["table_name"]),
-                [r for r in rows[of["table_name"]] if self.steps[r["step_id"]] == of["stage"]],
+                [r for r in rows[of["table_name"]] if self.steps.get(r["step_id"]) == of["stage"]],
             )
             for of in tables
         ]

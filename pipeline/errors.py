@@ -31,6 +31,19 @@ class AccountingError(Exception):
     """Rows were lost, doubled or do not match their inputs. Exit 1."""
 
 
+class DamagedError(AccountingError):
+    """A file of the warehouse that cannot be used, why, and what to do about it. Exit 1; commands
+    that only read leave it out."""
+
+    def __init__(self, file: object, why: str) -> None:
+        super().__init__(f"{file}: {why}")
+        self.file, self.why = str(file), why
+
+
+class LeftOutWarning(UserWarning):
+    """A reader has left out a damaged file."""
+
+
 class EndedError(Exception):
     """The run ended early, at its deadline or by SIGTERM. Exit 4; the same command resumes it."""
 

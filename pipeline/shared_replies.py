@@ -11,10 +11,10 @@ from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from upath import UPath
 
-from pipeline.place import commit, read
+from pipeline.place import commit, read, write
 from pipeline.rows import Call
 
 _KEPT = (None, "truncated")  # problems of replies that are shared; after others each asks again
@@ -35,8 +35,11 @@ class SharedReplies:
             if (committed := await to_thread(_load, file)) is not None:
                 return committed
             made = await make()
-            if made.problem in _KEPT and not await to_thread(commit, file, _json().dump_json(made)):
-                return await to_thread(_load, file) or made
+            content = _json().dump_json(made)
+            if made.problem in _KEPT and not await to_thread(commit, file, content):
+                if (committed := await to_thread(_load, file)) is not None:
+                    return committed
+                await to_thread(write, file, content)  # instead of a damaged one
             return made
 
 
@@ -57,10 +60,11 @@ class SharedCopies(SharedReplies):
 
 
 def _load(file: UPath) -> Call | None:
+    """The committed call; null where there is none, or it cannot be read."""
     try:
         call: Call = _json().validate_json(read(file))
         return call
-    except FileNotFoundError:
+    except (FileNotFoundError, ValidationError):
         return None
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from jobs.tables import markdown
 from pipeline.store import connect
 from pipeline.store.runs import RunFolder
@@ -12,6 +14,16 @@ from pipeline.units import Unit
 _MEASURES = ("calls", "prompt_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({m})::bigint as {m}" for m in _MEASURES[1:])
 _HOURS = "Hours: {expected:.3g} expected, {at_most:.3g} at most, {made:.3g} by the clock."
+
+
+class _Plan(BaseModel):
+    """What reports read of a stored plan."""
+
+    made_at: str
+    stages: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+    phases: list[dict[str, Any]]
+    before: dict[str, dict[str, int]]
 
 
 def made_before(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict[str, int]]:
@@ -32,9 +44,10 @@ def made_before(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict[str, 
 def planned_beside(folder: RunFolder, connection: Any) -> list[dict[str, Any]] | None:
     """A row per stage: of every measure `expected`, `at_most` and what was `made` since the run's
     last plan, and a row of hours where they were planned; null where no plan was made."""
-    plan = folder.plan_made()
-    if plan is None:
+    stored = folder.left_out.unless_damaged(lambda: folder.plan_made(_Plan.model_validate), None)
+    if stored is None:
         return None
+    plan = stored.model_dump()
     found = query(connection, f"select step_id, {_SUMS} from calls where not is_shared group by 1")
     now, before = {row["step_id"]: row for row in found}, plan["before"]
     rows = []
@@ -52,7 +65,9 @@ def _hours(plan: Mapping[str, Any], folder: RunFolder) -> list[dict[str, Any]]:
     if not planned or None in planned:
         return []
     names = {phase["phase"] for phase in plan["phases"]}
-    since = [launch for launch in folder.launches() if launch["started_at"] >= plan["made_at"]]
+    since = [
+        launch for launch in folder.readable_launches() if launch["started_at"] >= plan["made_at"]
+    ]
     took = [phase["seconds"] / 3600 for launch in since for phase in launch.get("phases", ())
             if phase["phase"].split(":")[0] in names]  # fmt: skip
     hours = {name: sum(phase[name] for phase in planned) for name in ("expected", "at_most")}

@@ -18,6 +18,7 @@ from jobs.plan.reference import Reference, reference
 from jobs.preparation import prepare
 from pipeline.place import place
 from pipeline.steps import Step
+from pipeline.store.layout import check_layout
 from pipeline.store.runs import RunFolder
 
 _COSTS = ("expected", "at_most")
@@ -30,6 +31,7 @@ def make_plan(config: RunConfig, options: Options, warn: Callable[[str], None]) 
     Raises UsageError where config, corpus or options are of no use.
     """
     folder = RunFolder(place(config.warehouse), config.run_name())
+    check_layout(folder.warehouse)
     config = grown(config, folder)
     like = reference(folder.warehouse, options.like, config) if options.like else None
     without_model = NoEmbedder(**config.embedder.model_dump())

@@ -64,7 +64,9 @@ def _speeds(folder: RunFolder, before: RunConfig) -> dict[str, float]:
                for phase in phases(run_steps(before)) if phase.engine}  # fmt: skip
     costs: dict[str, float] = defaultdict(float)
     seconds: dict[str, float] = defaultdict(float)
-    for took in (phase for launch in folder.launches() for phase in launch.get("phases", ())):
+    for took in (
+        phase for launch in folder.readable_launches() for phase in launch.get("phases", ())
+    ):
         engine = engines.get(took["phase"].split(":")[0])
         if engine is not None:
             costs[engine] += cost(took, REPLY_COSTS)

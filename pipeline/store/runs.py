@@ -5,22 +5,25 @@ They are written before execution. Committed shards are the only record of progr
 
 import io
 import json
+import math
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from upath import UPath
 
-from pipeline.errors import AccountingError, UsageError
+from pipeline.errors import DamagedError, UsageError
 from pipeline.place import (
     AnyPath,
     delete,
     delete_folder,
     each,
-    is_file,
+    exists,
     listed,
     modified,
     place,
@@ -29,11 +32,37 @@ from pipeline.place import (
 )
 from pipeline.retries import Advisory
 from pipeline.steps import Step
+from pipeline.store.listing import MOVE_STEP, LeftOut, parsed
 from pipeline.store.shards import parquet, write_json
-from pipeline.store.views import UNITS
+from pipeline.store.views import UNITS, check_planned
 from pipeline.units import Unit
 
+A = TypeVar("A")
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
+_RERUN = "delete it and run the same command again"
+
+
+class _Facts(BaseModel, extra="allow"):
+    """`report` in a run's config."""
+
+    stages: list[str]
+    methods: list[str] = []
+    judging: list[str] = []
+    columns: dict[str, list[dict[str, Any]]] = {}
+
+
+class _Launch(BaseModel, extra="allow"):
+    started_at: str = ""
+    commit: str | None = None
+    versions: dict[str, str] = {}
+    phases: list[dict[str, Any]] = []
+
+
+class _Provenance(BaseModel):
+    launches: list[_Launch] = []
+
+
+_OBJECT = TypeAdapter(dict[str, Any])
 
 
 class RunFolder:
@@ -45,22 +74,28 @@ class RunFolder:
         self._progress = self.path / "alive" / "progress"
         self._plan = self.path / "plan.json"
         self.advisory = Advisory()  # of the progress file and the heartbeats
+        self.left_out = LeftOut()  # of the files that are advisory
 
     def config(self) -> dict[str, Any] | None:
-        """The config the run was last started with; null for a new run."""
-        file = self.path / "config.yaml"
-        return yaml.safe_load(read(file)) if is_file(file) else None
+        """The config the run was last started with; null for a new run. Raises DamagedError."""
+        try:
+            return parsed(self.path / "config.yaml", _config, _RERUN)
+        except FileNotFoundError:
+            return None
 
-    def report_facts(self) -> dict[str, Any]:
-        """The part of the config that `report` and other reading commands need.
+    def report_facts(self, *needed: str) -> dict[str, Any]:
+        """The part of the config that reading commands need: `stages`, and `needed` by this one.
 
         Raises UsageError for a run started by an earlier version, which stored less of it.
         """
-        facts: dict[str, Any] = (self.config() or {}).get("report", {})
-        if "stages" not in facts:
-            raise UsageError(
-                f"run={self.path.name}: started by an earlier version of gistmill; start it again"
-            )
+        earlier = f"run={self.path.name}: started by an earlier version of gistmill; start it again"
+        try:
+            found = _Facts.model_validate((self.config() or {}).get("report", {}))
+        except ValidationError:
+            raise UsageError(earlier) from None
+        facts = found.model_dump(exclude_unset=True)
+        if not facts.keys() >= set(needed):
+            raise UsageError(earlier)
         return facts
 
     def start(
@@ -80,9 +115,13 @@ class RunFolder:
         """Store the result of `gistmill plan`, replacing an earlier one."""
         write(self._plan, json.dumps(plan, indent=1).encode())
 
-    def plan_made(self) -> dict[str, Any] | None:
-        """The stored result of `gistmill plan`; null without one."""
-        return _json(self._plan)
+    def plan_made(self, form: Callable[[Any], A]) -> A | None:
+        """The stored result of `gistmill plan` as `form` has it, which raises ValueError; null
+        without one. Raises DamagedError."""
+        try:
+            return parsed(self._plan, lambda content: form(json.loads(content)), "plan again")
+        except FileNotFoundError:
+            return None
 
     def took(self, phase: Mapping[str, Any]) -> None:
         """Record what a phase of the current launch took: seconds, workers, calls and tokens."""
@@ -104,27 +143,37 @@ class RunFolder:
         write a last one after its driver has gone. Progress may come without heartbeats: storage
         may refuse the workers.
         """
-        state = _json(self._progress)
+        state = self.left_out.unless_damaged(lambda: _json(self._progress, _RERUN), None)
         if state is None:
             return None, []
-        workers = self.alive(state["launch"])
-        is_written = time.time() - modified(self._progress) < _SECONDS_ALIVE
+        workers = self.alive(str(state.get("launch")))
+        is_written = _age(self._progress) < _SECONDS_ALIVE
         return state if workers or is_written else None, workers
 
     def write_report(self, markdown: str) -> None:
         write(self.path / "report.md", f"{markdown}\n".encode())
 
     def launches(self) -> list[dict[str, Any]]:
-        """The provenance of the run's rows: one entry per launch that made some, in order."""
-        found = _json(self.path / "provenance.json") or {"launches": []}
-        launches: list[dict[str, Any]] = found["launches"]
-        return launches
+        """The provenance of the run's rows: one entry per launch that made some, in order. Raises
+        DamagedError."""
+        try:
+            found = parsed(self.path / "provenance.json", _Provenance.model_validate_json, _RERUN)
+        except FileNotFoundError:
+            return []
+        return [launch.model_dump(exclude_unset=True) for launch in found.launches]
+
+    def readable_launches(self) -> list[dict[str, Any]]:
+        """The same for commands that only read: none where the file is damaged."""
+        none: list[dict[str, Any]] = []
+        return self.left_out.unless_damaged(self.launches, none)
 
     def planned(self, column: str) -> set[str]:
-        """The values of `column` (document_id or question_id) that the run has planned so far."""
+        """The values of `column` (document_id or question_id) that the run has planned so far.
+        Raises DamagedError."""
         file = self.path / "units.parquet"
-        if not is_file(file):
+        if not exists(file):
             return set()
+        check_planned(file)
         values = pq.read_table(io.BytesIO(read(file)), columns=[column])[column]
         return set(values.unique().to_pylist()) - {None}
 
@@ -141,15 +190,10 @@ class RunFolder:
 
     def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
         """The heartbeats of a launch, each with its age in seconds."""
-        found = []
-        for file in sorted(listed(self.path / "alive", "*.json")):
-            try:
-                heartbeat, age = json.loads(read(file)), time.time() - modified(file)
-            except (FileNotFoundError, ValueError):  # deleted meanwhile, or no heartbeat
-                continue
-            if isinstance(heartbeat, dict) and heartbeat.get("launch") == launch:
-                found.append((age, heartbeat))
-        return found
+        files = sorted(listed(self.path / "alive", "*.json"))
+        read_one = [self.left_out.unless_damaged(partial(_json, f, _RERUN), None) for f in files]
+        found = [(_age(file), one) for file, one in zip(files, read_one, strict=True) if one]
+        return [(age, one) for age, one in found if one.get("launch") == launch]
 
     def all_gone(self) -> None:
         """Delete progress, heartbeats and in-flight markers. All workers must have ended.
@@ -182,29 +226,44 @@ class RunFolder:
         # Through JSON, which turns tuples into lists, to compare it with the file.
         made = json.loads(json.dumps({**step.description(), "table": step.table}))
         try:
-            found = _json(file)
-        except ValueError as error:
-            raise _another_step(file, f"not JSON: {error}") from None
-        if found is None:
+            found = parsed(file, json.loads, MOVE_STEP)
+        except FileNotFoundError:
             write_json(file, made)
-        elif not isinstance(found, dict):
+            return
+        except DamagedError as error:
+            raise _another_step(file, f"not JSON: {error.why.partition(';')[0]}") from None
+        if not isinstance(found, dict):
             raise _another_step(file, "not a JSON object")
-        elif found != made:
+        if found != made:
             keys = [key for key in {**found, **made} if found.get(key) != made.get(key)]
             raise _another_step(file, f"other {', '.join(keys)}")
 
 
-def _another_step(file: UPath, why: str) -> AccountingError:
-    return AccountingError(
-        f"{file}: does not describe the step of that name ({why}), so its rows cannot be reused; "
-        "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
-    )
-
-
-def _json(file: UPath) -> dict[str, Any] | None:
-    """The object in a JSON file; null where the file does not exist."""
+def _age(file: UPath) -> float:
+    """Seconds since the file was written; infinite where it is gone by now."""
     try:
-        content: dict[str, Any] = json.loads(read(file))
+        return time.time() - modified(file)
+    except FileNotFoundError:
+        return math.inf
+
+
+def _another_step(file: UPath, why: str) -> DamagedError:
+    what = f"does not describe the step of that name ({why}), so its rows cannot be reused"
+    return DamagedError(file, f"{what}; {MOVE_STEP}")
+
+
+def _config(content: bytes) -> dict[str, Any]:
+    """Raises ValueError."""
+    try:
+        found: dict[str, Any] = _OBJECT.validate_python(yaml.safe_load(content))
+    except yaml.YAMLError as error:
+        raise ValueError(f"not YAML: {error}") from None
+    return found
+
+
+def _json(file: UPath, fix: str) -> dict[str, Any] | None:
+    """The object in a JSON file; null where the file does not exist. Raises DamagedError."""
+    try:
+        return parsed(file, _OBJECT.validate_json, fix)
     except FileNotFoundError:
         return None
-    return content

@@ -16,19 +16,20 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 from upath import UPath
 
 from pipeline.arrow import from_arrow, to_arrow
-from pipeline.errors import AccountingError, UsageError
+from pipeline.errors import UsageError
 from pipeline.place import AnyPath, commit, each, is_file, listed, place, read, write
-from pipeline.retries import refused, retried
+from pipeline.retries import refused
 from pipeline.rows import Call, Record, utc_now
 from pipeline.steps import Step
+from pipeline.store.footers import ROWS_WRITTEN, check_shard, damaged_shard, shard_footer
 from pipeline.units import Committed, Unit, unit_name
 
 R = TypeVar("R", bound=Record)
 _NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
-_ROWS_WRITTEN = "gistmill.num_rows"
 STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of the unit, in its footer
 
 
@@ -60,12 +61,19 @@ class Shards:
         return commit(path, content(record, step, unit, rows, started_at))
 
     def load(self, record: type[R], step_id: str, unit: str, attempt: int = 1) -> tuple[R, ...]:
-        """The rows of a committed shard, in the order they were written."""
-        return from_arrow(record, _read(self.path(record.table, step_id, unit, attempt)))
+        """The rows of a committed shard, in the order they were written. Raises DamagedError where
+        they cannot be read."""
+        path = self.path(record.table, step_id, unit, attempt)
+        try:
+            return from_arrow(record, _read(path))
+        except ValidationError as error:
+            first = error.errors()[0]
+            what = f"row {first['loc'][0]}, {first['loc'][-1]}: {first['msg']}"
+            raise damaged_shard(path, what) from None
 
     def num_bytes(self, table: str, step_id: str, unit: str, attempt: int = 1) -> int:
         """The size of a committed shard's rows in memory."""
-        footer = _footer(self.path(table, step_id, unit, attempt))
+        footer = shard_footer(self.path(table, step_id, unit, attempt))
         return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
 
     def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
@@ -77,10 +85,10 @@ class Shards:
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`. Raises AccountingError where a shard lacks rows."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
+        self.verify(steps)
         inputs = {
             step.id: self._inputs(step, units[step.id]) for step in steps if step.per_question
         }
-        self.verify(steps)
         return Committed(units=units, inputs=inputs)
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> dict[str, str]:
@@ -91,9 +99,7 @@ class Shards:
         for unit, path, rows in zip(names, paths, each(_input_shas, paths), strict=True):
             inputs = set(rows)
             if unit_name(inputs) != unit:
-                raise AccountingError(
-                    _delete_and_rerun(path, "the rows of some question are missing")
-                )
+                raise damaged_shard(path, "the rows of some question are missing")
             found.update(dict.fromkeys(inputs, unit))
         return found
 
@@ -102,14 +108,12 @@ class Shards:
         or the shard of the calls that its rows were made from is missing."""
         for step in steps:
             units, with_calls = self.units(step.table, step.id), self.units("calls", step.id)
-            each(_verify, [self.path(step.table, step.id, *unit) for unit in units.items()])
-            each(_verify, [self.path("calls", step.id, *unit) for unit in with_calls.items()])
+            each(check_shard, [self.path(step.table, step.id, *unit) for unit in units.items()])
+            each(check_shard, [self.path("calls", step.id, *unit) for unit in with_calls.items()])
             if step.prompts:
                 for unit in sorted(units.items() - with_calls.items())[:1]:
                     path = self.path(step.table, step.id, *unit)
-                    raise AccountingError(
-                        _delete_and_rerun(path, "the shard of its calls is missing")
-                    )
+                    raise damaged_shard(path, "the shard of its calls is missing")
 
 
 def content(
@@ -122,7 +126,7 @@ def content(
     """The Parquet content of a shard; `started_at` as in `commit`."""
     arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
     footer = {
-        _ROWS_WRITTEN: str(arrow.num_rows),
+        ROWS_WRITTEN: str(arrow.num_rows),
         STARTED_AT: (started_at or utc_now()).isoformat(),
         WORKER: process_name(),
     }
@@ -133,10 +137,17 @@ def last_attempts(files: Iterable[UPath]) -> dict[tuple[str, str], tuple[int, UP
     """(step_id, unit) -> the highest attempt and its shard. Files named otherwise are left out."""
     found: dict[tuple[str, str], tuple[int, UPath]] = {}
     for file in files:
-        if named := _NAME.fullmatch(file.name):
-            key, attempt = (file.parent.name, named["unit"]), int(named["attempt"])
+        if named := shard_name(file.name):
+            (unit, attempt), step_id = named, file.parent.name
+            key = (step_id, unit)
             found[key] = max(found.get(key, (0, file)), (attempt, file), key=lambda one: one[0])
     return found
+
+
+def shard_name(name: str) -> tuple[str, int] | None:
+    """The unit and the attempt of a shard's name; null for another file's."""
+    named = _NAME.fullmatch(name)
+    return (named["unit"], int(named["attempt"])) if named else None
 
 
 def process_name() -> str:
@@ -168,34 +179,7 @@ def _read(path: UPath, columns: list[str] | None = None) -> Any:
     except FileNotFoundError as error:
         raise refused(path, error) from None
     except (pa.ArrowInvalid, OSError) as error:
-        raise AccountingError(_delete_and_rerun(path, f"cannot be read ({error})")) from None
-
-
-def _footer(path: UPath) -> Any:
-    try:
-        return retried(lambda: _opened_footer(path), path)
-    except pa.ArrowInvalid as error:
-        raise AccountingError(_delete_and_rerun(path, f"cannot be read ({error})")) from None
-
-
-def _opened_footer(path: UPath) -> Any:
-    with path.open("rb") as file:
-        return pq.read_metadata(file)
-
-
-def _verify(path: UPath) -> None:
-    footer = _footer(path)
-    written = (footer.metadata or {}).get(_ROWS_WRITTEN.encode(), b"none").decode()
-    if written != str(footer.num_rows):
-        raise AccountingError(
-            _delete_and_rerun(path, f"{footer.num_rows} rows, {written} were written")
-        )
-
-
-def _delete_and_rerun(path: UPath, what: str) -> str:
-    """The message for a damaged shard; its rows and calls must be deleted together."""
-    both = f"{path.parent.name}/{path.name}"
-    return f"{path}: {what}; delete tables/*/{both} and run the same command to make it again"
+        raise damaged_shard(path, f"cannot be read ({error})") from None
 
 
 def read_parquet_rows(path: AnyPath) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,9 @@ with typed columns.
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,14 +19,18 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow.fs import FSSpecHandler, PyFileSystem
+from pydantic import BaseModel
 from upath import UPath
 
 from pipeline.arrow import schema
-from pipeline.errors import UsageError
+from pipeline.errors import DamagedError, UsageError
 from pipeline.place import AnyPath, each, is_remote, listed, modified, place, read
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
+from pipeline.store.footers import check_shard, check_table
+from pipeline.store.layout import check_layout
+from pipeline.store.listing import MOVE_STEP, LeftOut, damaged_inside, parsed
 from pipeline.store.locks import lock
 from pipeline.store.run_views import run_views
 from pipeline.store.shards import last_attempts
@@ -46,8 +52,26 @@ _STEPS = pa.schema(
     ]
 )
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
+_LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
 _NO_FOOTER = "''::varchar as file_name, ''::blob as key, ''::blob as value"
+_OF_STATEMENTS = (  # errors that are no file's fault
+    duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
+    duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.PermissionException,
+)  # fmt: skip
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
+
+
+class _Description(BaseModel):
+    """The content of steps/<step_id>.json, as far as views show it."""
+
+    stage: str
+    version: int
+    settings: Any
+    prompts: Any
+    engine: Any
+    method: str | None
+    repeat: int
+    upstream: list[str]
 
 
 def connect(
@@ -56,25 +80,31 @@ def connect(
     """An in-memory connection with the views of one run, by default the latest.
 
     It sees the files committed so far; later ones need a new connection. It is locked (locks.py)
-    unless `unsafe`. Raises UsageError where the warehouse or the run does not exist.
+    unless `unsafe`. Damaged files are left out with a LeftOutWarning each; the view `left_out` has
+    them. Raises UsageError where the warehouse
+    or the run does not exist, DamagedError where the run's planned inputs cannot be read.
     """
-    folder = place(warehouse)
+    folder, left_out = place(warehouse), LeftOut()
+    left_out.unless_damaged(lambda: check_layout(folder), None)
     name = run_name(folder, run)
     connection = duckdb.connect()
     _without_progress_bar(connection)
-    files = _shard_files(folder)
+    files = _shard_files(folder, left_out)
     tables = _tables(files)
     for table, columns in tables.items():
         _raw_view(connection, table, files[table], columns)
-    _register(connection, "steps", _STEPS, _step_rows(folder))
+    _register(connection, "steps", _STEPS, _step_rows(folder, left_out))
     _register(connection, "shards", _SHARDS, _shard_rows(tables, files))
-    _planned_view(connection, folder)
+    planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
+    _planned_view(connection, planned)
     written = [file for table in tables if table != Call.table for file in files[table]]
     _footers_view(connection, written)
     for statement in (*run_views(tables, name), *derived(tables)):
         connection.execute(statement)
+    chosen = [*chain(*files.values()), *planned]
+    _register_files(connection, chosen)
+    connection.register("left_out", pa.Table.from_pylist(left_out.rows, schema=_LEFT_OUT))
     if not unsafe:
-        chosen = chain(_unit_files(folder), *files.values())
         lock(connection, (address for file in chosen for address in _addresses(file)))
     return connection
 
@@ -88,16 +118,30 @@ def _without_progress_bar(connection: Any) -> None:
 
 
 def query(connection: Any, statement: str) -> list[dict[str, Any]]:
-    """The rows of a user's query. Raises UsageError with the first line of DuckDB's error."""
+    """The rows of a user's query. Raises UsageError with the first line of DuckDB's error, and
+    DamagedError where a file is to blame, of which `connect` had read the footer alone."""
     try:
         done = connection.execute(statement)
         rows = [] if done is None else done.fetchall()
     except duckdb.Error as error:
+        if not isinstance(error, _OF_STATEMENTS) and (
+            damaged := damaged_inside(_files_of(connection))
+        ):
+            raise damaged from None
         raise UsageError(f"sql: {str(error).splitlines()[0]}") from None
     if done is None:
         raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
     names = _unique([column[0] for column in connection.description or ()])
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _register_files(connection: Any, files: Iterable[UPath]) -> None:
+    """Keep the names of the files that the views read, for `query`."""
+    connection.register("files_rows", pa.table({"file": pa.array(map(str, files), pa.string())}))
+
+
+def _files_of(connection: Any) -> list[UPath]:
+    return [place(file) for (file,) in connection.execute("from files_rows").fetchall()]
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -114,16 +158,33 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
     Raises UsageError where the warehouse has no runs, or not this one.
     """
     folder = place(warehouse)
-    runs = sorted(
-        (f.parent for f in listed(folder / "runs", "*/units.parquet")),
-        key=lambda path: modified(path / "units.parquet"),
-    )
-    if not runs:
+    with suppress(DamagedError):  # `connect` warns of it
+        check_layout(folder)
+    files = _planned_files(folder)
+    if not files:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
-    names = [path.name for path in runs]
-    if run is not None and run not in names:
-        raise UsageError(f"run={run}: not in {folder}; it has {', '.join(sorted(names))}")
-    return run or names[-1]
+    found = [file for file in files if run in (None, file.parent.name)]
+    if not found:
+        names = ", ".join(sorted(file.parent.name for file in files))
+        raise UsageError(f"run={run}: not in {folder}; it has {names}")
+    check_planned(found[-1])
+    return str(found[-1].parent.name)
+
+
+def readable_run(warehouse: AnyPath) -> str:
+    """The last run whose planned inputs can be read. Raises as `run_name` does."""
+    sound = LeftOut().sound(_planned_files(place(warehouse)), check_planned)
+    return str(sound[-1].parent.name) if sound else run_name(warehouse, None)
+
+
+def _planned_files(folder: UPath) -> list[UPath]:
+    """The planned inputs of every run, in the order of their last start."""
+    return sorted(listed(folder / "runs", "*/units.parquet"), key=modified)
+
+
+def check_planned(file: UPath) -> None:
+    """Raise DamagedError unless a run's planned inputs can be read."""
+    check_table(file, UNITS, "delete it and start the run again, or name another with run=")
 
 
 def _text(value: str) -> str:
@@ -145,14 +206,20 @@ def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any
     connection.execute(f"create view raw_{name} as from {name}_rows")
 
 
-def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
+def _shard_files(folder: UPath, left_out: LeftOut) -> dict[str, list[UPath]]:
     """The committed shards of every table: those of loaded record classes, and others that the
     warehouse holds (tables of a plugin that is not loaded)."""
     installed()
     stored = [path.name for path in listed(folder / "tables")]
     names = dict.fromkeys([*RECORDS, *sorted(name for name in stored if name.isidentifier())])
-    last = {table: last_attempts(listed(folder / "tables" / table, "*/*")) for table in names}
-    return {table: [found[key][1] for key in sorted(found)] for table, found in last.items()}
+    found = {}
+    for table in names:
+        files = listed(folder / "tables" / table, "*/*")
+        if table in RECORDS:
+            left_out.misnamed(files)
+        last = last_attempts(files)
+        found[table] = left_out.sound([last[key][1] for key in sorted(last)], check_shard)
+    return found
 
 
 def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
@@ -174,17 +241,19 @@ def _columns(files: list[UPath]) -> Any:
 
 
 def _raw_view(connection: Any, table: str, files: list[UPath], columns: Any) -> None:
-    """Create the view of all rows of a table; columns that a shard lacks are null."""
+    """Create the view of all rows of a table; columns that a shard lacks are null, others that it
+    has are left out."""
     if files and is_remote(files[0]):
         connection.register(f"raw_{table}_files", _dataset(files, columns))
         connection.execute(f"create view raw_{table} as from raw_{table}_files")
         return
     connection.register(f"no_{table}", columns.empty_table())
-    statement = f"create view raw_{table} as from no_{table}"
+    statement = f"from no_{table}"
     if files:
         source = f"read_parquet({_files(files)}, union_by_name = true)"
-        statement += f" union all by name from {source}"
-    connection.execute(statement)
+        names = ", ".join(f'"{name}"' for name in columns.names)
+        statement = f"select {names} from ({statement} union all by name from {source})"
+    connection.execute(f"create view raw_{table} as {statement}")
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
@@ -195,13 +264,16 @@ def _dataset(files: list[UPath], columns: Any) -> Any:
     return ds.dataset([file.path for file in files], columns, format="parquet", filesystem=found)
 
 
-def _step_rows(folder: UPath) -> list[dict[str, Any]]:
-    rows = []
-    for file in sorted(listed(folder / "steps", "*.json")):
-        step = json.loads(read(file))
-        texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
-        rows.append({**step, **texts, "step_id": file.stem})
-    return rows
+def _step_rows(folder: UPath, left_out: LeftOut) -> list[dict[str, Any]]:
+    files = sorted(listed(folder / "steps", "*.json"))
+    rows = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
+    return [row for row in rows if row is not None]
+
+
+def _step_row(file: UPath) -> dict[str, Any]:
+    step = parsed(file, _Description.model_validate_json, MOVE_STEP).model_dump()
+    texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
+    return {**step, **texts, "step_id": file.stem}
 
 
 def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list[dict[str, Any]]:
@@ -212,19 +284,14 @@ def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list
     ]
 
 
-def _unit_files(folder: UPath) -> list[UPath]:
-    return sorted(listed(folder / "runs", "*/units.parquet"))
-
-
-def _planned_view(connection: Any, folder: UPath) -> None:
+def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
     """What every run planned: run, step_id, unit, document_id, question_id."""
-    files = _unit_files(folder)
-    if is_remote(folder):
+    if is_remote(files[0]):
         parts = each(_units_of_run, files)
         connection.register("all_planned", pa.concat_tables(parts))
     else:
         source = f"read_parquet({_files(files)}, union_by_name = true, filename = true)"
-        columns = "* exclude filename, parse_path(filename)[-2] as run"
+        columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
         connection.execute(f"create view all_planned as select {columns} from {source}")
 
 

@@ -1,0 +1,171 @@
+"""The footers of Parquet files: whether a file is what its name says, without reading its rows."""
+
+import dataclasses
+import io
+from collections.abc import Iterable
+from functools import cache, partial
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.arrow import schema
+from pipeline.errors import DamagedError
+from pipeline.place import is_remote, read
+from pipeline.retries import retried
+from pipeline.rows import RECORDS, Call, Record, is_per_question
+
+ROWS_WRITTEN = "gistmill.num_rows"  # in a shard's footer
+_END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
+# Columns without which a row cannot be told from others.
+_OF_EVERY_TABLE = ("step_id", "unit", "document_id")
+_OF_QUESTIONS = ("question_id", "input_sha")
+
+
+def check_shard(path: UPath) -> None:
+    """Raise DamagedError as `shard_footer` does, also where the file is gone."""
+    try:
+        shard_footer(path)
+    except FileNotFoundError:
+        raise damaged_shard(path, "cannot be read (no such file)") from None
+
+
+def shard_footer(path: UPath) -> Any:
+    """The Parquet metadata of a shard. Raises DamagedError unless it can be read, has the columns
+    of its table and as many rows as were written, all of the step and unit that its path names;
+    FileNotFoundError where it is gone."""
+    try:
+        footer = read_footer(path)
+        _check_rows(footer)
+        record = RECORDS.get(path.parent.parent.name)  # null: of a plugin that is not loaded
+        _check_columns(footer, schema(record) if record else None, _needed(record))
+        if record:
+            _check_own(footer, record)
+        for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
+            _check_constant(footer, column, named)
+    except _FlawError as flaw:
+        raise damaged_shard(path, str(flaw)) from None
+    return footer
+
+
+def check_table(path: UPath, columns: Any, fix: str) -> None:
+    """Raise DamagedError, which ends in `fix`, unless the file can be read and has `columns` (an
+    Arrow schema)."""
+    try:
+        _check_columns(read_footer(path), columns, columns.names)
+    except (_FlawError, FileNotFoundError) as flaw:
+        raise DamagedError(path, f"{flaw}; {fix}") from None
+
+
+def damaged_shard(path: UPath, what: str) -> DamagedError:
+    """The error for a damaged shard; its rows and calls must be deleted together."""
+    both = f"{path.parent.name}/{path.name}"
+    return DamagedError(
+        path, f"{what}; delete tables/*/{both} and run the same command to make it again"
+    )
+
+
+class _FlawError(Exception):
+    """What is wrong with a file, in a few words."""
+
+
+def read_footer(path: UPath) -> Any:
+    """The Parquet metadata of a file, from its end. Raises _FlawError, FileNotFoundError, and
+    StorageError, which says nothing about the file."""
+    if is_remote(path):
+        return _parsed(io.BytesIO(_end(path)))
+    if path.exists() and not path.is_file():  # a FIFO would be waited for
+        raise _FlawError("cannot be read (not a file)")
+    try:
+        return retried(lambda: _opened(path), path, (FileNotFoundError, PermissionError))
+    except PermissionError as error:
+        raise _FlawError(f"cannot be read ({error.strerror})") from None
+
+
+def _opened(path: UPath) -> Any:
+    with path.open("rb") as file:
+        return _parsed(file)
+
+
+def _parsed(file: BinaryIO) -> Any:
+    try:
+        return pq.read_metadata(file)
+    except (pa.ArrowException, OSError) as error:  # of Arrow's, which has read what it parses
+        raise _FlawError(f"cannot be read ({str(error).splitlines()[0]})") from None
+
+
+def _end(path: UPath) -> bytes:
+    """Enough of a remote file's end to hold its footer, mostly in one request."""
+    cat = partial(path.fs.cat_file, path.path, start=-_END_BYTES)
+    end: bytes = retried(cat, path, (FileNotFoundError,))
+    size = int.from_bytes(end[-8:-4], "little") + 8
+    return read(path) if len(end) == _END_BYTES < size else end
+
+
+def _check_rows(footer: Any) -> None:
+    written = (footer.metadata or {}).get(ROWS_WRITTEN.encode(), b"none").decode(errors="replace")
+    if written != str(footer.num_rows):
+        raise _FlawError(f"{footer.num_rows} rows, {written} were written")
+
+
+def _check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
+    """`names`: the columns it must have."""
+    if columns is not None and footer.schema.equals(_parquet_schema(columns)):
+        return
+    found = footer.schema.to_arrow_schema()
+    if missing := [name for name in names if name not in found.names]:
+        raise _FlawError(f"lacks the columns {', '.join(missing)}")
+    for name in columns.names if columns else ():
+        if name in found.names and not _fits(found.field(name).type, columns.field(name).type):
+            raise _FlawError(
+                f"the column {name} is {found.field(name).type}, not {columns.field(name).type}"
+            )
+
+
+def _needed(record: type[Record] | None) -> tuple[str, ...]:
+    """The columns that a shard must have; any other may be missing, and is null."""
+    if record is Call:
+        return (*_OF_EVERY_TABLE, *Call.key)
+    is_asked = record is not None and is_per_question(record)
+    return (*_OF_EVERY_TABLE, *_OF_QUESTIONS) if is_asked else _OF_EVERY_TABLE
+
+
+def _check_own(footer: Any, record: type[Record]) -> None:
+    """Unless it has some column that every version of the record wrote, it is of another one."""
+    own = [
+        field.name
+        for field in dataclasses.fields(record)
+        if field.default is dataclasses.MISSING and not field.name.endswith(("_id", "_index"))
+    ]
+    if own and not {*own} & {*footer.schema.names}:
+        raise _FlawError(f"lacks the columns {', '.join(own)}")
+
+
+def _fits(found: Any, wanted: Any) -> bool:
+    """Whether the types agree, but for the fields that a struct gained or lost since."""
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        return _fits(found.value_type, wanted.value_type)
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        both = {field.name for field in found} & {field.name for field in wanted}
+        return all(_fits(found.field(name).type, wanted.field(name).type) for name in both)
+    return bool(found == wanted)
+
+
+def _check_constant(footer: Any, column: str, value: str) -> None:
+    """By the statistics of the column, where the file has them."""
+    index = next(i for i, name in enumerate(footer.schema.names) if name == column)
+    for group in range(footer.num_row_groups):
+        found = footer.row_group(group).column(index).statistics
+        if found is None or not found.has_min_max:
+            continue
+        for one in (found.min, found.max):
+            if one != value:
+                raise _FlawError(f"its rows are of the {column} {one}")
+
+
+@cache
+def _parquet_schema(columns: Any) -> Any:
+    content = io.BytesIO()
+    pq.write_table(columns.empty_table(), content)
+    return pq.read_metadata(content).schema

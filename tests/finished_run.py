@@ -1,0 +1,49 @@
+"""A small finished run named `night`, made without Ray, for tests of what reads warehouses."""
+
+import shutil
+from pathlib import Path
+
+from jobs.compatibility import stored
+from jobs.provenance import provenance
+from pipeline.store.layout import raise_layout
+from pipeline.store.runs import RunFolder
+from pipeline.units import Unit
+from tests.small_corpus import UNIFORM
+from tests.small_run import SmallRun
+
+
+class FinishedRun:
+    """The run of small_run.py with its files in runs/night, and copies of its warehouse."""
+
+    def __init__(self, folder: Path) -> None:
+        self.small = SmallRun(folder)
+        self.small.work()
+        self.warehouse = folder / "warehouse"
+        prepared = self.small.prepared()
+        raise_layout(RunFolder(self.warehouse, "night").warehouse)
+        night = RunFolder(self.warehouse, "night")
+        config = self.small.config.model_copy(update={"run": "night"})
+        night.start(stored(config), provenance(prepared.keys), True)
+        night.plan(prepared.steps, prepared.planned())
+
+    def copied(self, folder: Path) -> Path:
+        """A copy of the warehouse, in `folder`."""
+        return Path(shutil.copytree(self.warehouse, folder / "warehouse"))
+
+    def words(self, warehouse: Path | str) -> list[str]:
+        """The command that made the run."""
+        folder = self.small.folder
+        return ["run", "run=night", "corpus=tables", f"corpus.path={folder / 'corpus'}",
+                "methods=readagent_p", "engine=scripted", f"engine.script={folder / 'script.yaml'}",
+                *UNIFORM, f"warehouse={warehouse}"]  # fmt: skip
+
+    def unit(self, table: str, document_id: str = "d1") -> Unit:
+        """The one unit of a document in the step that writes a table."""
+        step = self.small.step(table)
+        (found,) = [u for u in self.small.units()[document_id] if u.step_id == step.id]
+        return found
+
+    def shard(self, table: str) -> Path:
+        """The first document's shard of a table; of `calls` those of its gists."""
+        of = "gists" if table == "calls" else ""
+        return Path(str(self.small.shard(table, of=of)))
