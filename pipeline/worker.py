@@ -4,11 +4,13 @@ Documents do not wait for each other; pipeline/executor.py executes the stages o
 """
 
 import asyncio
+import os
 import socket
 import time
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from errno import ENOENT
 from functools import partial
 from itertools import count
 
@@ -19,6 +21,7 @@ from pipeline.executor import DocumentExecutor, Summary
 from pipeline.heartbeat import Heartbeat
 from pipeline.in_flight import InFlightMarkers, Placement
 from pipeline.place import AnyPath, exists, place
+from pipeline.retries import refused
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Capacity
 from pipeline.steps import Step
@@ -62,6 +65,7 @@ class Worker:
         self._ranks = count()
         self._admission = Admission()
         self._text = Capacity(_TEXT_IN_FLIGHT)
+        self._has_seen = False  # the warehouse
 
     async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
         """Commit every pending unit; starts no more units once the run is ending.
@@ -103,9 +107,14 @@ class Worker:
         return executor.summary
 
     def _refuse_unshared(self) -> None:
-        """Raise UsageError where this machine does not see what the driver has committed."""
+        """Raise UsageError where this machine does not see what the driver has committed,
+        StorageError where it no longer does."""
         warehouse = self._shards.warehouse
-        if not exists(warehouse / "tables"):
+        if exists(warehouse / "tables"):
+            self._has_seen = True
+        elif self._has_seen:
+            raise refused(warehouse, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+        else:
             raise UsageError(
                 f"warehouse={warehouse}: not visible from {socket.gethostname()}; put it where "
                 "all machines of the cluster can reach it, such as s3://BUCKET/FOLDER"

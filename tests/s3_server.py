@@ -1,8 +1,11 @@
 """An S3 server on loopback, and what reaches it from the environment."""
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from socket import SHUT_RDWR
+from typing import Any, Literal
 
 import boto3
 from moto.server import ThreadedMotoServer
@@ -10,11 +13,72 @@ from moto.server import ThreadedMotoServer
 BUCKET = "nights"
 
 
+How = Literal["503", "reset", "hang", "lost"]
+_BUSY = b"<Error><Code>ServiceUnavailable</Code><Message>Please reduce</Message></Error>"
+
+
+class Outage:
+    """What the server does instead of answering: 503; reset: hangs up; hang: waits `pause` seconds
+    first; lost: does what is asked, and hangs up before it says so."""
+
+    def __init__(self, app: Callable[..., Any]) -> None:
+        self._app, self._lock = app, threading.Lock()
+        self._how: How = "503"
+        self._left, self._until, self._method = 0, 0.0, ""
+        self.pause = 1.0
+        self.num_refused = 0
+
+    def begin(
+        self, how: How, times: int = 1_000_000, seconds: float = 1e9, method: str = ""
+    ) -> None:
+        """Refuse so many requests (of one method), for so long at most."""
+        with self._lock:
+            self._how, self._left, self._method = how, times, method
+            self._until, self.num_refused = time.monotonic() + seconds, 0
+
+    def end(self) -> None:
+        self.begin("503", times=0)
+
+    def __call__(self, environ: Any, start: Callable[..., Any]) -> Any:
+        if not self._takes(environ):
+            return self._app(environ, start)
+        if self._how == "503":
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start("503 Service Unavailable", [("Content-Length", str(len(_BUSY)))])
+            return [_BUSY]
+        if self._how == "hang":
+            time.sleep(self.pause)
+            return self._app(environ, start)
+        if self._how == "lost":
+            b"".join(self._app(environ, lambda *_: None))
+        environ["werkzeug.socket"].shutdown(SHUT_RDWR)
+        return []
+
+    def _takes(self, environ: Any) -> bool:
+        is_meant = self._method in ("", environ["REQUEST_METHOD"])
+        with self._lock:
+            if not is_meant or self._left <= 0 or time.monotonic() > self._until:
+                return False
+            self._left -= 1
+            self.num_refused += 1
+            return True
+
+
 @contextmanager
 def s3_server() -> Iterator[dict[str, str]]:
     """A server with one empty bucket; the environment variables that name it."""
+    with flaky_s3_server() as (environment, _):
+        yield environment
+
+
+@contextmanager
+def flaky_s3_server() -> Iterator[tuple[dict[str, str], Outage]]:
+    """As `s3_server`, with what makes it refuse."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    assert server._server is not None
+    outage = Outage(server._server.app)
+    server._server.app = outage
     _, port = server.get_host_and_port()
     try:
         environment = {
@@ -24,7 +88,7 @@ def s3_server() -> Iterator[dict[str, str]]:
             "AWS_DEFAULT_REGION": "us-east-1",
         }
         client(environment).create_bucket(Bucket=BUCKET)
-        yield environment
+        yield environment, outage
     finally:
         server.stop()
 

@@ -163,6 +163,21 @@ def test_a_shard_that_is_gone_is_one_line(tmp_path: Path) -> None:
         asyncio.run(small.worker().work("d1", units["d1"]))
 
 
+def test_a_warehouse_that_was_there_is_no_mistake(tmp_path: Path) -> None:
+    """Only a machine that never saw it does not share it."""
+    small = SmallRun(tmp_path)
+    units = small.units()
+
+    async def work() -> None:
+        worker = small.worker()
+        await worker.work("d1", units["d1"])
+        small.shards.warehouse.rename(tmp_path / "elsewhere")
+        with pytest.raises(StorageError, match="put the folder back"):
+            await worker.work("d2", units["d2"])
+
+    asyncio.run(work())
+
+
 def test_a_heartbeat_says_that_there_was_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """What storage refuses: for a moment, then it is asked again; for good, then in one line."""
 
+import ast
 import errno
 import os
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 from pipeline.errors import StorageError
 from pipeline.place import commit, delete, exists, is_file, listed, modified, place, read, write
 from pipeline.retries import Advisory, is_transient, retried, retry_for, within
+from tests.command import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -163,3 +165,23 @@ def test_a_limit_of_its_own(pauses: list[float]) -> None:
     with within(2.0), pytest.raises(StorageError):
         retried(failing(errno.EIO, 99, str), place("/w/x"))
     assert sum(pauses) == pytest.approx(2.0)
+
+
+OF_WAREHOUSES = (
+    *sorted((ROOT / "pipeline" / "store").glob("*.py")),
+    *(ROOT / "pipeline" / f"{name}.py" for name in (
+        "executor", "heartbeat", "shared_replies", "stop_signal", "worker",
+    )),
+)  # fmt: skip
+OPERATIONS = {"exists", "glob", "is_dir", "is_file", "iterdir", "mkdir", "read_bytes", "read_text",
+              "rename", "rglob", "stat", "unlink", "write_bytes", "write_text"}  # fmt: skip
+
+
+@pytest.mark.parametrize("file", OF_WAREHOUSES, ids=lambda file: str(file.name))
+def test_all_go_through_one_boundary(file: Path) -> None:
+    """A path's own methods are not retried, and where a store does not answer some say no. Use
+    those of pipeline/place.py; a file that is opened, within `retried`."""
+    calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    called = [call.func for call in calls if isinstance(call.func, ast.Attribute)]
+    found = [f"{node.lineno}: {node.attr}" for node in called if node.attr in OPERATIONS]
+    assert found == [], file

@@ -6,8 +6,10 @@ They are written before execution. Committed shards are the only record of progr
 import io
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from errno import ENOENT
 from functools import partial
 from typing import Any, TypeVar
 
@@ -30,7 +32,7 @@ from pipeline.place import (
     read,
     write,
 )
-from pipeline.retries import Advisory
+from pipeline.retries import Advisory, refused
 from pipeline.steps import Step
 from pipeline.store.listing import MOVE_STEP, LeftOut, parsed
 from pipeline.store.shards import parquet, write_json
@@ -125,7 +127,9 @@ class RunFolder:
 
     def took(self, phase: Mapping[str, Any]) -> None:
         """Record what a phase of the current launch took: seconds, workers, calls and tokens."""
-        *before, launch = self.launches()
+        if not (launches := self.launches()):
+            raise refused(self.path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+        *before, launch = launches
         launch = {**launch, "phases": [*launch.get("phases", []), phase]}
         write_json(self.path / "provenance.json", {"launches": [*before, launch]})
         for file in listed(self.path / "alive", "*.json"):  # heartbeats of the phase's workers

@@ -26,6 +26,7 @@ from pipeline.arrow import schema
 from pipeline.errors import DamagedError, UsageError
 from pipeline.place import AnyPath, each, is_remote, listed, modified, place, read
 from pipeline.plugins import installed
+from pipeline.retries import retried
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
 from pipeline.store.footers import check_shard, check_table
@@ -236,7 +237,11 @@ def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
 
 def _columns(files: list[UPath]) -> Any:
     """The Arrow schema of a table's last shard."""
-    with files[-1].open("rb") as file:
+    return retried(lambda: _schema(files[-1]), files[-1])
+
+
+def _schema(path: UPath) -> Any:
+    with path.open("rb") as file:
         return pq.read_schema(file).remove_metadata()
 
 
