@@ -163,8 +163,11 @@ def test_names_that_only_sound_like_it_are_kept() -> None:
         "warehouse=s3://bucket/a:b@c",
         "cluster.address=http://head:8265",
         "engine.api_key_env=MY_API_KEY",
+        "corpus.path=/data/sk-learn-datasets-2024/hf_datasets_cache_of_2024",
+        "engine.args.user='Bearer of bad news'",
     ):
         compose([*OPENAI, value])
+    read_options(["where=title = 'http://h/?token=1'", "by=title"], ("where", "by"))
     compose([*KUBERAY, "cluster.secret=s3-keys"])
     compose(["cluster=slurm", "cluster.setup=['export HF_TOKEN=$MY_TOKEN']"])
 
