@@ -22,6 +22,12 @@ from pipeline.family_file import GENERIC, family_layers, text_of
 from pipeline.prompts import Message, Prompt
 from pipeline.settings import sha
 
+# What an expression in a template may raise; the sandbox's own error is a TemplateError.
+_TEMPLATE_ERRORS = (
+    jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError,
+    RecursionError, TypeError, ValueError,
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Family:
@@ -40,8 +46,8 @@ class Family:
     def render(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
         """The messages of `prompt`: a single user message.
 
-        Raises UsageError where the template is missing, malformed or uses a name that is no field
-        of the prompt.
+        Raises UsageError where the template is missing, malformed, fails, or uses what is no field
+        of the prompt: it is rendered in Jinja's sandbox.
         """
         values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
         values["max_reply_tokens"] = self.max_reply_tokens(type(prompt))  # to be said, if at all
@@ -50,8 +56,9 @@ class Family:
             template = self._environment.get_template(file)
         try:
             content = template.render(values)
-        except jinja2.TemplateError as error:
-            raise UsageError(f"{self.files[file]}: {error}") from error
+        except _TEMPLATE_ERRORS as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise UsageError(f"{self.files[file]}: {why}") from error
         return ({"role": "user", "content": content},)
 
     def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:

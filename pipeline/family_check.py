@@ -76,8 +76,6 @@ def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
             text = _text(family, sample)
         except UsageError as error:
             yield str(error)
-        except (TypeError, ValueError) as error:  # of a template's expression
-            yield f"{place}: {error}"
         else:
             for value in rendered_values(sample):
                 if value not in text:

@@ -22,8 +22,9 @@ _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]+@")
 _IN_QUERY = re.compile(r"[?&;]([\w.-]+)=")
 _IN_SHELL = re.compile(r"(\w+)=['\"]?[^\s'\"$]")  # NAME=value in lines of a job's script; no $NAME
 _KNOWN = re.compile(
-    r"\b(sk-|hf_|gsk_|xai-|gh[pousr]_|github_pat_|xox[abp]-|AIza)[\w-]{16,}"
-    r"|\bAKIA[0-9A-Z]{16}\b|\bBearer\s+\S{8,}|\beyJ[\w-]{16,}\."
+    r"\bsk-(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{16,}|\b(hf_|gsk_|xai-|gh[pousr]_)[A-Za-z0-9]{20,}"
+    r"|\b(github_pat_|xox[abp]-|AIza)[\w-]{20,}|\bAKIA[0-9A-Z]{16}\b"
+    r"|\bBearer\s+[\w.~+/-]{16,}|\beyJ[\w-]{16,}\."
 )
 _RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}")  # in an address: a key
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobs.config import read_config
 from pipeline.errors import UsageError
 from pipeline.family import Family, load_family
 from pipeline.family_check import check_family
@@ -275,3 +276,52 @@ def test_a_judge_that_is_no_stage_is_named(tmp_path: Path) -> None:
     folder = written(tmp_path, judging={"scores": {}})
     (line,) = checked(folder)
     assert line.startswith(f"{folder / 'family.yaml'}: judging: scores: no stage 'scores'; there")
+
+
+ESCAPES = [
+    "{{ ''.__class__.__mro__ }}",
+    "{{ ''|attr('__class__') }}",
+    "{{ question.__class__.__base__.__subclasses__() }}",
+    "{{ question.__init__.__globals__ }}",
+    "{{ lipsum.__globals__['os'].popen('id') }}",
+    "{{ cycler.__init__.__globals__ }}",
+    "{{ self.__init__ }}",
+    "{{ '{0.__class__}'.format(question) }}",
+    "{{ '{a.__class__}'.format_map({'a': question}) }}",
+    "{% include '/etc/passwd' %}",
+    "{% include '../../family.yaml' %}",
+    "{% import 'os' as os %}",
+    "{% for n in range(1000000000) %}{% endfor %}",
+    "{{ 1 / 0 }}",
+    "{{ question + 1 }}",
+    "{{ {}['a']['b'] }}",
+    "{{ 'a'.encode().decode('nope') }}",
+    "{% include 'answer.jinja' %}",
+    "{{ 'a' * 1000000000000 }}",
+]
+
+
+def template_refused(folder: Path, template: str, *words: str) -> str:
+    """The line about a family whose template of answers is this one."""
+    (folder / "answer.jinja").write_text(template)
+    with pytest.raises(UsageError) as raised:
+        read_config(["corpus=demo", *words])
+    line = str(raised.value)
+    assert "\n" not in line and line.startswith(str(folder)), line
+    return line
+
+
+def test_a_template_reaches_its_fields_alone(tmp_path: Path) -> None:
+    """One line that names the file, before anything runs."""
+    folder = written(tmp_path, "# mine")
+    for template in ESCAPES:
+        line = template_refused(folder, template, f"family={folder}")
+        assert "uid=" not in line and "root:" not in line
+
+
+def test_a_plugins_template_is_one_like_any(tmp_path: Path) -> None:
+    root = tmp_path / "escaping_family" / "conf" / "prompts"
+    root.mkdir(parents=True)
+    words = ("family=mine", f"plugins={tmp_path / 'escaping_family'}")
+    line = template_refused(written(root, "# mine"), ESCAPES[0], *words)
+    assert line.endswith("access to attribute '__class__' of 'str' object is unsafe.")

@@ -8,7 +8,7 @@ from jobs.config import read_config
 from jobs.options import read_options
 from pipeline.config import compose
 from pipeline.errors import UsageError
-from pipeline.secrets import without_passwords
+from pipeline.secrets import refuse_secret, refuse_secrets, without_passwords
 from tests.command import refused
 
 SECRET = "0p3nSesame"
@@ -153,9 +153,8 @@ HARMLESS = [
 
 
 def test_names_that_only_sound_like_it_are_kept() -> None:
-    for key in HARMLESS:
-        compose([*VLLM, f"{key}=1"])
-    for value in (
+    compose([*VLLM, *(f"{key}=1" for key in HARMLESS)])
+    for word in (
         "engine.base_url=https://api.example.com/v1/projects/my-project-123456/llama-3-1-70b/v1",
         "engine.base_url=http://127.0.0.1:8000/v1",
         "corpus.path=hf://datasets/owner/name@main/data",
@@ -163,8 +162,14 @@ def test_names_that_only_sound_like_it_are_kept() -> None:
         "warehouse=s3://bucket/a:b@c",
         "cluster.address=http://head:8265",
         "engine.api_key_env=MY_API_KEY",
+        "corpus.path=/data/sk-learn-datasets-2024/hf_datasets_cache_of_2024",
+        "engine.args.user='Bearer of bad news'",
     ):
-        compose([*OPENAI, value])
+        refuse_secret(word)
+        key, _, value = word.partition("=")
+        section, _, name = key.partition(".")
+        refuse_secrets({section: {name: value}} if name else {key: value})
+    read_options(["where=title = 'http://h/?token=1'", "by=title"], ("where", "by"))
     compose([*KUBERAY, "cluster.secret=s3-keys"])
     compose(["cluster=slurm", "cluster.setup=['export HF_TOKEN=$MY_TOKEN']"])
 
