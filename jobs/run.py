@@ -10,6 +10,7 @@ from upath import UPath
 
 from jobs.clusters import refuse_elsewhere
 from jobs.compatibility import grown, refuse_fewer, stored
+from jobs.complaints import complaints
 from jobs.config import RunConfig
 from jobs.deadline import PassedError
 from jobs.ending import Ending
@@ -28,7 +29,6 @@ from pipeline.store.accounts import accounts
 from pipeline.store.layout import check_layout, raise_layout
 from pipeline.store.lease import lease
 from pipeline.store.runs import RunFolder
-from pipeline.store.views import query
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 
@@ -125,19 +125,7 @@ def _outcome(config: RunConfig, folder: RunFolder, executor: RunExecutor) -> Out
     """Check the accounting, and whether there are more problems than allowed."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
-        fallbacks = query(connection, "select * from fallbacks where asked > 0")
-    complaints = [
-        f"{step.label}: {step.problem} of {step.inputs} inputs have a problem "
-        f"(max_problem_rate={config.max_problem_rate})"
-        for step in counts
-        if step.problem > config.max_problem_rate * step.inputs
-    ]
-    complaints += [
-        f"{row['stage']}: {100 * row['fell_back'] / row['asked']:.1f}% {row['what']} "
-        f"(max_fallback_rate={config.max_fallback_rate})"
-        for row in fallbacks
-        if row["fell_back"] > config.max_fallback_rate * row["asked"]
-    ]
+        found = tuple(complaints(connection, counts, config))
     workers = {phase: dict(units) for phase, units in executor.progress.workers.items()}
     took = (dict(executor.progress.calls), workers)
     not_done = sum(step.not_done for step in counts)
@@ -145,5 +133,4 @@ def _outcome(config: RunConfig, folder: RunFolder, executor: RunExecutor) -> Out
         ended = executor.ended or "not done"
         why = f"{ended}: {not_done} inputs are left; run the same command to resume"
         return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
-    code = PROBLEMS if complaints else COMPLETE
-    return Outcome(folder.path.name, code, tuple(complaints), *took)
+    return Outcome(folder.path.name, PROBLEMS if found else COMPLETE, found, *took)

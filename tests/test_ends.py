@@ -31,7 +31,8 @@ def test_what_kills_every_engine_is_problem_rows_and_exit_3(tmp_path: Path) -> N
     done = gistmill(*words(tmp_path, {"prompt": "answer", "die": True}, {"reply": "short"}))
     assert done.returncode == 3
     last = done.stderr.splitlines()[-1]
-    assert last.endswith("gist_only: 1 of 1 inputs have a problem (max_problem_rate=0.05)")
+    assert "gist_only: 1 of 1 inputs have a problem (max_problem_rate=0.05); " in last
+    assert "; most often unit_failed (1); most rows with a problem: d1 (1); all of " in last
     assert "Traceback" not in done.stderr
 
 

@@ -38,16 +38,37 @@ def accounts(connection: Any) -> list[StepCounts]:
     for step in counts:
         found = step.ok + step.problem + step.skipped + step.not_done
         if found != step.inputs:
-            raise AccountingError(f"{step.label}: {step.inputs} inputs, but {found} accounted for")
+            raise AccountingError(
+                f"{step.label}: {step.inputs} inputs, but {found} accounted for; "
+                f"{_first_lost(connection, step.step_id)}"
+            )
     for table in RECORDS:
         _refuse_doubles(connection, table)
     return counts
 
 
+def _first_lost(connection: Any, step_id: str) -> str:
+    """The first input of a step that has a committed unit, but no row there."""
+    lost = connection.execute(
+        """select unit, document_id, question_id from inputs
+        where step_id = ? and not not_done and not has_rows order by all limit 1""",
+        [step_id],
+    ).fetchone()
+    if lost is None:
+        return "some have rows but no shard"
+    unit, document_id, question_id = lost
+    of = f"question {question_id!r} of " if question_id else ""
+    return f"unit {unit} has no row of {of}document {document_id!r}"
+
+
 def _refuse_doubles(connection: Any, table: str) -> None:
     key = ", ".join(("step_id", *RECORDS[table].key))
     double = connection.execute(
-        f"select {key}, count(*) from {table} group by all having count(*) > 1 limit 1"
+        f"""select {key}, min(unit), count(*) as n from {table} group by {key}
+        having n > 1 limit 1"""
     ).fetchone()
     if double:
-        raise AccountingError(f"{table}: {double[-1]} rows for one key {double[:-1]}")
+        *values, unit, number = double
+        raise AccountingError(
+            f"{table}: {number} rows for one key {tuple(values)}, in unit {unit} of {values[0]}"
+        )
