@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
@@ -26,6 +26,7 @@ class Heartbeat:
         self._file = place(folder) / f"{self.name}.json"
         self._since: dict[str, float] = {}
         self._is_starting = False
+        self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
@@ -65,6 +66,7 @@ class Heartbeat:
             "worker": self.name,
             "launch": self._launch,
             "is_starting": self._is_starting,
+            "waiting_for": self.waiting_for(),
             **asdict(self._usage),
             "documents": documents,
         }

@@ -139,6 +139,7 @@ class Worker:
         with self._heartbeat.starting(), self._markers.start(self._name):
             try:
                 reader = await asyncio.wait_for(self._start(), self._start_timeout)
+                self._heartbeat.waiting_for = reader.waiting_for
                 return replace(reader, usage=self.usage)
             except TimeoutError:
                 raise StartError(
