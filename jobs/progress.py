@@ -44,6 +44,7 @@ class Progress:
         self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, by last heartbeat
         self._gone: set[str] = set()  # workers of earlier phases
         self._finished = UsageCounters()  # of this phase's finished documents
+        self._waiting_for = ""  # the server that is away
         self._eta = Eta([])
         self._reply_costs: float | None = None
         self._started = self._printed = clock()
@@ -117,6 +118,8 @@ class Progress:
             if worker["worker"] in self._gone:
                 continue
             self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
+        waiting = [away for worker in workers if (away := worker.get("waiting_for"))]
+        self._waiting_for = next(iter(waiting), "")
         self._eta.spent(self._cost(self._phase_total()), self._clock())
         self._show()
         self._publish(self.state())
@@ -140,6 +143,7 @@ class Progress:
             "cached_share": round(done.cached_tokens / max(done.prompt_tokens, 1), 4),
             "problems": self._total().problems,
             "refused": self._refused(),
+            "waiting_for": self._waiting_for,
         }
 
     def _cost(self, done: UsageCounters) -> float:
@@ -193,6 +197,8 @@ def _line(state: Mapping[str, Any]) -> str:
         f"{100 * state['cached_share']:.0f}% cached",
         f"{state['problems']} problems",
     ]
+    if state.get("waiting_for"):
+        parts.append(f"waiting for {state['waiting_for']}")
     if state["ends_at"]:
         hours, minutes = divmod(round(state["seconds_left"] / 60), 60)
         parts.append(f"ETA {state['ends_at'][11:]} (in {hours}:{minutes:02} h)")

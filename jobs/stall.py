@@ -13,8 +13,9 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 class StallWatch:
     """Watches one execution by the heartbeats of its workers; also passes them to `on_heartbeats`.
 
-    A starting engine counts as progress: it has its own limit (engine.start_timeout). While storage
-    refuses what tells of progress, time does not count: workers that cannot be seen may be at work.
+    A starting engine counts as progress, and so does one whose server is away: they have limits of
+    their own (engine.start_timeout, engine.outage_minutes). While storage refuses what tells of
+    progress, time does not count: workers that cannot be seen may be at work.
     """
 
     def __init__(
@@ -48,7 +49,8 @@ class StallWatch:
         self._moved -= waited
         for worker in workers:
             name, done = worker["worker"], worker["calls"] + worker["units"]
-            if worker["is_starting"] or done > self._done.get(name, -1):
+            is_waiting = worker["is_starting"] or worker.get("waiting_for")
+            if is_waiting or done > self._done.get(name, -1):
                 self._moved, self._done[name] = now, done
         # Before the first heartbeat, cluster.wait_minutes is the limit.
         if self._done and now - self._moved > 60 * self._stall_minutes:

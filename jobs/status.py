@@ -96,7 +96,10 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
 
 def _at_work(worker: dict[str, Any]) -> str:
     documents = ", ".join(f"{d} for {s:.0f} s" for d, s in worker["documents"].items())
-    return f"worker {worker['worker']}: {documents or 'waiting'}"
+    away = worker.get("waiting_for")
+    return f"worker {worker['worker']}: {documents or 'waiting'}" + (
+        f"; waiting for {away}" if away else ""
+    )
 
 
 def _refused(alive: list[dict[str, Any]], silent: dict[str, float]) -> Iterator[str]:

@@ -3,7 +3,7 @@ it, removes thinking from the reply, parses it and records a Call."""
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -43,6 +43,7 @@ class Reader:
     slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
     keeps_journal: bool = True  # of the calls of open units
+    waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
     shared: SharedReplies | None = None  # replies shared by documents of the step
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
     worker: str | None = None

@@ -9,7 +9,7 @@ from pipeline.ask import Reader
 from pipeline.engine import Engine, EngineSettings
 from pipeline.extractive_engine import ExtractiveSettings
 from pipeline.family import Family
-from pipeline.openai_engine import OpenAISettings
+from pipeline.openai_engine import OpenAIEngine, OpenAISettings
 from pipeline.scripted_engine import ScriptedSettings
 from pipeline.settings import sha
 from pipeline.simulated_engine import SimulatedSettings
@@ -58,4 +58,5 @@ def reader_of(
         slots=Slots(num_slots(settings)),
         is_constrained=is_constrained(settings, reply_format),
         keeps_journal=settings.keeps_journal,
+        waiting_for=engine.waiting_for if isinstance(engine, OpenAIEngine) else str,
     )

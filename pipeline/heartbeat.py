@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -30,6 +30,7 @@ class Heartbeat:
         self._file = place(folder) / f"{self.name}.json"
         self._since: dict[str, float] = {}
         self._is_starting = False
+        self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
         self._task: asyncio.Task[None] | None = None
         self._at_once = asyncio.Event()
         self._advisory = Advisory()
@@ -75,6 +76,7 @@ class Heartbeat:
             "worker": self.name,
             "launch": self._launch,
             "is_starting": self._is_starting,
+            "waiting_for": self.waiting_for(),
             **asdict(self._usage),
             "documents": {name: round(now - start, 1) for name, start in self._since.items()},
             "refused": self._advisory.state(),

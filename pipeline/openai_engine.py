@@ -203,6 +203,10 @@ class OpenAIEngine:
         """Send the short request of `check_server`; any reply will do."""
         await self._sent(self._short_request())
 
+    def waiting_for(self) -> str:
+        """The server that requests wait for, and how long by now; "" where they do not."""
+        return self.outage.waiting_for
+
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """The tokens of the whole prompt, by the server's /tokenize if `check_server` found it to
         be exact (vLLM's is).

@@ -99,9 +99,9 @@ class Outage:
             try:
                 await self._probe()
             except FailedError as error:
+                self._since = began
                 if error.is_key or self._is_over(began):
                     raise self._gone(error) from None
-                self._since = began
                 await asyncio.sleep(_wait(failures, error.after))
             else:
                 self._since = None

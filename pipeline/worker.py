@@ -143,6 +143,7 @@ class Worker:
             async with self._markers.start():
                 try:
                     reader = await asyncio.wait_for(self._start(), self._start_timeout)
+                    self._heartbeat.waiting_for = reader.waiting_for
                     return replace(reader, usage=self.usage)
                 except TimeoutError:
                     raise StartError(

@@ -87,6 +87,19 @@ def test_one_that_stays_away_ends_the_run(of_probe: list[Blame]) -> None:
         asyncio.run(server.outage(minutes=0.0).through(server.send))
 
 
+def test_after_that_nothing_is_sent() -> None:
+    server = Server(["server"], of_probe=["server"] * 9)
+
+    async def twice() -> None:
+        outage = server.outage(minutes=0.0)
+        for _ in range(2):
+            with pytest.raises(OutageError):
+                await outage.through(server.send)
+
+    asyncio.run(twice())
+    assert (server.num_sent, server.num_probed) == (1, 1)
+
+
 def test_all_requests_wait_for_one_probe() -> None:
     server = Server(["server"] * 30, of_probe=["server"] * 5)
     outage = server.outage()
