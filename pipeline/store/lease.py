@@ -1,0 +1,147 @@
+"""Leases: who of several processes may do something to a warehouse, by name.
+
+A lease is a file that its holder creates (the first commit wins) and keeps fresh by rewriting it.
+One that is not fresh any more is taken over under the next number, so that of two who want it one
+gets it. A holder that stood still may learn of that late: what is done under a lease must be safe
+when two do it, and only wasteful.
+"""
+
+import json
+import os
+import re
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from upath import UPath
+
+from pipeline.place import advisory, commit, write
+
+SECONDS_FRESH = 60.0  # without a sign of life for longer the holder counts as dead
+_NUMBER = re.compile(r"(?P<name>.+)\.(?P<number>[1-9]\d{0,15})\.lease")
+
+
+class Held:
+    """A lease that this process holds, until it ends or `is_held` is found to be false."""
+
+    def __init__(self, path: UPath, seconds: float) -> None:
+        self._path, self._seconds = path, seconds
+        self._token = uuid.uuid4().hex
+        self._ended = threading.Event()
+        self._lock = threading.Lock()  # a renewal that is late must not undo the release
+
+    def take(self) -> bool:
+        """Create the file; false where another process was first."""
+        return commit(self._path, self._content(time.time() + self._seconds))
+
+    def is_held(self) -> bool:
+        """Whether no other process has taken the lease over. Raises what the filesystem raises."""
+        newest = _newest(self._path.parent, _name(self._path))
+        return newest == self._path and _read(newest).get("token") == self._token
+
+    def keep_fresh(self) -> None:
+        """Rewrite the file until the end. A rewrite that fails is made up for by the next."""
+        while not self._ended.wait(self._seconds / 4):
+            with advisory(), self._lock:
+                if not self._ended.is_set() and self.is_held():
+                    write(self._path, self._content(time.time() + self._seconds))
+
+    def release(self) -> None:
+        """Leave the lease to the next; where that fails it ends by itself."""
+        self._ended.set()
+        with advisory(), self._lock:
+            if self.is_held():
+                write(self._path, self._content(0.0))
+
+    def _content(self, fresh_until: float) -> bytes:
+        host, pid = socket.gethostname(), os.getpid()
+        fields = {"token": self._token, "host": host, "pid": pid, "fresh_until": fresh_until}
+        return json.dumps(fields).encode()
+
+
+@contextmanager
+def lease(folder: UPath, name: str, seconds: float = SECONDS_FRESH) -> Iterator[Held | None]:
+    """Hold the lease `name` of a folder in the `with` block; null where another process holds it.
+
+    `seconds`: without a sign of life for that long it may be taken over. Raises what the
+    filesystem raises where the lease cannot be read or written.
+    """
+    newest = _newest(folder, name)
+    if newest is not None and _is_fresh(_read(newest)):
+        yield None
+        return
+    number = _number(newest) + 1 if newest is not None else 1
+    held = Held(folder / f"{name}.{number}.lease", seconds)
+    if not held.take():
+        yield None
+        return
+    _delete_before(folder, name, number)
+    keeper = threading.Thread(target=held.keep_fresh, daemon=True, name=f"lease {name}")
+    keeper.start()
+    try:
+        yield held
+    finally:
+        held.release()
+
+
+def holder(folder: UPath, name: str) -> str | None:
+    """The process, as host-number, that holds the lease; null where none does."""
+    newest = _newest(folder, name)
+    found = _read(newest) if newest is not None else {}
+    return f"{found['host']}-{found['pid']}" if _is_fresh(found) else None
+
+
+def _is_fresh(found: dict[str, Any]) -> bool:
+    """Whether the holder is alive: it said so lately, and is no process of this machine that has
+    ended. A file that is not a lease's is nobody's."""
+    try:
+        if float(found["fresh_until"]) < time.time():
+            return False
+        return found["host"] != socket.gethostname() or _is_running(int(found["pid"]))
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _newest(folder: UPath, name: str) -> UPath | None:
+    files = [file for file in folder.glob(f"{name}.*.lease") if _name(file) == name]
+    return max(files, key=_number, default=None)
+
+
+def _name(file: UPath) -> str:
+    found = _NUMBER.fullmatch(file.name)
+    return found["name"] if found else ""
+
+
+def _number(file: UPath) -> int:
+    found = _NUMBER.fullmatch(file.name)
+    return int(found["number"]) if found else 0
+
+
+def _read(file: UPath) -> dict[str, Any]:
+    """The content of a lease; empty where it is none, or was deleted in the meantime."""
+    try:
+        found = json.loads(file.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _delete_before(folder: UPath, name: str, number: int) -> None:
+    with advisory():
+        for file in folder.glob(f"{name}.*.lease"):
+            if _name(file) == name and _number(file) < number:
+                file.unlink(missing_ok=True)
