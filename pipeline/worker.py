@@ -111,7 +111,7 @@ class Worker:
     def _refuse_unshared(self) -> None:
         """Raise UsageError where this machine does not see what the driver has committed."""
         warehouse = self._shards.warehouse
-        if not (warehouse / "tables").exists():
+        if not any((warehouse / folder).exists() for folder in ("tables", "compacted")):
             raise UsageError(
                 f"warehouse={warehouse}: not visible from {socket.gethostname()}; put it where "
                 "all machines of the cluster can reach it, such as s3://BUCKET/FOLDER"

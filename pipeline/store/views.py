@@ -24,8 +24,9 @@ from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
+from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Index, newest
+from pipeline.store.loose import listing, shown
 from pipeline.store.run_views import run_views
-from pipeline.store.shards import last_attempts
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -44,7 +45,7 @@ _STEPS = pa.schema(
     ]
 )
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
-_NO_FOOTER = "''::varchar as file_name, ''::blob as key, ''::blob as value"
+_KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
@@ -58,14 +59,19 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
     name = run_name(folder, run)
     connection = duckdb.connect()
     _without_progress_bar(connection)
-    files = _shard_files(folder)
-    tables = _tables(files)
+    found = listing(folder)
+    index = newest(folder / "compacted")
+    loose = shown(folder, found, index)
+    tables = _tables(folder, loose, index)
+    _index_views(connection, index, loose)
     for table, columns in tables.items():
-        _raw_view(connection, table, files[table], columns)
+        _raw_view(
+            connection, table, columns, loose.get(table, []), _compacted(folder, index, table)
+        )
     _register(connection, "steps", _STEPS, _step_rows(folder))
-    _register(connection, "shards", _SHARDS, _shard_rows(tables, files))
+    _shards_view(connection, loose, tables)
     _planned_view(connection, folder)
-    written = [file for table in tables if table != Call.table for file in files[table]]
+    written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
     _footers_view(connection, written)
     for statement in (*run_views(tables, name), *derived(tables)):
         connection.execute(statement)
@@ -132,24 +138,21 @@ def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any
     connection.execute(f"create view raw_{name} as from {name}_rows")
 
 
-def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
-    """The committed shards of every table: those of loaded record classes, and others that the
-    warehouse holds (tables of a plugin that is not loaded)."""
+def _compacted(folder: UPath, index: Index, table: str) -> list[UPath]:
+    """The table's compacted files."""
+    names = (name for name in sorted(index.files()) if name.startswith(f"{table}/"))
+    return [folder / "compacted" / name for name in names]
+
+
+def _tables(folder: UPath, loose: Mapping[str, list[UPath]], index: Index) -> dict[str, Any]:
+    """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
+    not loaded) of a shard, if that has the columns of every record."""
     installed()
-    stored = [path.name for path in folder.glob("tables/*")]
-    names = dict.fromkeys([*RECORDS, *sorted(name for name in stored if name.isidentifier())])
-    last = {table: last_attempts(folder.glob(f"tables/{table}/*/*")) for table in names}
-    return {table: [found[key][1] for key in sorted(found)] for table, found in last.items()}
-
-
-def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
-    """The tables with their Arrow schemas: of the record class, else of a shard, if that has the
-    columns of every record."""
-    found = {}
-    for table, paths in files.items():
-        if table in RECORDS:
-            found[table] = schema(RECORDS[table])
-        elif paths and _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
+    found = {table: schema(record) for table, record in RECORDS.items()}
+    stored = {*loose, *(name.partition("/")[0] for name in index.files())}
+    for table in sorted(name for name in stored - {*found} if name.isidentifier()):
+        paths = [*_compacted(folder, index, table), *loose.get(table, [])]
+        if paths and _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
             found[table] = columns
     return found
 
@@ -157,21 +160,62 @@ def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
 def _columns(files: list[UPath]) -> Any:
     """The Arrow schema of a table's last shard."""
     with files[-1].open("rb") as file:
-        return pq.read_schema(file).remove_metadata()
+        found = pq.read_schema(file).remove_metadata()
+    return pa.schema([field for field in found if field.name != ATTEMPT])
 
 
-def _raw_view(connection: Any, table: str, files: list[UPath], columns: Any) -> None:
+def _index_views(connection: Any, index: Index, loose: Mapping[str, list[UPath]]) -> None:
+    """Create `index_rows`, the index, and `superseded_rows`: its entries of which a higher attempt
+    is committed."""
+    entries = index.rows.filter(index.rows["superseded"]).select(_KEY.names).cast(_KEY).to_pylist()
+    for table, files in loose.items():
+        for file in files:
+            step_id, (unit, _, _) = file.parent.name, file.name.split(".")
+            if attempt := index.units(table, step_id).get(unit):
+                key = (table, step_id, unit, attempt)
+                entries.append(dict(zip(_KEY.names, key, strict=True)))
+    connection.register("superseded_rows", pa.Table.from_pylist(entries, schema=_KEY))
+    if index.path is not None and not is_remote(index.path):
+        source = f"read_parquet({_text(str(index.path))})"
+        connection.execute(f"create view index_rows as from {source}")
+    else:
+        connection.register("index_rows", index.read([*_KEY.names, "footer"]))
+
+
+def _raw_view(
+    connection: Any, table: str, columns: Any, loose: list[UPath], compacted: list[UPath]
+) -> None:
     """Create the view of all rows of a table; columns that a shard lacks are null."""
-    if files and is_remote(files[0]):
-        connection.register(f"raw_{table}_files", _dataset(files, columns))
-        connection.execute(f"create view raw_{table} as from raw_{table}_files")
-        return
     connection.register(f"no_{table}", columns.empty_table())
     statement = f"create view raw_{table} as from no_{table}"
-    if files:
-        source = f"read_parquet({_files(files)}, union_by_name = true)"
+    if loose:
+        source = _source(connection, f"{table}_loose_rows", loose, columns)
         statement += f" union all by name from {source}"
+    if compacted:
+        with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
+        source = _source(connection, f"{table}_compacted_rows", compacted, with_attempt)
+        statement += f" union all by name select * exclude {ATTEMPT} from {source} c"
+        statement += (
+            _NOT_SUPERSEDED.format(table=table) if _is_superseded(connection, table) else ""
+        )
     connection.execute(statement)
+
+
+_NOT_SUPERSEDED = f""" anti join superseded_rows s on s.table_name = '{{table}}'
+and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
+
+
+def _is_superseded(connection: Any, table: str) -> bool:
+    statement = "select 1 from superseded_rows where table_name = ? limit 1"
+    return bool(connection.execute(statement, [table]).fetchall())
+
+
+def _source(connection: Any, name: str, files: list[UPath], columns: Any) -> str:
+    """What a query reads these files from."""
+    if not is_remote(files[0]):
+        return f"read_parquet({_files(files)}, union_by_name = true)"
+    connection.register(name, _dataset(files, columns))
+    return name
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
@@ -191,12 +235,20 @@ def _step_rows(folder: UPath) -> list[dict[str, Any]]:
     return rows
 
 
-def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list[dict[str, Any]]:
-    return [
+def _shards_view(
+    connection: Any, loose: Mapping[str, list[UPath]], tables: Mapping[str, Any]
+) -> None:
+    rows = [
         {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
         for table in tables
-        for file in files[table]
+        for file in loose.get(table, [])
     ]
+    connection.register("shards_rows", pa.Table.from_pylist(rows, schema=_SHARDS))
+    names = ", ".join(map(_text, tables))
+    connection.execute(f"""create view raw_shards as from shards_rows union all
+        select table_name, step_id, unit from index_rows
+        anti join superseded_rows using ({", ".join(_KEY.names)})
+        where table_name in ({names})""")
 
 
 def _planned_view(connection: Any, folder: UPath) -> None:
@@ -218,10 +270,17 @@ def _units_of_run(file: UPath) -> Any:
 
 def _footers_view(connection: Any, files: list[UPath]) -> None:
     """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
-    if not files:
-        connection.execute(f"create view footers as select {_NO_FOOTER} where false")
-        return
-    if is_remote(files[0]):
-        connection.register_filesystem(files[0].fs)
-    source = f"parquet_kv_metadata({_files(files)})"
-    connection.execute(f"create view footers as from {source}")
+    statement = f"create view footers as {_FOOTERS_OF_INDEX}"
+    if files:
+        if is_remote(files[0]):
+            connection.register_filesystem(files[0].fs)
+        statement += f" union all by name from parquet_kv_metadata({_files(files)})"
+    connection.execute(statement)
+
+
+_FOOTERS_OF_INDEX = f"""
+select concat_ws('/', 'tables', table_name, step_id, unit || '.' || attempt || '.parquet')
+  as file_name, encode(pair.key) as key, encode(pair.value) as value
+from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as pair
+  from index_rows anti join superseded_rows using ({", ".join(_KEY.names)})
+  where table_name <> '{Call.table}')"""

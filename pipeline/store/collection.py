@@ -1,0 +1,103 @@
+"""Collection: delete what compactions replaced, and what killed processes left behind.
+
+A replaced file stays for a retention, for those who chose their files before. Nothing is deleted
+that the newest index does not hold, or that a process at work may still commit.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from upath import UPath
+
+from pipeline.place import AnyPath, is_remote, place
+from pipeline.store.compaction import LEASE
+from pipeline.store.index import Index, commit_next, generations, newest
+from pipeline.store.lease import lease
+from pipeline.store.loose import listing
+
+RETENTION = 24 * 3600.0  # seconds
+_SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What a collection deleted."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
+    """Delete files that were replaced `older_than` seconds ago or earlier, and left-over ones; null
+    where another process compacts or collects.
+
+    With 0, a command that only reads and has begun may miss its files; a run at work does not.
+    Raises what the filesystem raises.
+    """
+    root = place(warehouse)
+    with lease(root / "compacted", LEASE) as held:
+        if held is None:
+            return None
+        now = time.time()
+        files = [*_replaced(root, now - older_than), *_left_over(root, now - older_than)]
+        return Freed(len(files), sum(map(_delete, files)))
+
+
+def _replaced(root: UPath, before: float) -> Iterator[UPath]:
+    """Shards in tables/, compacted files and indexes that were replaced before that time."""
+    folder = root / "compacted"
+    _forestall(folder, before)
+    found = sorted(generations(folder), key=lambda file: Index(file).number)
+    old = [file for file in found if _modified(file) <= before]
+    if not old:
+        return
+    held, at_last = Index(old[-1]), newest(folder)
+    for (table, step_id), names in listing(root).items():
+        replaced = held.names(table, step_id) & at_last.names(table, step_id)
+        yield from (root / "tables" / table / step_id / n for n in sorted(replaced & {*names}))
+    used = {name for file in found if file not in old[:-1] for name in Index(file).files()}
+    for file in folder.glob("*/*.parquet"):
+        if f"{file.parent.name}/{file.name}" not in used and _modified(file) <= before:
+            yield file
+    yield from old[:-1]
+
+
+def _forestall(folder: UPath, before: float) -> None:
+    """Commit the index again where there are files that no index names: their compaction was
+    killed, or stood still and would now commit an index that names what is deleted here."""
+    known = {name for file in generations(folder) for name in Index(file).files()}
+    files = [f for f in folder.glob("*/*.parquet") if f"{f.parent.name}/{f.name}" not in known]
+    if any(_modified(file) <= before for file in files):
+        index = newest(folder)
+        commit_next(folder, index, index.read())
+
+
+def _left_over(root: UPath, before: float) -> Iterator[UPath]:
+    """Files that no living process will finish."""
+    yield from _temporary(root, min(before, time.time() - _SECONDS_OF_A_WRITE))
+
+
+def _temporary(root: UPath, before: float) -> Iterable[UPath]:
+    """Temporary files of commits; an object store has none."""
+    if is_remote(root):
+        return []
+    return [file for file in root.rglob(".*.part") if _modified(file) <= before]
+
+
+def _modified(file: UPath) -> float:
+    """When the file was written; never, for one that is gone."""
+    try:
+        return float(file.stat().st_mtime)
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _delete(file: UPath) -> int:
+    """Delete a file; returns its bytes."""
+    try:
+        size = int(file.stat().st_size)
+    except FileNotFoundError:
+        return 0
+    file.unlink(missing_ok=True)
+    return size
