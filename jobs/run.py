@@ -18,9 +18,10 @@ from jobs.provenance import provenance
 from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
-from pipeline.place import is_remote, place, reaching, unwritable, write
+from pipeline.place import is_remote, place, reaching, refusals, unwritable, write
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
+from pipeline.store.compaction import compact
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query
 
@@ -56,6 +57,7 @@ def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outc
     if config.cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in phases(run_steps(config)):
             phase.pool(config.cluster).size()
+    _compact(folder.warehouse, warn)  # what a run that was killed has left
     prepared = prepare(config, folder.warehouse, warn)
     refuse_fewer(folder, prepared.keys)
     planned = prepared.planned()
@@ -68,8 +70,17 @@ def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outc
             executor.execute(ending)
         finally:
             folder.all_gone()
+            _compact(folder.warehouse, warn)
     prepared.shards.verify(prepared.steps)
     return _outcome(config, folder, executor)
+
+
+def _compact(warehouse: UPath, warn: Callable[[str], None]) -> None:
+    """Compact the warehouse where that is worth it; the rows are safe where it cannot be done."""
+    try:
+        compact(warehouse)
+    except refusals() as error:
+        warn(f"not compacted ({' '.join(str(error).split())}); gistmill gc does it later")
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:

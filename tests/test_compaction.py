@@ -186,11 +186,20 @@ def crashes(monkeypatch: pytest.MonkeyPatch, at: int, before: bool) -> Callable[
     return lambda: done
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_a_crash_at_any_write_loses_and_doubles_nothing(tmp_path: Path, before: bool) -> None:
+@pytest.mark.parametrize(
+    ("before", "every"),
+    [
+        (True, 11),
+        pytest.param(True, 1, marks=pytest.mark.slow),
+        pytest.param(False, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_a_crash_at_any_write_loses_and_doubles_nothing(
+    tmp_path: Path, before: bool, every: int
+) -> None:
     at = 0
     while True:
-        at += 1
+        at += every
         warehouse = Warehouse(tmp_path / str(at))
         warehouse.plan("night")
         commit_some(warehouse, random.Random(7), range(5))
