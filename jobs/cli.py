@@ -14,6 +14,7 @@ import typer
 from jobs.check_prompts import check_prompts
 from jobs.config import RunConfig, read_config
 from jobs.corpus import distributions, draw, table
+from jobs.gc import show_gc
 from jobs.left_out import shown_left_out
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
@@ -218,6 +219,13 @@ def ls(words: Words = None, json: Json = False) -> None:
     options = read_options(words or [], ("warehouse", "plugins"))
     of_warehouse = any(word.startswith("warehouse=") for word in words or [])
     show_listing(options, of_warehouse, json)
+
+
+@app.command()
+def gc(words: Words = None, json: Json = False) -> None:
+    """Compact shards into few files, and delete what compactions replaced: warehouse=,
+    older_than=24h."""
+    show_gc(read_options(words or [], ("warehouse", "older_than")), json)
 
 
 @app.command()

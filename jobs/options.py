@@ -23,6 +23,7 @@ class ReadOptions:
     method: str | None = None
     rater: str | None = None
     plugins: str | None = None
+    older_than: str | None = None  # of `gc`
     address: str | None = None  # of a cluster's dashboard, written cluster.address
 
 

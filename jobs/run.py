@@ -23,9 +23,10 @@ from jobs.turns import LEASE, wait_for_others
 from pipeline.errors import EndedError, UsageError
 from pipeline.journal import collect
 from pipeline.place import is_remote, place, reaching, unwritable, write
-from pipeline.retries import retry_for
+from pipeline.retries import given_up, reason, retry_for
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
+from pipeline.store.compaction import compact
 from pipeline.store.layout import check_layout, raise_layout
 from pipeline.store.lease import lease
 from pipeline.store.runs import RunFolder
@@ -85,15 +86,18 @@ def _run(
     if config.cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in phases(run_steps(config)):
             phase.pool(config.cluster).size()
+    _compact(folder.warehouse, warn)  # what a run that was killed has left
     prepared = prepare(config, folder.warehouse, warn)
     refuse_fewer(folder, prepared.keys)
     with lease(folder.path, LEASE) as held:
         if held is None or folder.config() != before:
             return None
-        return _execute(prepared, folder, ending)
+        return _execute(prepared, folder, warn, ending)
 
 
-def _execute(prepared: Prepared, folder: RunFolder, ending: Ending) -> Outcome:
+def _execute(
+    prepared: Prepared, folder: RunFolder, warn: Callable[[str], None], ending: Ending
+) -> Outcome:
     collect(folder.warehouse, prepared.committed)
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
@@ -106,8 +110,17 @@ def _execute(prepared: Prepared, folder: RunFolder, ending: Ending) -> Outcome:
             executor.execute(ending)
         finally:
             folder.all_gone()
+            _compact(folder.warehouse, warn)
     prepared.shards.verify(prepared.steps)
     return _outcome(prepared.config, folder, executor)
+
+
+def _compact(warehouse: UPath, warn: Callable[[str], None]) -> None:
+    """Compact the warehouse where that is worth it; the rows are safe where it cannot be done."""
+    try:
+        compact(warehouse)
+    except given_up() as error:
+        warn(f"not compacted ({reason(error)}); gistmill gc does it later")
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:

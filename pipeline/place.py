@@ -125,6 +125,11 @@ def modified(path: UPath) -> float:
     return float(retried(lambda: path.stat().st_mtime, path, _ABSENT))
 
 
+def size(path: UPath) -> int:
+    """The bytes of a file. Raises FileNotFoundError and StorageError."""
+    return int(retried(lambda: path.stat().st_size, path, _ABSENT))
+
+
 def delete(path: UPath) -> None:
     """Delete a file, if it is there. Raises StorageError."""
     retried(lambda: path.unlink(missing_ok=True), path)

@@ -110,7 +110,7 @@ class Worker:
         """Raise UsageError where this machine does not see what the driver has committed,
         StorageError where it no longer does."""
         warehouse = self._shards.warehouse
-        if exists(warehouse / "tables"):
+        if any(exists(warehouse / folder) for folder in ("tables", "compacted")):
             self._has_seen = True
         elif self._has_seen:
             raise refused(warehouse, FileNotFoundError(ENOENT, os.strerror(ENOENT)))

@@ -1,7 +1,8 @@
 """The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N}.
 
 Layout 1: warehouses without that file; their units have one attempt each. Layout 2: a unit may have
-several attempts. Raise LAYOUT when an earlier gistmill would misread what a run writes.
+several attempts, and shards may be compacted. Raise LAYOUT when an earlier gistmill would misread
+what a run writes.
 """
 
 import json
@@ -12,7 +13,7 @@ from pipeline.errors import DamagedError, UsageError
 from pipeline.place import commit, is_remote, listed, read, write
 
 LAYOUT = 2
-_FOLDERS = ("tables", "steps", "runs", "shared")
+_FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal")
 
 
 def check_layout(warehouse: UPath) -> int:

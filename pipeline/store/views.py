@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import fsspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow.fs import FSSpecHandler, PyFileSystem
@@ -30,11 +31,12 @@ from pipeline.retries import retried
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
 from pipeline.store.footers import check_shard, check_table
+from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Index, check_compacted, newest
 from pipeline.store.layout import check_layout
 from pipeline.store.listing import MOVE_STEP, LeftOut, damaged_inside, parsed
 from pipeline.store.locks import lock
+from pipeline.store.loose import listing, misnamed, shown
 from pipeline.store.run_views import run_views
-from pipeline.store.shards import last_attempts
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -54,7 +56,7 @@ _STEPS = pa.schema(
 )
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
-_NO_FOOTER = "''::varchar as file_name, ''::blob as key, ''::blob as value"
+_KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
 _OF_STATEMENTS = (  # errors that are no file's fault
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
     duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.PermissionException,
@@ -90,23 +92,31 @@ def connect(
     name = run_name(folder, run)
     connection = duckdb.connect()
     _without_progress_bar(connection)
-    files = _shard_files(folder, left_out)
-    tables = _tables(files)
+    found, index = listing(folder), newest(folder / "compacted")
+    left_out.misnamed(misnamed(folder, found))
+    loose = {
+        table: left_out.sound(files, check_shard)
+        for table, files in shown(folder, found, index).items()
+    }
+    compacted = _compacted(folder, index, left_out)
+    tables = _tables(loose, compacted)
+    _index_views(connection, index, loose, compacted)
     for table, columns in tables.items():
-        _raw_view(connection, table, files[table], columns)
+        _raw_view(connection, table, columns, loose.get(table, []), compacted.get(table, []))
     _register(connection, "steps", _STEPS, _step_rows(folder, left_out))
-    _register(connection, "shards", _SHARDS, _shard_rows(tables, files))
+    _shards_view(connection, loose, tables)
     planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
     _planned_view(connection, planned)
-    written = [file for table in tables if table != Call.table for file in files[table]]
+    written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
     _footers_view(connection, written)
     for statement in (*run_views(tables, name), *derived(tables)):
         connection.execute(statement)
-    chosen = [*chain(*files.values()), *planned]
+    chosen = [*chain(*loose.values(), *compacted.values()), *planned]
     _register_files(connection, chosen)
     connection.register("left_out", pa.Table.from_pylist(left_out.rows, schema=_LEFT_OUT))
     if not unsafe:
-        lock(connection, (address for file in chosen for address in _addresses(file)))
+        read_by_views = [*chosen, *([index.path] if index.path else [])]
+        lock(connection, (address for file in read_by_views for address in _addresses(file)))
     return connection
 
 
@@ -207,30 +217,26 @@ def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any
     connection.execute(f"create view raw_{name} as from {name}_rows")
 
 
-def _shard_files(folder: UPath, left_out: LeftOut) -> dict[str, list[UPath]]:
-    """The committed shards of every table: those of loaded record classes, and others that the
-    warehouse holds (tables of a plugin that is not loaded)."""
-    installed()
-    stored = [path.name for path in listed(folder / "tables")]
-    names = dict.fromkeys([*RECORDS, *sorted(name for name in stored if name.isidentifier())])
-    found = {}
-    for table in names:
-        files = listed(folder / "tables" / table, "*/*")
-        if table in RECORDS:
-            left_out.misnamed(files)
-        last = last_attempts(files)
-        found[table] = left_out.sound([last[key][1] for key in sorted(last)], check_shard)
+def _compacted(folder: UPath, index: Index, left_out: LeftOut) -> dict[str, list[UPath]]:
+    """The compacted files of every table, but for damaged ones."""
+    found: dict[str, list[UPath]] = {}
+    sizes = {folder / "compacted" / name: rows for name, rows in sorted(index.files().items())}
+    for file in left_out.sound([*sizes], lambda path: check_compacted(path, sizes[path])):
+        found.setdefault(file.parent.name, []).append(file)
     return found
 
 
-def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
-    """The tables with their Arrow schemas: of the record class, else of a shard, if that has the
-    columns of every record."""
-    found = {}
-    for table, paths in files.items():
-        if table in RECORDS:
-            found[table] = schema(RECORDS[table])
-        elif paths and _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
+def _tables(
+    loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
+) -> dict[str, Any]:
+    """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
+    not loaded) of a shard, if that has the columns of every record."""
+    installed()
+    found = {table: schema(record) for table, record in RECORDS.items()}
+    for table in sorted({*loose, *compacted} - {*found}):
+        paths = [*compacted.get(table, []), *loose.get(table, [])]
+        is_table = table.isidentifier() and paths
+        if is_table and _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
             found[table] = columns
     return found
 
@@ -242,23 +248,72 @@ def _columns(files: list[UPath]) -> Any:
 
 def _schema(path: UPath) -> Any:
     with path.open("rb") as file:
-        return pq.read_schema(file).remove_metadata()
+        found = pq.read_schema(file).remove_metadata()
+    return pa.schema([field for field in found if field.name != ATTEMPT])
 
 
-def _raw_view(connection: Any, table: str, files: list[UPath], columns: Any) -> None:
+def _index_views(
+    connection: Any,
+    index: Index,
+    loose: Mapping[str, list[UPath]],
+    compacted: Mapping[str, list[UPath]],
+) -> None:
+    """Create `index_rows`, the index, and `superseded_rows`: its entries that do not count, as a
+    higher attempt is committed or their file is damaged."""
+    names = pa.array([file.name for files in compacted.values() for file in files], pa.string())
+    is_damaged = pc.invert(pc.is_in(index.rows["file"], names))
+    ended = index.rows.filter(pc.or_(index.rows["superseded"], is_damaged))
+    entries = ended.select(_KEY.names).cast(_KEY).to_pylist()
+    for table, files in loose.items():
+        for file in files:
+            step_id, (unit, _, _) = file.parent.name, file.name.split(".")
+            if attempt := index.units(table, step_id).get(unit):
+                key = (table, step_id, unit, attempt)
+                entries.append(dict(zip(_KEY.names, key, strict=True)))
+    connection.register("superseded_rows", pa.Table.from_pylist(entries, schema=_KEY))
+    if index.path is not None and not is_remote(index.path):
+        source = f"read_parquet({_text(str(index.path))})"
+        connection.execute(f"create view index_rows as from {source}")
+    else:
+        connection.register("index_rows", index.read([*_KEY.names, "footer"]))
+
+
+def _raw_view(
+    connection: Any, table: str, columns: Any, loose: list[UPath], compacted: list[UPath]
+) -> None:
     """Create the view of all rows of a table; columns that a shard lacks are null, others that it
     has are left out."""
-    if files and is_remote(files[0]):
-        connection.register(f"raw_{table}_files", _dataset(files, columns))
-        connection.execute(f"create view raw_{table} as from raw_{table}_files")
-        return
     connection.register(f"no_{table}", columns.empty_table())
     statement = f"from no_{table}"
-    if files:
-        source = f"read_parquet({_files(files)}, union_by_name = true)"
-        names = ", ".join(f'"{name}"' for name in columns.names)
-        statement = f"select {names} from ({statement} union all by name from {source})"
-    connection.execute(f"create view raw_{table} as {statement}")
+    if loose:
+        source = _source(connection, f"{table}_loose_rows", loose, columns)
+        statement += f" union all by name from {source}"
+    if compacted:
+        with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
+        source = _source(connection, f"{table}_compacted_rows", compacted, with_attempt)
+        statement += f" union all by name from {source} c"
+        statement += (
+            _NOT_SUPERSEDED.format(table=table) if _is_superseded(connection, table) else ""
+        )
+    names = ", ".join(f'"{name}"' for name in columns.names)
+    connection.execute(f"create view raw_{table} as select {names} from ({statement})")
+
+
+_NOT_SUPERSEDED = f""" anti join superseded_rows s on s.table_name = '{{table}}'
+and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
+
+
+def _is_superseded(connection: Any, table: str) -> bool:
+    statement = "select 1 from superseded_rows where table_name = ? limit 1"
+    return bool(connection.execute(statement, [table]).fetchall())
+
+
+def _source(connection: Any, name: str, files: list[UPath], columns: Any) -> str:
+    """What a query reads these files from."""
+    if not is_remote(files[0]):
+        return f"read_parquet({_files(files)}, union_by_name = true)"
+    connection.register(name, _dataset(files, columns))
+    return name
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
@@ -281,12 +336,20 @@ def _step_row(file: UPath) -> dict[str, Any]:
     return {**step, **texts, "step_id": file.stem}
 
 
-def _shard_rows(tables: Iterable[str], files: Mapping[str, list[UPath]]) -> list[dict[str, Any]]:
-    return [
+def _shards_view(
+    connection: Any, loose: Mapping[str, list[UPath]], tables: Mapping[str, Any]
+) -> None:
+    rows = [
         {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
         for table in tables
-        for file in files[table]
+        for file in loose.get(table, [])
     ]
+    connection.register("shards_rows", pa.Table.from_pylist(rows, schema=_SHARDS))
+    names = ", ".join(map(_text, tables))
+    connection.execute(f"""create view raw_shards as from shards_rows union all
+        select table_name, step_id, unit from index_rows
+        anti join superseded_rows using ({", ".join(_KEY.names)})
+        where table_name in ({names})""")
 
 
 def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
@@ -307,10 +370,17 @@ def _units_of_run(file: UPath) -> Any:
 
 def _footers_view(connection: Any, files: list[UPath]) -> None:
     """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
-    if not files:
-        connection.execute(f"create view footers as select {_NO_FOOTER} where false")
-        return
-    if is_remote(files[0]):
-        connection.register_filesystem(files[0].fs)
-    source = f"parquet_kv_metadata({_files(files)})"
-    connection.execute(f"create view footers as from {source}")
+    statement = f"create view footers as {_FOOTERS_OF_INDEX}"
+    if files:
+        if is_remote(files[0]):
+            connection.register_filesystem(files[0].fs)
+        statement += f" union all by name from parquet_kv_metadata({_files(files)})"
+    connection.execute(statement)
+
+
+_FOOTERS_OF_INDEX = f"""
+select concat_ws('/', 'tables', table_name, step_id, unit || '.' || attempt || '.parquet')
+  as file_name, encode(pair.key) as key, encode(pair.value) as value
+from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as pair
+  from index_rows anti join superseded_rows using ({", ".join(_KEY.names)})
+  where table_name <> '{Call.table}')"""

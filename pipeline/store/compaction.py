@@ -1,0 +1,242 @@
+"""Compaction: many small shards become few large files and an index, row for row.
+
+<warehouse>/compacted/<table>/<name>.parquet, sorted by document, with row groups of about a
+megabyte; a shard lies in one row group. What it replaces stays until `collect` deletes it. The old
+state is valid until the new index is committed, and of two that compact at once one commits.
+"""
+
+import io
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.errors import DamagedError
+from pipeline.place import AnyPath, commit, delete, each, place, read, size
+from pipeline.retries import retried
+from pipeline.rows import Call
+from pipeline.store.footers import check_shard
+from pipeline.store.index import ATTEMPT, SCHEMA, Index, commit_next, newest
+from pipeline.store.layout import raise_layout
+from pipeline.store.lease import lease
+from pipeline.store.loose import listing, not_compacted
+from pipeline.store.shards import shard_name
+from pipeline.units import unit_name
+
+LEASE = "compaction"  # held in <warehouse>/compacted/
+WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
+_STAMPED = {"step_id", "unit", "document_id"}
+_FILE_BYTES = 64_000_000
+_SMALL_BYTES = 16_000_000  # a smaller file is written again, together with new shards
+_GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
+_BATCH_BYTES = 256_000_000  # in memory at once, and sorted
+_READ_AT_ONCE = 256  # shards
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a compaction did: shards taken in and files written, over all tables."""
+
+    shards: int = 0
+    files: int = 0
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """The rows of one shard. `facts`: its entry in the index, but for where it is."""
+
+    document_id: str
+    rows: Any
+    facts: dict[str, Any]
+
+    @property
+    def place(self) -> tuple[str, str, str, int]:
+        facts = self.facts
+        return (self.document_id, facts["step_id"], facts["unit"], facts["attempt"])
+
+
+def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
+    """Compact each table with `least` loose shards or more; null where another process is at it.
+
+    Shards that cannot be read or lack rows stay as they are. Raises StorageError.
+    """
+    root = place(warehouse)
+    if not _worth(root, newest(root / "compacted"), least):
+        return Compaction()
+    with lease(root / "compacted", LEASE) as held:
+        if held is None:
+            return None
+        raise_layout(root)
+        index = newest(root / "compacted")
+        found = _worth(root, index, least)
+        entries = index.read().cast(SCHEMA)
+        written: list[UPath] = []
+        num_shards = 0
+        for table, files in found.items():
+            kept, again = _small(root, entries, table)
+            writer = _Writer(root / "compacted" / table, written)
+            for batch in _batches(_pieces(root, table, files, again)):
+                writer.write(batch)
+            entries = pa.concat_tables([kept, writer.entries(table)])
+            num_shards += len(writer.made) - again.num_rows
+        if not num_shards or not commit_next(root / "compacted", index, entries):
+            for file in written:
+                delete(file)
+            return Compaction()
+        return Compaction(num_shards, len(written))
+
+
+def _worth(root: UPath, index: Index, least: int) -> dict[str, list[UPath]]:
+    """The loose shards of the tables that have `least` or more."""
+    found = not_compacted(root, listing(root), index)
+    return {table: files for table, files in found.items() if len(files) >= least}
+
+
+def _small(root: UPath, entries: Any, table: str) -> tuple[Any, Any]:
+    """The entries that stay, and those of the table's small files, to be written again."""
+    folder = root / "compacted" / table
+    is_own = pc.equal(entries["table_name"], table)
+    names = entries.filter(is_own)["file"].unique().to_pylist()
+    small = [name for name in names if size(folder / name) < _SMALL_BYTES]
+    is_small = pc.is_in(entries["file"], pa.array(small, pa.string()))
+    again = pc.and_(is_own, is_small)
+    return entries.filter(pc.invert(again)), entries.filter(again)
+
+
+def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator[_Piece]:
+    for start in range(0, len(files), _READ_AT_ONCE):
+        some = files[start : start + _READ_AT_ONCE]
+        yield from (piece for piece in each(_loose_piece, some) if piece)
+    ordered = again.sort_by([("file", "ascending")]).to_pylist()
+    for name, entries in groupby(ordered, key=lambda entry: entry["file"]):
+        path = root / "compacted" / table / name
+        groups = retried(partial(_row_groups, path), path)
+        for entry in entries:
+            rows = groups[entry["row_group"]].slice(entry["first_row"], entry["num_rows"])
+            facts = {**entry, "footer": dict(entry["footer"])}
+            yield _piece(rows.drop_columns([ATTEMPT]), facts)
+
+
+def _row_groups(path: UPath) -> list[Any]:
+    with path.open("rb") as opened:
+        file = pq.ParquetFile(opened)
+        none = file.schema_arrow.empty_table()
+        return [file.read_row_group(i) for i in range(file.num_row_groups)] or [none]
+
+
+def _loose_piece(path: UPath) -> _Piece | None:
+    """A shard in tables/; null where it is not whole: who reads it says so."""
+    named = shard_name(path.name)
+    try:
+        check_shard(path)
+        file = pq.ParquetFile(io.BytesIO(read(path)))
+        rows = file.read()
+    except (DamagedError, pa.ArrowInvalid, FileNotFoundError):
+        return None
+    footer = {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items()
+              if k.startswith(b"gistmill.")}  # fmt: skip
+    if named is None:
+        return None
+    if not _STAMPED.issubset(rows.column_names):  # a table of somebody else
+        return None
+    table, (unit, attempt) = path.parent.parent.name, named
+    inputs = None
+    if "input_sha" in rows.column_names and table != Call.table:
+        inputs = sorted(set(rows["input_sha"].to_pylist()))
+        if unit_name(inputs) != unit:
+            return None
+    facts = {"step_id": path.parent.name, "unit": unit, "attempt": attempt, "footer": footer,
+             "input_shas": inputs, "num_bytes": rows.nbytes}  # fmt: skip
+    return _piece(rows.replace_schema_metadata(None), facts)
+
+
+def _piece(rows: Any, facts: dict[str, Any]) -> _Piece:
+    document_id = rows["document_id"][0].as_py() if rows.num_rows else ""
+    return _Piece(document_id, rows, {**facts, "num_rows": rows.num_rows})
+
+
+def _batches(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+    """Pieces that fit in memory together, sorted."""
+    batch: list[_Piece] = []
+    num_bytes = 0
+    for piece in pieces:
+        batch.append(piece)
+        num_bytes += piece.rows.nbytes
+        if num_bytes >= _BATCH_BYTES:
+            yield sorted(batch, key=lambda one: one.place)
+            batch, num_bytes = [], 0
+    if batch:
+        yield sorted(batch, key=lambda one: one.place)
+
+
+@dataclass
+class _Writer:
+    """Writes the compacted files of one table; `made`: the entries of their shards."""
+
+    folder: UPath
+    written: list[UPath]
+    made: list[dict[str, Any]] = field(default_factory=list)
+
+    def write(self, batch: list[_Piece]) -> None:
+        """One or more files. Shards of different columns are in different ones, so that a column
+        that an earlier version did not write stays missing and does not become null."""
+        by_columns: dict[str, list[_Piece]] = {}
+        for piece in batch:
+            by_columns.setdefault(str(piece.rows.schema), []).append(piece)
+        for pieces in by_columns.values():
+            groups = list(_groups(pieces))
+            while groups:
+                groups = self._file(groups)
+
+    def _file(self, groups: list[list[_Piece]]) -> list[list[_Piece]]:
+        """Write one file; returns the row groups that are left."""
+        buffer, name = io.BytesIO(), f"{uuid.uuid4().hex}.parquet"
+        with pq.ParquetWriter(buffer, _with_attempt(groups[0]).schema, compression="zstd") as file:
+            for number, pieces in enumerate(groups):
+                rows = _with_attempt(pieces)
+                file.write_table(rows, row_group_size=max(1, rows.num_rows))
+                self._enter(name, number, pieces)
+                if buffer.tell() >= _FILE_BYTES:
+                    break
+        path = self.folder / name
+        self.written.append(path)
+        commit(path, buffer.getvalue())
+        return groups[number + 1 :]
+
+    def _enter(self, name: str, group: int, pieces: list[_Piece]) -> None:
+        first_row = 0
+        for piece in pieces:
+            where = {"file": name, "row_group": group, "first_row": first_row}
+            self.made.append({**piece.facts, **where})
+            first_row += piece.facts["num_rows"]
+
+    def entries(self, table: str) -> Any:
+        rows = [{**made, "table_name": table, "footer": list(made["footer"].items())}
+                for made in self.made]  # fmt: skip
+        return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _groups(pieces: list[_Piece]) -> Iterator[list[_Piece]]:
+    group: list[_Piece] = []
+    num_bytes = 0
+    for piece in pieces:
+        group.append(piece)
+        num_bytes += piece.rows.nbytes
+        if num_bytes >= _GROUP_BYTES:
+            yield group
+            group, num_bytes = [], 0
+    if group:
+        yield group
+
+
+def _with_attempt(pieces: list[_Piece]) -> Any:
+    rows = pa.concat_tables([piece.rows for piece in pieces])
+    attempts = [piece.facts["attempt"] for piece in pieces for _ in range(piece.rows.num_rows)]
+    return rows.append_column(ATTEMPT, pa.array(attempts, pa.int32()))

@@ -1,0 +1,281 @@
+"""The index of compacted shards: where each lies, and what its footer said.
+
+<warehouse>/compacted/index.<number>.parquet: the highest number counts. Each is written once and
+whole, so that a compaction becomes visible at one moment. A shard in the index counts as committed,
+and a file of its name in tables/ is ignored.
+"""
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.errors import DamagedError
+from pipeline.place import commit, each, listed, read
+from pipeline.retries import retried
+
+# superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
+# `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
+SCHEMA = pa.schema(
+    [
+        ("table_name", pa.string()), ("step_id", pa.string()), ("unit", pa.string()),
+        ("attempt", pa.int32()), ("superseded", pa.bool_()),
+        ("file", pa.string()), ("row_group", pa.int32()), ("first_row", pa.int64()),
+        ("num_rows", pa.int64()), ("num_bytes", pa.int64()),
+        ("footer", pa.map_(pa.string(), pa.string())), ("input_shas", pa.list_(pa.string())),
+    ]
+)  # fmt: skip
+KEY = ["table_name", "step_id", "unit", "attempt"]
+ATTEMPT = "shard_attempt"  # the column that a compacted file has besides those of its shards
+_LARGE = ("footer", "input_shas")  # columns that are read only where they are needed
+_REPEATED = ["table_name", "step_id", "file"]
+_MISSING = (FileNotFoundError,)
+_NUMBER = re.compile(r"index\.([1-9]\d{0,15})\.parquet")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a compacted shard's rows are."""
+
+    file: str
+    row_group: int
+    first_row: int
+    num_rows: int
+    num_bytes: int
+
+
+class Index:
+    """One generation of a warehouse's index; `path` is null before the first compaction."""
+
+    def __init__(self, path: UPath | None) -> None:
+        self.path = path
+        self._slices: dict[tuple[str, str], _Slice] = {}
+
+    @property
+    def number(self) -> int:
+        return number(self.path) if self.path else 0
+
+    @cached_property
+    def rows(self) -> Any:
+        """All entries, by table, step, unit and attempt, without the columns in `_LARGE`."""
+        return self.read([name for name in SCHEMA.names if name not in _LARGE])
+
+    def read(self, columns: list[str] | None = None) -> Any:
+        """The columns of all entries, by table, step, unit and attempt.
+
+        Raises FileNotFoundError where a later generation has replaced it and it is deleted.
+        """
+        if self.path is None:
+            return SCHEMA.empty_table().select(columns or SCHEMA.names)
+        content = io.BytesIO(read(self.path))
+        try:
+            return pq.read_table(content, columns=columns, read_dictionary=_REPEATED)
+        except pa.ArrowInvalid as error:
+            raise damaged(self.path, f"cannot be read ({error})") from None
+
+    def units(self, table: str, step_id: str) -> dict[str, int]:
+        """The units of a step and their highest attempts."""
+        return self._slice(table, step_id).units()
+
+    def names(self, table: str, step_id: str) -> set[str]:
+        """The names that the step's shards had in tables/."""
+        return self._slice(table, step_id).names()
+
+    def find(self, table: str, step_id: str, unit: str, attempt: int) -> Entry | None:
+        return self._slice(table, step_id).find(unit, attempt)
+
+    def input_shas(self, table: str, step_id: str) -> Iterator[tuple[str, list[str]]]:
+        """The units of a step at their highest attempt, with the hashes of their questions."""
+        rows = self._inputs.filter(_of_step(self._inputs, table, step_id))
+        rows = rows.filter(pc.invert(rows["superseded"]))
+        yield from zip(rows["unit"].to_pylist(), rows["input_shas"].to_pylist(), strict=True)
+
+    @cached_property
+    def _inputs(self) -> Any:
+        return self.read(["table_name", "step_id", "unit", "superseded", "input_shas"])
+
+    def files(self) -> dict[str, int]:
+        """The compacted files, as <table>/<name>, and the number of rows in each."""
+        found = self.rows.group_by(["table_name", "file"]).aggregate([("num_rows", "sum")])
+        return {f"{row['table_name']}/{row['file']}": row["num_rows_sum"]
+                for row in found.to_pylist()}  # fmt: skip
+
+    def _slice(self, table: str, step_id: str) -> "_Slice":
+        key = (table, step_id)
+        if key not in self._slices:
+            self._slices[key] = _Slice(self.rows.filter(_of_step(self.rows, *key)))
+        return self._slices[key]
+
+
+class _Slice:
+    """The entries of one step in one table, by unit and attempt."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows.combine_chunks()
+
+    @cached_property
+    def _last(self) -> Mapping[str, int]:
+        """Each unit and the position of its highest attempt."""
+        return {unit: place for place, unit in enumerate(self._rows["unit"].to_pylist())}
+
+    def units(self) -> dict[str, int]:
+        return dict(
+            zip(self._rows["unit"].to_pylist(), self._rows["attempt"].to_pylist(), strict=True)
+        )
+
+    def names(self) -> set[str]:
+        attempts = pc.cast(self._rows["attempt"], pa.string())
+        joined = pc.binary_join_element_wise(self._rows["unit"], attempts, "parquet", ".")
+        return set(joined.to_pylist())
+
+    def find(self, unit: str, attempt: int) -> Entry | None:
+        place = self._last.get(unit, -1)
+        while place >= 0 and self._rows["unit"][place].as_py() == unit:
+            (row,) = self._rows.slice(place, 1).to_pylist()
+            if row["attempt"] == attempt:
+                return Entry(**{name: row[name] for name in Entry.__dataclass_fields__})
+            place -= 1
+        return None
+
+
+def newest(folder: UPath) -> Index:
+    """The index of a warehouse's folder `compacted` as it is now."""
+    return Index(max(generations(folder), key=number, default=None))
+
+
+def generations(folder: UPath) -> list[UPath]:
+    return [file for file in listed(folder, "index.*") if number(file)]
+
+
+def number(file: UPath) -> int:
+    """The number of a generation; 0 for a file that is none."""
+    found = _NUMBER.fullmatch(file.name)
+    return int(found[1]) if found else 0
+
+
+def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
+    """Write the generation that follows; false where another process has written it before."""
+    buffer = io.BytesIO()
+    ordered = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
+    pq.write_table(_flagged(ordered), buffer, compression="zstd")
+    return commit(folder / f"index.{after.number + 1}.parquet", buffer.getvalue())
+
+
+def _flagged(rows: Any) -> Any:
+    """The ordered entries with `superseded` set: the next entry is of the same unit."""
+    if rows.num_rows == 0:
+        return rows
+    same = [pc.equal(rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1))
+            for name in KEY[:3]]  # fmt: skip
+    flags = pc.and_(pc.and_(same[0], same[1]), same[2]).to_pylist()
+    place = SCHEMA.get_field_index("superseded")
+    return rows.set_column(place, SCHEMA.field(place), pa.array([*flags, False]))
+
+
+def _of_step(rows: Any, table: str, step_id: str) -> Any:
+    return pc.and_(pc.equal(rows["table_name"], table), pc.equal(rows["step_id"], step_id))
+
+
+class Compacted:
+    """Reads the compacted shards of one warehouse, by its newest index as of `refresh`."""
+
+    def __init__(self, warehouse: UPath) -> None:
+        self.folder = warehouse / "compacted"
+        self._index: Index | None = None
+        self._footers: dict[str, Any] = {}
+
+    @property
+    def index(self) -> Index:
+        return self._index or self.refresh()
+
+    def refresh(self) -> Index:
+        """Look for a newer generation. Raises what the filesystem raises."""
+        while True:
+            found = newest(self.folder)
+            if self._index is None or found.number > self._index.number:
+                try:
+                    _ = found.rows
+                except FileNotFoundError:  # replaced and deleted meanwhile
+                    continue
+                self._index = found
+            return self._index
+
+    def read(self, table: str, entry: Entry, columns: list[str] | None = None) -> Any:
+        """The rows of a shard. Raises FileNotFoundError where a later compaction replaced it."""
+        name = f"{table}/{entry.file}"
+        path, footer = self.folder / name, self._footer(name)
+        try:
+            rows = retried(partial(_rows, path, footer, entry, columns), path, _MISSING)
+        except pa.ArrowInvalid as error:
+            raise damaged(path, f"cannot be read ({error})") from None
+        return rows.slice(entry.first_row, entry.num_rows)
+
+    def _footer(self, name: str) -> Any:
+        if name not in self._footers:
+            self._footers[name] = _footer(self.folder / name)
+        return self._footers[name]
+
+    def verify(self) -> None:
+        """Raise DamagedError where a compacted file does not hold the rows that the index says it
+        has."""
+        self._footers.clear()
+        each(self._verify, self.index.files().items())
+
+    def _verify(self, file: tuple[str, int]) -> None:
+        name, num_rows = file
+        try:
+            _check(self.folder / name, num_rows)
+        except FileNotFoundError:
+            if name in self.refresh().files():  # else compacted again, by another process
+                raise damaged(self.folder / name, "is missing") from None
+
+
+def check_compacted(path: UPath, num_rows: int) -> None:
+    """Raise DamagedError unless the compacted file is there and holds `num_rows`."""
+    try:
+        _check(path, num_rows)
+    except FileNotFoundError:
+        raise damaged(path, "is missing") from None
+
+
+def _check(path: UPath, num_rows: int) -> None:
+    found = _footer(path).num_rows
+    if found != num_rows:
+        raise damaged(path, f"{found} rows, {num_rows} were written")
+
+
+def _footer(path: UPath) -> Any:
+    try:
+        return retried(lambda: _opened_footer(path), path, _MISSING)
+    except pa.ArrowInvalid as error:
+        raise damaged(path, f"cannot be read ({error})") from None
+
+
+def _opened_footer(path: UPath) -> Any:
+    with path.open("rb") as opened:
+        return pq.read_metadata(opened)
+
+
+def _rows(path: UPath, footer: Any, entry: Entry, columns: list[str] | None) -> Any:
+    with path.open("rb") as opened:
+        file = pq.ParquetFile(opened, metadata=footer)
+        if not entry.num_rows:  # a file may have no row group
+            return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
+        return file.read_row_group(entry.row_group, columns=columns)
+
+
+def damaged(path: UPath, what: str) -> DamagedError:
+    """The error for a file that a compaction wrote."""
+    folder = next(above for above in path.parents if above.name == "compacted")
+    return DamagedError(
+        path,
+        f"{what}; put the file back from a copy, or delete {folder} and run the same command to "
+        "make its rows again",
+    )

@@ -1,0 +1,55 @@
+"""`gistmill gc`: what it says and does; test_compaction.py has what must stay."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from jobs.gc import retention
+from tests.command import refused, succeed
+from tests.test_compaction import commit_some, stored
+from tests.warehouse import Warehouse
+
+
+def test_it_compacts_and_deletes(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    commit_some(warehouse, random.Random(3), range(20))
+    shards = stored(tmp_path)
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "--json"))
+    assert told == {"compacted": len(shards), "into": 3, "deleted": 0, "bytes": 0}
+    sizes = [path.stat().st_size for path in (tmp_path / "tables").rglob("*.parquet")]
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
+    assert told == {"compacted": 0, "into": 0, "deleted": len(sizes), "bytes": sum(sizes)}
+    assert stored(tmp_path) == {}
+    text = succeed("gc", f"warehouse={tmp_path}")
+    assert text == "compacted 0 shards into 0 files\ndeleted 0 files, 0 bytes\n"
+
+
+def test_durations() -> None:
+    assert retention(None) == 86400
+    assert [retention(text) for text in ("0", "0s", "90s", "5m", "24h", "2d")] == [
+        0, 0, 90, 300, 86400, 172800,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["soon", "-1h", "1", "1e3s", "h", "24 h", "9999999d"])
+def test_other_durations_are_refused(text: str, tmp_path: Path) -> None:
+    told = refused("gc", f"warehouse={tmp_path}", f"older_than={text}")
+    assert told == f"older_than={text}: not a duration; write 24h, 90m or 2d"
+
+
+def test_a_folder_without_a_warehouse_is_refused(tmp_path: Path) -> None:
+    told = refused("gc", f"warehouse={tmp_path}")
+    assert told == f"warehouse={tmp_path}: no warehouse there; set warehouse="
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    from pipeline.place import place
+    from pipeline.store.compaction import LEASE
+    from pipeline.store.lease import lease
+
+    commit_some(Warehouse(tmp_path), random.Random(3), range(3))
+    with lease(place(tmp_path) / "compacted", LEASE):
+        assert "another process" in refused("gc", f"warehouse={tmp_path}")
