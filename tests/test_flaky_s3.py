@@ -76,6 +76,7 @@ def test_a_run_survives_six_seconds_of_it(
     server: tuple[dict[str, str], Outage], tmp_path: Path
 ) -> None:
     environment, outage = server
+    struck: list[int] = []
     warehouse = f"s3://{BUCKET}/w"
 
     def refuse() -> None:
@@ -84,6 +85,7 @@ def test_a_run_survives_six_seconds_of_it(
                 time.sleep(0.05)
             outage.begin(how, seconds=6.0)
             time.sleep(9.0)
+            struck.append(outage.num_refused)
 
     thread = threading.Thread(target=refuse)
     thread.start()
@@ -91,6 +93,7 @@ def test_a_run_survives_six_seconds_of_it(
     thread.join()
     outage.end()
     assert done["exit_code"] == 0
+    assert struck[0] > 0
     succeed("run", *WORDS, f"warehouse={tmp_path}", "run=night")
     query = "select * exclude (step_id, unit) from answers order by all"
     assert sql(warehouse, query) == sql(tmp_path, query)

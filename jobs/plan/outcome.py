@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from jobs.tables import markdown
+from pipeline.place import listed
 from pipeline.store import connect
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query
@@ -28,7 +29,7 @@ class _Plan(BaseModel):
 
 def made_before(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict[str, int]]:
     """Calls and tokens by step, of those units; a report compares only what came after a plan."""
-    if not done or not list(folder.warehouse.glob("runs/*/units.parquet")):
+    if not done or not listed(folder.warehouse / "runs", "*/units.parquet"):
         return {}
     names = [[unit.step_id, unit.unit] for unit in done]
     with connect(folder.warehouse) as connection:

@@ -43,7 +43,7 @@ def watched(watch: Callable[[], None], failures: Failures) -> Iterator[None]:
     The block waits inside Ray, so it is interrupted by a signal: SIGUSR1, as `nohup` may have
     disabled SIGINT.
     """
-    is_over = threading.Event()
+    is_over, is_gone = threading.Event(), threading.Event()
     raised: list[Exception] = []
     advisory = Advisory()
 
@@ -56,18 +56,18 @@ def watched(watch: Callable[[], None], failures: Failures) -> Iterator[None]:
         except (EndedError, EngineError, StorageError) as error:
             raised.append(error)
         finally:
+            is_gone.set()
             if not is_over.is_set():  # else a run that nobody watches would have no deadline
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
     before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
+    threading.Thread(target=look, daemon=True).start()
     try:
         yield
     except KeyboardInterrupt:
         if raised:
             raise raised[0] from None
-        if not watcher.is_alive():
+        if is_gone.is_set():
             raise EngineError("the watch over the run failed, see above") from None
         raise
     finally:
