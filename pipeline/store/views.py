@@ -63,7 +63,7 @@ def connect(
     connection = duckdb.connect()
     _without_progress_bar(connection)
     files = _shard_files(folder)
-    tables = _tables(files)
+    tables = _tables(files, connection)
     for table, columns in tables.items():
         _raw_view(connection, table, files[table], columns)
     _register(connection, "steps", _STEPS, _step_rows(folder))
@@ -155,16 +155,25 @@ def _shard_files(folder: UPath) -> dict[str, list[UPath]]:
     return {table: [found[key][1] for key in sorted(found)] for table, found in last.items()}
 
 
-def _tables(files: Mapping[str, list[UPath]]) -> dict[str, Any]:
+def _tables(files: Mapping[str, list[UPath]], connection: Any) -> dict[str, Any]:
     """The tables with their Arrow schemas: of the record class, else of a shard, if that has the
-    columns of every record."""
-    found = {}
-    for table, paths in files.items():
-        if table in RECORDS:
-            found[table] = schema(RECORDS[table])
-        elif paths and _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
-            found[table] = columns
+    columns of every record and a view may have the name."""
+    found = {table: schema(RECORDS[table]) for table in files if table in RECORDS}
+    others = {table: paths for table, paths in files.items() if table not in found and paths}
+    taken = _taken(found, connection) if others else set()
+    for table, paths in others.items():
+        is_free = table not in taken and not table.startswith(("all_", "raw_", "no_"))
+        if is_free and table == table.lower():
+            columns = _columns(paths)
+            found |= {table: columns} if _OF_ALL_ROWS.issubset(columns.names) else {}
     return found
+
+
+def _taken(tables: Mapping[str, Any], connection: Any) -> set[str]:
+    """The names of our own views, and the words of SQL."""
+    own = {made.split()[2] for made in (*run_views(tables, ""), *derived(tables))}
+    words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
+    return own | {"footers"} | {word for (word,) in connection.execute(words).fetchall()}
 
 
 def _columns(files: list[UPath]) -> Any:
