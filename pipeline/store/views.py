@@ -7,6 +7,7 @@ with typed columns.
 
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -61,6 +62,8 @@ _OF_STATEMENTS = (  # errors that are no file's fault
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
     duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.PermissionException,
 )  # fmt: skip
+# Other names are of views that are made here.
+_OF_A_TABLE = re.compile(r"(?!all_|raw_|no_)[a-z_][a-z0-9_]*(?<!_rows)")
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
@@ -99,7 +102,7 @@ def connect(
         for table, files in shown(folder, found, index).items()
     }
     compacted = _compacted(folder, index, left_out)
-    tables = _tables(loose, compacted)
+    tables = _tables(connection, loose, compacted)
     _index_views(connection, index, loose, compacted)
     for table, columns in tables.items():
         _raw_view(connection, table, columns, loose.get(table, []), compacted.get(table, []))
@@ -227,18 +230,30 @@ def _compacted(folder: UPath, index: Index, left_out: LeftOut) -> dict[str, list
 
 
 def _tables(
-    loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
+    connection: Any, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
 ) -> dict[str, Any]:
     """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
-    not loaded) of a shard, if that has the columns of every record."""
+    not loaded) of a shard, if that has the columns of every record and a view may have the name."""
     installed()
     found = {table: schema(record) for table, record in RECORDS.items()}
-    for table in sorted({*loose, *compacted} - {*found}):
+    others = sorted({*loose, *compacted} - {*found})
+    taken = _taken(found, connection) if others else set()
+    for table in others:
         paths = [*compacted.get(table, []), *loose.get(table, [])]
-        is_table = table.isidentifier() and paths
-        if is_table and _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
+        if not paths or table in taken or not _OF_A_TABLE.fullmatch(table):
+            continue
+        if _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
             found[table] = columns
     return found
+
+
+def _taken(tables: Mapping[str, Any], connection: Any) -> set[str]:
+    """The names of our own views, and the words of SQL."""
+    own = {made.split()[2] for made in (*run_views(tables, ""), *derived(tables))}
+    words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
+    return (
+        own | {"footers", "left_out"} | {word for (word,) in connection.execute(words).fetchall()}
+    )
 
 
 def _columns(files: list[UPath]) -> Any:
