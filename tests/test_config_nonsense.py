@@ -1,5 +1,5 @@
-"""Every key of the configuration with values that make no sense: taken with a meaning, or refused in
-one line that names the key."""
+"""Every key of the configuration with values that make no sense: taken with a meaning, or refused
+in one line that names the key."""
 
 import copy
 import json

@@ -176,7 +176,10 @@ def _delimiter(header: bytes) -> str:
     line = header.decode("utf-8", "surrogateescape")
 
     def columns(delimiter: str) -> int:
-        return len(next(csv.reader([line], delimiter=delimiter), []))
+        try:
+            return len(next(csv.reader([line], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
 
     return max(_DELIMITERS, key=columns)
 

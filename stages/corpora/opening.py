@@ -20,6 +20,7 @@ from pipeline.place import is_remote
 MOST_BYTES = 2**28
 TOO_LARGE = f"over {MOST_BYTES // 2**20} MiB in one piece, which no document is"
 _HEAD_BYTES = 2**16
+_OPEN, _CLOSE, _MOST_DEPTH = (b"[", b"{"), (b"]", b"}"), 10_000
 _GZIP = b"\x1f\x8b"
 _KINDS = (
     (stat.S_ISFIFO, "a FIFO"),
@@ -113,15 +114,21 @@ class InPieces:
     def __init__(self, content: IO[bytes]) -> None:
         self._content = content
         self._num_bytes = 0
+        self._depth = 0
 
     def next_piece(self) -> None:
-        self._num_bytes = 0
+        self._num_bytes = self._depth = 0
 
     def read(self, num_bytes: int = -1) -> bytes:
         found = self._content.read(num_bytes)
         self._num_bytes += len(found)
         if self._num_bytes > MOST_BYTES:
             raise NotTextError(TOO_LARGE)
+        # Time and memory of the parser grow with the square of the depth.
+        opening, closing = (sum(found.count(sign) for sign in signs) for signs in (_OPEN, _CLOSE))
+        self._depth += opening - closing
+        if self._depth > _MOST_DEPTH:
+            raise NotTextError("not JSON: over 10,000 brackets are not closed")
         return found
 
 
@@ -161,7 +168,7 @@ def _as_text(raw: Any, head: bytes) -> Any:
     return raw
 
 
-def _as_utf_8(raw: Any, encoding: str) -> IO[bytes]:
+def _as_utf_8(raw: Any, encoding: str) -> Any:
     made = tempfile.SpooledTemporaryFile(max_size=MOST_BYTES)  # noqa: SIM115  # the caller reads it
     reader = codecs.getreader(encoding)(raw)
     try:
@@ -172,7 +179,7 @@ def _as_utf_8(raw: Any, encoding: str) -> IO[bytes]:
             f"damaged {encoding.upper()} ({error.reason}); save it as UTF-8"
         ) from None
     made.seek(0)
-    return made
+    return _as_text(made, made.read(_HEAD_BYTES))
 
 
 class _OldMac(io.RawIOBase):
