@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from fsspec import available_protocols
 from pydantic import (
     Field,
     NonNegativeFloat,
@@ -25,14 +26,16 @@ from pipeline.errors import UsageError
 from pipeline.family import Family, load_family
 from pipeline.family_check import wrong_settings
 from pipeline.methods import Method, expand, stage_specs
+from pipeline.place import place
 from pipeline.plugins import load_plugins
 from pipeline.prompts import PROMPTS
-from pipeline.settings import CONF, Settings, sha
+from pipeline.settings import CONF, Settings, refuse_nonsense, sha
 from pipeline.stage import ROLES, Role
 from stages.builtin import load_builtin
 from stages.corpora import Corpus, corpus_of
 
 load_builtin()
+_MOST_RUN_NAME = 200
 GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 
@@ -67,7 +70,8 @@ class RunConfig(Settings):
     """The resolved configuration of a run. All default values are in conf/, none here."""
 
     name: str | None
-    run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$")
+    # A file's name has 255 characters at most, of which temporary names take 50.
+    run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=_MOST_RUN_NAME)
     warehouse: str
     plugins: str | None
     corpus: SerializeAsAny[Corpus]
@@ -84,7 +88,7 @@ class RunConfig(Settings):
     limit: PositiveInt | None
     sample: PositiveInt | None
     family: str | None
-    repeats: PositiveInt
+    repeats: PositiveInt = Field(le=1000)  # each is a step of its own
     questions_per_unit: PositiveInt
     max_problem_rate: NonNegativeFloat = Field(le=1)
     max_fallback_rate: NonNegativeFloat = Field(le=1)
@@ -166,7 +170,8 @@ class RunConfig(Settings):
         content = [self.hashed(), chosen, methods, raters]
         # Only characters legal in a run's name: corpus `My Books (2024)` gives my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
-        made = "-".join([*words, sha(content, 8)])
+        made = "-".join(["-".join(words)[: _MOST_RUN_NAME - 20].rstrip("-"), sha(content, 8)])
+        made = made.lstrip("-")
         return made if made[0].isalpha() else f"run-{made}"
 
 
@@ -190,7 +195,12 @@ def validated(values: Mapping[str, Any]) -> RunConfig:
 
     Raises UsageError.
     """
+    refuse_nonsense({key: value for key, value in values.items() if key != "corpus"})
     section = values["corpus"]
+    if not isinstance(section, Corpus | Mapping):
+        raise UsageError(f"corpus={str(section)[:80]}: write a section, or corpus=NAME")
+    if isinstance(section, Mapping):
+        refuse_nonsense(section, "corpus")
     try:
         corpus = section if isinstance(section, Corpus) else corpus_of(section)
     except ValidationError as error:
@@ -201,13 +211,17 @@ def validated(values: Mapping[str, Any]) -> RunConfig:
         )
     except ValidationError as error:
         raise UsageError(_first(error)) from None
-    _check(config)
+    try:
+        _check(config)
+    except (OSError, ValueError) as error:  # of a name that no file can have
+        raise UsageError(f"a path in the settings cannot be read: {error}; set another") from None
     return config
 
 
 def _check(config: RunConfig) -> None:
     if config.cluster.deadline is not None:
         parsed(config.cluster.deadline, datetime.now())
+    _check_warehouse(config.warehouse)
     if config.limit and config.sample:
         raise UsageError("limit and sample are both set; set one of them to null")
     _refuse_useless(config)
@@ -226,6 +240,20 @@ def _check(config: RunConfig) -> None:
             key, family = "corpus.family", config.corpus.family
         raise UsageError(f"{key}={family}: no such family or folder; there are {known}")
     _check_family(config)
+
+
+def _check_warehouse(warehouse: str) -> None:
+    """Raise UsageError for an address that nothing can be written to."""
+    protocol = warehouse.partition("://")[0] if "://" in warehouse else ""
+    if protocol in ("http", "https") or not warehouse.strip():
+        raise UsageError(
+            f"warehouse={warehouse}: cannot be written; name a folder, or s3://, gs://"
+        )
+    if protocol and protocol not in available_protocols():
+        raise UsageError(
+            f"warehouse={warehouse}: no filesystem {protocol}; name a folder, or s3://"
+        )
+    place(warehouse)
 
 
 def _refuse_useless(config: RunConfig) -> None:
@@ -277,5 +305,5 @@ def _first(error: ValidationError, *section: str) -> str:
     if first["type"] == "union_tag_invalid":  # `input` is the whole section then
         tags = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}
         key = ".".join([*parts, tags["discriminator"]])
-        return f"{key}={tags['tag']}: no such choice; it is one of {tags['expected_tags']}"
-    return f"{'.'.join(parts)}={first['input']}: {first['msg']}"
+        return f"{key}={tags['tag'][:80]}: no such choice; it is one of {tags['expected_tags']}"
+    return f"{'.'.join(parts)}={str(first['input'])[:80]}: {first['msg']}"

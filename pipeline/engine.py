@@ -3,14 +3,16 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from pipeline.errors import Problem
 from pipeline.prompts import Constraint, Message, Prompt
 from pipeline.settings import Settings
 
+Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
+NumWorkers = Annotated[int, Field(gt=0, le=100_000)]
 FinishReason = Literal["stop", "length", "abort"]
 
 
@@ -66,14 +68,14 @@ class EngineSettings(Settings):
 
     name: str
     context_tokens: PositiveInt | None  # prompt and reply; null: the model's maximum
-    temperature: NonNegativeFloat
-    seed: int
-    sequences: PositiveInt  # concurrent sequences of one engine
-    deadline_seconds: PositiveFloat  # of a request, from its admission to the engine
-    start_timeout: PositiveFloat  # seconds that an engine may take to start
-    min_workers: PositiveInt
-    max_workers: PositiveInt | None  # null: as many as the cluster fits
-    cpus_per_worker: NonNegativeFloat
+    temperature: NonNegativeFloat = Field(le=10)
+    seed: NonNegativeInt
+    sequences: PositiveInt = Field(le=100_000)  # concurrent sequences of one engine
+    deadline_seconds: Seconds  # of a request, from its admission to the engine
+    start_timeout: Seconds  # seconds that an engine may take to start
+    min_workers: NumWorkers
+    max_workers: NumWorkers | None  # null: as many as the cluster fits
+    cpus_per_worker: NonNegativeFloat = Field(le=10_000)
 
     is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
     is_deterministic: ClassVar[bool] = False

@@ -5,6 +5,7 @@ A user's mistake is a `UsageError` (exit 2), rows that do not match their inputs
 `OutageError` and storage that refuses a `StorageError` (exit 4). All other failures become rows.
 """
 
+import re
 from typing import Literal, get_args
 
 Problem = Literal[
@@ -20,11 +21,16 @@ Problem = Literal[
     "upstream",  # a row that this one depends on has a problem itself
     "bad_input",  # an entry of the corpus file that is no valid document or question
 ]
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 PROBLEMS: tuple[str, ...] = get_args(Problem)
 
 
 class UsageError(Exception):
     """A mistake in a command, config or file: one line that names it and what to do. Exit 2."""
+
+    def __init__(self, message: str) -> None:
+        """Line breaks and other control characters, of a name in the message, are escaped."""
+        super().__init__(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], message))
 
 
 class AccountingError(Exception):

@@ -20,6 +20,8 @@ from pydantic_core import ErrorDetails
 from pipeline.errors import UsageError
 from pipeline.stage import STAGES, Stage
 
+_MOST_VALUES = 10_000  # of one argument; each is a method of its own
+
 
 @dataclass(frozen=True)
 class StageSpec:
@@ -181,6 +183,8 @@ def _alternatives(place: str, written: str) -> Iterator[Any]:
             yield _value(place, part)
         elif int(span[1]) > int(span[2]):
             raise UsageError(f"{place}={part.strip()} counts down; write {span[2]}..{span[1]}")
+        elif int(span[2]) - int(span[1]) >= _MOST_VALUES:
+            raise UsageError(f"{place}={part.strip()[:80]}: write at most {_MOST_VALUES:,} values")
         else:
             yield from range(int(span[1]), int(span[2]) + 1)
 

@@ -2,12 +2,21 @@
 
 import hashlib
 import json
+import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from pipeline.errors import UsageError
 
 CONF = Path(__file__).parent.parent / "conf"
+Minutes = Annotated[float, Field(gt=0, le=1_000_000)]  # at most two years
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # but tab and newline
+_MOST_CHARS = 4096  # of a path on Linux; no other setting is longer
+_LEAST, _MOST = -(2**63), 2**63 - 1  # of a whole number that tables and Ray can hold
 
 
 class Settings(BaseModel):
@@ -22,6 +31,27 @@ def sha(content: Any, digits: int = 64) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
+def refuse_nonsense(value: Any, key: str = "") -> None:
+    """Raise UsageError, naming the key, for a value that no setting of any section takes.
+
+    A number that is not finite or beyond 64 bits, control characters, over 4,096 characters.
+    """
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            refuse_nonsense(inner, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            refuse_nonsense(inner, key)
+    elif isinstance(value, str) and len(value) > _MOST_CHARS:
+        raise UsageError(f"{key}: {len(value)} characters; write at most {_MOST_CHARS}")
+    elif isinstance(value, str) and _CONTROL.search(value):
+        raise UsageError(f"{key}={value[:80]!r}: holds a control character; remove it")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{key}={value}: not a number that is finite")
+    elif isinstance(value, int) and not _LEAST <= value <= _MOST:
+        raise UsageError(f"{key}: beyond 64 bits; write a smaller number")
+
+
 class ClusterSettings(Settings):
     """The keys of a `cluster` section that every kind of cluster has. Never hashed.
 
@@ -32,10 +62,10 @@ class ClusterSettings(Settings):
     name: str
     address: str | None
     autoscales: bool  # whether the cluster adds machines on demand
-    wait_minutes: PositiveFloat  # for the first workers to be placed
+    wait_minutes: Minutes  # for the first workers to be placed
     scoring_workers: PositiveInt | None  # null: one per CPU
-    stall_minutes: PositiveFloat  # without progress, after which the run ends
+    stall_minutes: Minutes  # without progress, after which the run ends
     # That a refused file operation is repeated. Runs stored by earlier versions have none.
-    storage_seconds: PositiveFloat = 60.0
+    storage_seconds: Annotated[float, Field(gt=0, le=86_400)] = 60.0
     deadline: str | None  # HH:MM (the next such local time) or an ISO 8601 date and time
-    grace_minutes: PositiveFloat  # to finish what is in flight, before the deadline or on SIGTERM
+    grace_minutes: Minutes  # to finish what is in flight, before the deadline or on SIGTERM

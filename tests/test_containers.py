@@ -179,7 +179,7 @@ USELESS: dict[str, tuple[str, bytes, str]] = {
     "Parquet torn": ("a.parquet", as_parquet(ROWS)[:-9], r"a\.parquet.*; "),
     "Parquet damaged within": ("a.parquet", b"", r"a\.parquet.*; "),
     "Parquet without rows": ("a.parquet", b"", r"a\.parquet: no line or row in it is an object"),
-    "a picture": ("a.jsonl", b"\x89PNG\r\n\x1a\n\0\0", r"a\.jsonl:1: not JSON"),
+    "a picture": ("a.jsonl", b"\x89PNG\r\n\x1a\n\0\0", r"a\.jsonl: a picture, not text; "),
     "misspelt": ("a.jsonl", b'{"txt": "one"}', r"fields\.text=text: not in a\.jsonl:1, which has "),
     "misspelt column": ("a.csv", b"txt\none\n", r"fields\.text=text: not in a\.csv:2, which has t"),
 }  # fmt: skip

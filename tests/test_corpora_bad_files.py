@@ -206,8 +206,11 @@ BROKEN: dict[str, Broken] = {
             {"speaker": "A", "content": "x" * 600_000}]})},
         [("*", "A: " + "x" * 600_000)], ["What?"]),
     "qmsum: UTF-16": Broken(
-        "qmsum", {"m.jsonl": json.dumps(MEETING).encode("utf-16-be")},
+        "qmsum", {"m.jsonl": json.dumps(MEETING).encode("utf-16")},
         [("*", "A: one")], ["What?"]),
+    "qmsum: UTF-16 without a mark": Broken(
+        "qmsum", {"m.jsonl": json.dumps(MEETING).encode("utf-16-be")},
+        refused=r"m\.jsonl: looks like UTF-16BE without a byte order mark; convert it by iconv"),
 }  # fmt: skip
 
 

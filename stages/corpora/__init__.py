@@ -21,9 +21,9 @@ def corpus_of(section: Mapping[str, Any]) -> Corpus:
     Raises UsageError for a format that does not exist, pydantic's ValidationError for wrong keys.
     """
     name = section.get("format")
-    if name not in FORMATS:
+    if not isinstance(name, str) or name not in FORMATS:
         known = ", ".join(sorted(FORMATS))
-        raise UsageError(f"corpus.format={name}: no such format; there are {known}")
+        raise UsageError(f"corpus.format={str(name)[:80]}: no such format; there are {known}")
     return FORMATS[name].model_validate(dict(section))
 
 

@@ -9,10 +9,9 @@ import gzip
 import json
 import math
 import re
-import sys
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 
 import ijson
 from upath import UPath
@@ -20,12 +19,22 @@ from upath import UPath
 from pipeline.errors import UsageError
 from pipeline.store import read_parquet_rows
 from stages.corpora.checks import kind_of, without_lone_surrogates
+from stages.corpora.opening import (
+    MOST_BYTES,
+    InPieces,
+    NotTextError,
+    lines_of,
+    opened,
+    refuse_special,
+    up_to_most,
+)
 from stages.corpora.row import Row
 
 # Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
-_GZIP, _BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
-csv.field_size_limit(sys.maxsize)  # a cell may be a book
+_BOM = b"\xef\xbb\xbf"
+_DELIMITERS = ",;\t|"  # of CSV; the first is the usual one
+csv.field_size_limit(MOST_BYTES)  # a cell may be a book
 
 
 def read_rows(file: UPath) -> Iterator[Row]:
@@ -40,32 +49,21 @@ def read_rows(file: UPath) -> Iterator[Row]:
     try:
         for place in read(file):
             yield place
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         why = str(error).splitlines()[0]
         wrong = f"the file ends early or is damaged ({why}); fetch it again"
         yield Row(file, place.line + 1, None, wrong)
+    except NotTextError as error:
+        raise UsageError(f"{file}: {error.strerror}; set corpus.path=...") from None
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}; set corpus.path=...") from error
-
-
-@contextmanager
-def opened(file: UPath) -> Iterator[IO[bytes]]:
-    """Open the file for reading bytes; gzip, recognized by its first two bytes, is decompressed."""
-    with file.open("rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        if packed:
-            with gzip.open(raw) as unpacked:
-                yield unpacked  # type: ignore[misc]  # a GzipFile reads bytes too
-        else:
-            yield raw
 
 
 def lines(file: UPath) -> Iterator[Row]:
     """Yield a row per line that is not blank."""
     start = 0
     with opened(file) as content:
-        for number, line in enumerate(content, 1):
+        for number, line in enumerate(lines_of(content), 1):
             if line.strip():
                 yield json_row(file, number, start, line)
             start += len(line)
@@ -93,6 +91,10 @@ def _entries(value: Any) -> list[Any] | None:
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return (
+            f"byte {error.start + 1} is not UTF-8; of Latin-1 make it by iconv -f LATIN1 -t UTF-8"
+        )
     return str(error).splitlines()[0]
 
 
@@ -118,8 +120,10 @@ def _list(file: UPath) -> Iterator[Row]:
     with opened(file) as content:
         if content.read(len(_BOM)) != _BOM:
             content.seek(0)
+        pieces = InPieces(content)
         try:
-            for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
+            for number, value in enumerate(ijson.items(pieces, "item", use_float=True), 1):
+                pieces.next_piece()
                 if isinstance(value, dict):
                     yield Row(file, number, value)
                 else:
@@ -133,8 +137,8 @@ def _list(file: UPath) -> Iterator[Row]:
 def _object_or_lines(file: UPath) -> Iterator[Row]:
     """JSON lines where the first line is an object by itself, else the file is one object."""
     with opened(file) as content:
-        if json_row(file, 1, 0, content.readline()).value is None:
-            whole = content.read()
+        if json_row(file, 1, 0, next(lines_of(content), b"")).value is None:
+            whole = up_to_most(content)
         else:
             yield from lines(file)
             return
@@ -144,10 +148,11 @@ def _object_or_lines(file: UPath) -> Iterator[Row]:
 
 def _csv(file: UPath) -> Iterator[Row]:
     """Yield a row per record, keys from the header; `line` is where the record begins."""
-    delimiter = "\t" if ".tsv" in file.suffixes else ","
     with opened(file) as content:
+        delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(next(lines_of(content), b""))
+        content.seek(0)
         # Bytes that are not UTF-8 become lone surrogates, which _record finds.
-        text = (line.decode("utf-8", "surrogateescape") for line in content)
+        text = (line.decode("utf-8", "surrogateescape") for line in lines_of(content))
         records = csv.reader(_without_bom(text), delimiter=delimiter, strict=True)
         names: list[str] = []
         before = 0
@@ -164,6 +169,19 @@ def _csv(file: UPath) -> Iterator[Row]:
             if names and cells:
                 yield _record(file, line, names, cells)
             names = names or _header(file, cells)
+
+
+def _delimiter(header: bytes) -> str:
+    """What the header is separated by, outside of quotes: the sign that makes the most columns."""
+    line = header.decode("utf-8", "surrogateescape")
+
+    def columns(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([line], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return max(_DELIMITERS, key=columns)
 
 
 def _header(file: UPath, cells: list[str]) -> list[str]:
@@ -187,12 +205,14 @@ def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
-        return Row(file, line, None, "not UTF-8; save the file as UTF-8")
+        wrong = "not UTF-8; save the file as UTF-8, of Latin-1 by iconv -f LATIN1 -t UTF-8"
+        return Row(file, line, None, wrong)
     return Row(file, line, {name: cell or None for name, cell in value.items()})
 
 
 def _parquet(file: UPath) -> Iterator[Row]:
-    return (Row(file, number, value) for number, value in enumerate(read_parquet_rows(file), 1))
+    refuse_special(file)
+    yield from (Row(file, number, value) for number, value in enumerate(read_parquet_rows(file), 1))
 
 
 _CONTAINERS = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv, ".json": _json}

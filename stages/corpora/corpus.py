@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, get_args
 
-from pydantic import BeforeValidator, PlainSerializer, StrictInt
+from pydantic import BeforeValidator, Field, PlainSerializer, StrictInt
 from pydantic.fields import FieldInfo
 from upath import UPath
 
@@ -17,6 +17,7 @@ from pipeline.rows import Document
 from pipeline.settings import Settings
 from stages.corpora.checks import BadInputError
 from stages.corpora.loaded import Loaded
+from stages.corpora.opening import NotTextError, refuse_special
 from stages.text.paragraphs import Paragraphs, paragraph_spans
 from stages.text.words import num_words
 
@@ -51,7 +52,7 @@ class Corpus(Settings):
     name: str
     paragraphs: Paragraphs
     family: Annotated[str, Unhashed()]  # of prompts; hashed with the prompts
-    seed: Annotated[StrictInt, Unhashed()]  # of the random draw that `sample` makes
+    seed: Annotated[StrictInt, Field(ge=0), Unhashed()]  # of the random draw that `sample` makes
 
     page_breaks: ClassVar[bool] = False  # whether a form feed in the text ends a page
 
@@ -117,6 +118,11 @@ class FileCorpus(Corpus):
             exists = self.path.exists()
         if not exists:
             raise UsageError(f"{self.path}: no such file or folder; set corpus.path=...")
+        if not self.path.is_dir():
+            try:
+                refuse_special(self.path)
+            except NotTextError as error:
+                raise UsageError(f"{self.path}: {error.strerror}; set corpus.path=...") from None
         if self.split is not None and self.split not in self.splits:
             legal = f"one of {', '.join(self.splits)}" if self.splits else "null"
             raise UsageError(f"corpus.split={self.split}: format {self.format} takes {legal}")

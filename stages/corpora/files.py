@@ -6,7 +6,8 @@ from dataclasses import replace
 from upath import UPath
 
 from pipeline.errors import UsageError
-from stages.corpora.containers import json_row, opened, read_rows
+from stages.corpora.containers import json_row, read_rows
+from stages.corpora.opening import NotTextError, opened, refuse_special
 from stages.corpora.row import Row
 
 
@@ -22,6 +23,17 @@ def files_of(path: UPath, *patterns: str) -> list[UPath]:
     if not found:
         raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
     return sorted(found)
+
+
+def is_there(file: UPath) -> bool:
+    """Whether the file exists. Raises UsageError where it is anything but a file."""
+    if not file.exists():
+        return False
+    try:
+        refuse_special(file)
+    except NotTextError as error:
+        raise UsageError(f"{file}: {error.strerror}; remove it or set corpus.path=...") from None
+    return True
 
 
 def any_of(path: UPath, pattern: str) -> bool:

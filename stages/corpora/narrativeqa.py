@@ -16,9 +16,10 @@ from pipeline.place import reaching
 from pipeline.rows import Document
 from stages.corpora.checks import BadInputError, json_text, label_of, optional_text
 from stages.corpora.corpus import Address, FileCorpus
-from stages.corpora.files import rows_of
+from stages.corpora.files import is_there, rows_of
 from stages.corpora.ids import Ids
 from stages.corpora.loaded import Loaded, bad_document
+from stages.corpora.opening import read_whole
 from stages.corpora.question_file import QuestionFile
 from stages.corpora.row import Row
 from stages.corpora.stories import story
@@ -74,7 +75,7 @@ class NarrativeQACorpus(FileCorpus):
 
     def _file(self, name: str) -> UPath:
         file = self.path / name
-        if not file.is_file():
+        if not is_there(file):
             raise UsageError(f"{self.path}: no {name} in this folder; set corpus.path=...")
         return file
 
@@ -87,7 +88,7 @@ class NarrativeQACorpus(FileCorpus):
 
     def _summaries(self) -> dict[str | None, str]:
         file = self.path / "summaries.csv"
-        rows = rows_of([file]) if file.is_file() else iter(())
+        rows = rows_of([file]) if is_there(file) else iter(())
         return {
             row.given_id("document_id"): _repaired(str((row.value or {}).get("summary") or ""))
             for row in rows
@@ -122,7 +123,7 @@ class NarrativeQACorpus(FileCorpus):
         """The story's file; null where it is missing or clearly was not downloaded completely."""
         folder = self.stories or self.path / "tmp"
         try:
-            content = (folder / f"{document_id}.content").read_bytes()
+            content = read_whole(folder / f"{document_id}.content")
         except (FileNotFoundError, ValueError):  # an id may hold characters that a file name cannot
             return None
         except OSError as error:

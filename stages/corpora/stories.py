@@ -3,16 +3,18 @@
 Files are text or HTML, gzip or not, in any encoding.
 """
 
-import codecs
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator
 
 from stages.corpora.article_text import article_text
 from stages.corpora.checks import BadInputError
+from stages.corpora.opening import NotTextError, encoding_of, refuse_binary, up_to_most
 
 _GZIP = b"\x1f\x8b"
+_HEAD_BYTES = 2**16
 _IS_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype|html|head|body|pre|p|b|table|center)\b",
                       re.IGNORECASE | re.DOTALL)  # fmt: skip
 # The lines with which Project Gutenberg frames a book; a long title may be wrapped.
@@ -32,23 +34,32 @@ _MIN_SHARE_OF_BOOK, _MIN_SHARE_BETWEEN = 0.1, 0.5
 
 
 def decoded(content: bytes) -> str:
-    """Decode a text file: UTF-16 with a byte order mark, UTF-8, or else Latin-1 (old Gutenberg).
+    """Decode a text file: UTF-16 or -32 with a byte order mark, UTF-8, or else Latin-1 (old
+    Gutenberg).
 
     gzip is decompressed; lines end in a newline; byte order mark and NULs are removed. Raises
-    BadInputError where the gzip is damaged.
+    BadInputError where the gzip is damaged or too large, or the file is no text.
     """
-    if content.startswith(_GZIP):
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, OSError, zlib.error) as error:
-            why = str(error).split("\n")[0]
-            raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None
-    utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        text = content.decode("utf-16" if utf_16 else "utf-8-sig")
+        content = _unpacked(content)
+        refuse_binary(content[:_HEAD_BYTES])
+    except NotTextError as error:
+        raise BadInputError(f"{error.strerror}; fix or delete it") from None
+    except (EOFError, OSError, zlib.error) as error:
+        why = str(error).split("\n")[0]
+        raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None
+    try:
+        text = content.decode(encoding_of(content) or "utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def _unpacked(content: bytes) -> bytes:
+    if not content.startswith(_GZIP):
+        return content
+    with gzip.open(io.BytesIO(content)) as unpacked:
+        return up_to_most(unpacked)
 
 
 def story(content: bytes, start: str, end: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from pipeline.errors import UsageError
 from pipeline.rows import Document
 from stages.corpora.checks import BadInputError, label_of, metadata_of, text_of
 from stages.corpora.corpus import FileCorpus
-from stages.corpora.files import rows_of
+from stages.corpora.files import is_there, rows_of
 from stages.corpora.ids import Ids
 from stages.corpora.loaded import Loaded, bad_document
 from stages.corpora.question_file import QuestionFile
@@ -49,7 +49,7 @@ class TablesCorpus(FileCorpus):
 
 
 def _file(folder: UPath, name: str) -> UPath | None:
-    found = [path for end in ("jsonl", "parquet") if (path := folder / f"{name}.{end}").is_file()]
+    found = [path for end in ("jsonl", "parquet") if is_there(path := folder / f"{name}.{end}")]
     if len(found) > 1:
         raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
     return found[0] if found else None

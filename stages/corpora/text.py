@@ -12,9 +12,10 @@ from upath import UPath
 from pipeline.rows import Document
 from stages.corpora.checks import BadInputError, without_lone_surrogates
 from stages.corpora.corpus import FileCorpus
-from stages.corpora.files import files_of, rows_of, stem
+from stages.corpora.files import files_of, is_there, rows_of, stem
 from stages.corpora.ids import Ids
 from stages.corpora.loaded import Loaded, bad_document
+from stages.corpora.opening import read_whole
 from stages.corpora.question_file import QuestionFile
 from stages.corpora.row import Row
 from stages.corpora.stories import decoded
@@ -34,7 +35,7 @@ class TextCorpus(FileCorpus):
         """
         files = files_of(self.path, "*.txt")
         asked = self.path / "questions.jsonl"
-        questions = QuestionFile(rows_of([asked]) if asked.is_file() else ())
+        questions = QuestionFile(rows_of([asked]) if is_there(asked) else ())
         ids = Ids()
         for file in files:
             document = _document(self, file, ids)
@@ -51,7 +52,7 @@ def _document(corpus: FileCorpus, file: UPath, ids: Ids) -> Document:
         wrong = f"its document_id would be that of {first.removesuffix(':1')}; rename or delete it"
         return bad_document(ids.of_place(whole), f"{name}: {wrong}")
     try:
-        return corpus.document(document_id, decoded(file.read_bytes()), title=document_id)
+        return corpus.document(document_id, decoded(read_whole(file)), title=document_id)
     except BadInputError as wrong_text:
         return bad_document(document_id, f"{name}: {wrong_text}")
     except OSError as error:

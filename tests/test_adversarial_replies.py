@@ -1,0 +1,208 @@
+"""Thousands of replies that no model should give, through every prompt: a value that was legal, or
+null. Seeded, so that a failure is found again."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pipeline.prompts import PROMPTS, Prompt
+from pipeline.reply_forms import read_reply
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.extract_events import ExtractEvents
+from stages.prompts.from_memory import LinesFromMemory
+from tests.reading import family
+
+DIGITS = [
+    str.maketrans("0123456789", signs)
+    for signs in ("٠١٢٣٤٥٦٧٨٩", "０１２３４５６７８９", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗")
+]
+HOMOGLYPHS = str.maketrans("<>[]()AaEeo:", "‹›［］（）ΑаЕеο：")
+JUNK = [
+    "\0",
+    "\x1b[2J",
+    "\u200b",
+    "\u202e",
+    "\ud800",
+    "\udfff",
+    "\ufeff",
+    "\r",
+    "\u2028",
+    " ",
+    "\n",
+    "not ",
+    "No. ",
+    "yes ",
+    "or ",
+    "1",
+    "-",
+    "<",
+    "[",
+    "{",
+    '"',
+    "```json\n",
+    "</think>",
+    "<think>",
+    "9" * 400,
+    "1e400",
+    "NaN",
+    "Infinity",
+    "null",
+    "true",
+]
+WHOLE = [
+    "",
+    " \n\t",
+    "\0",
+    "\ud800",
+    "[" * 10_000,
+    '{"a":' * 10_000,
+    '["' * 5_000,
+    "9" * 20_000,
+    str(10**400),
+    "x" * 20_000,
+    "[NaN, Infinity, -Infinity]",
+    '{"start": NaN, "end": 1e999}',
+    '[{"event": 7}, {"event": null}, "x", 10, []]',
+    '{"event": {"event": "x"}}',
+    "null",
+    "[]",
+    "[1, 2, 3]",
+    "\u202e]7 ,2[ egaP",
+    "I want to look up Page [-1, 10000000000]",
+    "Page 99999999999",
+    "Action: -3",
+    "Action: 999999999",
+    "Action: -2\nAnswer: (Z)",
+    "Answer: (Z)",
+    "Answer: (A) or (B)",
+    "Break point: <999999999>",
+    "Break point: <-1>",
+    "yes and no",
+    "Yes. No.",
+    "NO\n\nFinal verdict: YES",
+    '{"start": "9999/99/99", "end": "2023/02/30"}',
+    '{"start": "2024/01/01", "end": "2023/01/01"}',
+]
+
+
+def legal_replies(prompt: Prompt[Any]) -> list[str]:
+    """What the prompt's own module replies, and its form with every value."""
+    form = family().form(type(prompt))
+    filled = [form.replace("{}", text) for text in type(prompt).form_values()] if form else []
+    return [prompt.extractive(), prompt.expected(), prompt.at_most(), prompt.fewest(), *filled]
+
+
+def mutated(reply: str, others: list[str], rng: random.Random) -> str:
+    at, to = sorted((rng.randint(0, len(reply)), rng.randint(0, len(reply))))
+    junk = rng.choice(JUNK)
+    changes: list[Callable[[], str]] = [
+        lambda: reply[:at],  # cut
+        lambda: reply[at:],
+        lambda: reply[:at] + reply[to:],
+        lambda: reply[:at] + junk + reply[at:],
+        lambda: reply[:at] + junk * 50 + reply[to:],
+        lambda: f"{reply}{junk}{reply}",
+        lambda: f"{reply}\n{rng.choice(others)}",  # may contradict itself
+        lambda: f"Not {reply}",
+        lambda: f"```json\n{reply}\n```",
+        lambda: json.dumps({"answer": reply, "a": [reply]}),
+        lambda: reply.translate(rng.choice(DIGITS)),
+        lambda: reply.translate(HOMOGLYPHS),
+        lambda: reply.upper() if rng.random() < 0.5 else reply[::-1],
+        lambda: "".join(rng.sample(reply[:200], len(reply[:200]))),
+    ]
+    return rng.choice(changes)()
+
+
+def replies(prompt: Prompt[Any], number: int) -> Iterator[str]:
+    rng, legal = random.Random(f"{prompt.name} {number}"), legal_replies(prompt)
+    yield from WHOLE[:number]
+    for _ in range(number - len(WHOLE)):
+        reply = rng.choice([*legal, *WHOLE]) if rng.random() < 0.9 else rng.choice(JUNK)
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            reply = mutated(reply, legal, rng)[:30_000]
+        yield reply
+
+
+def is_number(value: Any, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 10**9
+
+
+def is_day(value: Any) -> bool:
+    return value == "" or (isinstance(value, str) and len(value) == 10 and value.count("/") == 2)
+
+
+def is_texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(text, str) and text for text in value)
+
+
+def is_legal(prompt: Prompt[Any], value: Any) -> bool:
+    """Whether a stage may be given such a value by this prompt; by its documentation."""
+    match prompt.name:
+        case "break_point":
+            return is_number(value)
+        case "look_up_p":
+            return isinstance(value, tuple) and all(map(is_number, value))
+        case "look_up_s":
+            return value == "stop" or is_number(value)
+        case "triage":
+            return is_number(value, -(10**9) + 1)
+        case "read_leaf":
+            return is_number(value[0], -(10**9) + 1) and (len(value) == 2) == (value[0] == -2)
+        case "starts_chapter":
+            return value in ("yes", "no", "not sure")
+        case "rate_permissive":
+            return value in ("yes", "partially", "no")
+        case "time_range":
+            return all(map(is_day, value)) and (not all(value) or value[0] <= value[1])
+    if prompt.name == "rate_strict" or prompt.name.startswith("judge_"):
+        return value in ("yes", "no")
+    if isinstance(prompt, ExtractEvents):
+        return all(is_day(day) and isinstance(text, str) and text for day, text in value)
+    if isinstance(prompt, AnswerQuestion) and prompt.options:
+        return value == "out_of_range" or value in range(len(prompt.options))
+    if isinstance(prompt, LinesFromMemory) or isinstance(value, tuple):
+        return is_texts(value)
+    return isinstance(value, str)
+
+
+def try_all(name: str, number: int) -> None:
+    samples = PROMPTS[name].samples()
+    for place, sample in enumerate(samples):
+        form = family().form(type(sample))
+        for reply in replies(sample, number // len(samples) + 1):
+            is_cut = place % 2 == 1
+            value = read_reply(sample, form, reply, is_cut)
+            assert value is None or is_legal(sample, value), (reply[:300], value)
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_a_few_hundred_replies_to_every_prompt(name: str) -> None:
+    try_all(name, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROMPTS)
+def test_ten_thousand_replies_to_every_prompt(name: str) -> None:
+    try_all(name, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"),
+    [
+        ("rate_strict", "yes and no"), ("rate_strict", "NO\n\nFinal verdict: YES"),
+        ("answer", "Answer: (A) or (B)"), ("answer", ""), ("break_point", "Break point: <1> or <2>"),
+        ("triage", "Action: 0 / 1"), ("look_up_p", "Look up Page [1]. Look up Page [2]."),
+        ("time_range", '{"start": "2024/01/01", "end": "2023/01/01"}'),
+        ("time_range", '{"start": NaN, "end": 1e999}'), ("extract_events", "[" * 10_000),
+        ("extract_facts", '{"a":' * 10_000), ("extract_facts", "[1, 2, 3]"),
+        ("look_up_s", "Page 1 or Page 2"), ("starts_chapter", "yes and no"),
+        ("break_point", "9" * 20_000), ("look_up_p", "[" + "9" * 400 + "]"), ("gist", " \n\t"),
+    ],
+)  # fmt: skip
+def test_what_may_not_be_read(name: str, reply: str) -> None:
+    prompt = PROMPTS[name].samples()[0]
+    assert read_reply(prompt, family().form(PROMPTS[name]), reply, is_cut=False) is None
