@@ -73,15 +73,11 @@ def _forestall(folder: UPath, before: float) -> None:
         commit_next(folder, index, index.read())
 
 
-def _left_over(root: UPath, before: float) -> Iterator[UPath]:
-    """Files that no living process will finish."""
-    yield from _temporary(root, min(before, time.time() - _SECONDS_OF_A_WRITE))
-
-
-def _temporary(root: UPath, before: float) -> Iterable[UPath]:
-    """Temporary files of commits; an object store has none."""
+def _left_over(root: UPath, before: float) -> Iterable[UPath]:
+    """Temporary files that no living process will finish; an object store has none."""
     if is_remote(root):
         return []
+    before = min(before, time.time() - _SECONDS_OF_A_WRITE)
     return [file for file in root.rglob(".*.part") if _modified(file) <= before]
 
 
