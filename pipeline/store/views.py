@@ -24,7 +24,7 @@ from pipeline.place import AnyPath, each, is_remote, place
 from pipeline.plugins import installed
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
-from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Index, newest
+from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Compacted, Index
 from pipeline.store.loose import listing, shown
 from pipeline.store.run_views import run_views
 
@@ -60,7 +60,7 @@ def connect(warehouse: AnyPath, run: str | None = None) -> duckdb.DuckDBPyConnec
     connection = duckdb.connect()
     _without_progress_bar(connection)
     found = listing(folder)
-    index = newest(folder / "compacted")
+    index = Compacted(folder).refresh()
     loose = shown(folder, found, index)
     tables = _tables(folder, loose, index)
     _index_views(connection, index, loose)
