@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pipeline.rows import Document, Question, Record
+from pipeline.rows import Document, Question, Record, Span
 from pipeline.settings import sha
 from pipeline.steps import Step
 
 Fields = tuple[str, ...] | None
 """Names of the record fields that a stage is given; null stands for all."""
 _STATE = ("problem", "skipped", "detail")  # every stage is given these, too
+_FIELDS = {
+    kind: [field.name for field in dataclasses.fields(kind)] for kind in (Document, Question)
+}
 _LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
 
 
@@ -61,7 +64,7 @@ class DocumentKey:
 def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
     """For each set of fields, a hash of the row's ids, its problem and those fields."""
     place = [row.document_id, getattr(row, "question_id", None)]
-    own = {name: _short(value) for name, value in dataclasses.asdict(row).items()}
+    own = {name: _short(getattr(row, name)) for name in _FIELDS[type(row)]}
     state = {name: own[name] for name in _STATE if own.get(name)}
     chosen = {
         fields: own if fields is None else {**state, **{name: own[name] for name in fields}}
@@ -71,7 +74,12 @@ def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]
 
 
 def _short(value: Any) -> Any:
-    return sha(value) if isinstance(value, str) and len(value) > _LONG else value
+    """The value as it is hashed."""
+    if isinstance(value, str):
+        return sha(value) if len(value) > _LONG else value
+    if isinstance(value, tuple):
+        return [dataclasses.asdict(v) if isinstance(v, Span) else v for v in value]
+    return value
 
 
 def given(row: Any, fields: tuple[str, ...]) -> Any:
@@ -139,7 +147,8 @@ def plan_document(
 def _document_unit(
     step: Step, key: DocumentKey, planned: Mapping[str, list[Unit]], committed: Committed
 ) -> Unit:
-    name = sha([key.shas[step.document_fields], *_shards(step, planned)], 16)
+    shards = [name for name, inputs in _shards(step, planned) if inputs is None]
+    name = sha([key.shas[step.document_fields], *shards], 16)
     attempt = committed.attempt(step.id, name)
     return Unit(
         step_id=step.id,
@@ -157,8 +166,9 @@ def _question_units(
     committed: Committed,
     questions_per_unit: int,
 ) -> list[Unit]:
+    shards = _shards(step, planned)
     wanted = {
-        question.question_id: _input_sha(step, key, question, planned)
+        question.question_id: _input_sha(step, key, question, shards)
         for question in key.questions
         if step.writes is Question or not question.is_bad
     }
@@ -184,13 +194,14 @@ def _question_units(
 
 
 def _input_sha(
-    step: Step, key: DocumentKey, question: QuestionKey, planned: Mapping[str, list[Unit]]
+    step: Step, key: DocumentKey, question: QuestionKey, shards: Sequence["_Read"]
 ) -> str:
     """A hash of all that a question's rows are made from. The `questions` step does not depend on
     the document's text."""
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
-    own = question.shas[step.question_fields]
-    return sha([document, own, *_shards(step, planned, question.question_id)], 16)
+    own, question_id = question.shas[step.question_fields], question.question_id
+    read = [name for name, inputs in shards if inputs is None or question_id in inputs]
+    return sha([document, own, *read], 16)
 
 
 def unit_name(inputs: Iterable[str]) -> str:
@@ -198,19 +209,20 @@ def unit_name(inputs: Iterable[str]) -> str:
     return sha(sorted(inputs), 16)
 
 
-def _shards(
-    step: Step, planned: Mapping[str, list[Unit]], question_id: str | None = None
-) -> list[str]:
-    """The upstream shards that the rows of this document or question are made from.
+_Read = tuple[str, Mapping[str, str] | None]
+"""An upstream shard by name, and its questions; null for one that all questions read."""
+
+
+def _shards(step: Step, planned: Mapping[str, list[Unit]]) -> list[_Read]:
+    """The upstream shards that the rows of this document are made from.
 
     Without those of `documents` and `questions`, whose rows have hashes of their own.
     """
     return [
-        f"{unit.step_id}/{unit.unit}.{unit.attempt}"
+        (f"{u.step_id}/{u.unit}.{u.attempt}", u.inputs if upstream.per_question else None)
         for upstream in step.upstream
         if upstream.stage is not None
-        for unit in planned[upstream.id]
-        if not upstream.per_question or question_id in unit.inputs
+        for u in planned[upstream.id]
     ]
 
 

@@ -5,7 +5,7 @@ that the newest index does not hold, or that a process at work may still commit.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from upath import UPath
@@ -75,16 +75,11 @@ def _forestall(folder: UPath, before: float) -> None:
 
 
 def _left_over(root: UPath, before: float) -> Iterator[UPath]:
-    """Files that no living process will finish."""
-    yield from _temporary(root, min(before, time.time() - _SECONDS_OF_A_WRITE))
+    """Temporary files that no living process will finish, and journals of committed units."""
+    if not is_remote(root):  # an object store has no temporary files
+        before = min(before, time.time() - _SECONDS_OF_A_WRITE)
+        yield from (file for file in root.rglob(".*.part") if _modified(file) <= before)
     yield from _journals(root)
-
-
-def _temporary(root: UPath, before: float) -> Iterable[UPath]:
-    """Temporary files of commits; an object store has none."""
-    if is_remote(root):
-        return []
-    return [file for file in root.rglob(".*.part") if _modified(file) <= before]
 
 
 def _journals(root: UPath) -> Iterator[UPath]:

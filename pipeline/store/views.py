@@ -32,7 +32,7 @@ from pipeline.retries import retried
 from pipeline.rows import RECORDS, Call
 from pipeline.store.contracts import derived
 from pipeline.store.footers import check_shard, check_table
-from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Index, check_compacted, newest
+from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Compacted, Index, check_compacted
 from pipeline.store.layout import check_layout
 from pipeline.store.listing import MOVE_STEP, LeftOut, damaged_inside, parsed
 from pipeline.store.locks import lock
@@ -95,7 +95,7 @@ def connect(
     name = run_name(folder, run)
     connection = duckdb.connect()
     _without_progress_bar(connection)
-    found, index = listing(folder), newest(folder / "compacted")
+    found, index = listing(folder), Compacted(folder).refresh()
     left_out.misnamed(misnamed(folder, found))
     loose = {
         table: left_out.sound(files, check_shard)
