@@ -24,6 +24,7 @@ from pipeline.store import connect
 from pipeline.store.accounts import accounts
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query
+from pipeline.units import ONCE, Retries
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 
@@ -39,25 +40,29 @@ class Outcome:
     workers: Mapping[str, Mapping[str, int]]  # units committed in this launch, by phase and worker
 
 
-def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
-    """Execute a run, from the corpus to the checked accounting; only what is not committed.
+def run(config: RunConfig, warn: Callable[[str], None], retries: Retries = ONCE) -> Outcome:
+    """Execute a run, from the corpus to the checked accounting; only what is not committed, and
+    what `retries` asks again.
 
     Raises UsageError before execution where config or corpus cannot be used, AccountingError where
-    rows do not match their inputs, EngineError where an engine died.
+    rows do not match their inputs, EngineError where an engine died, OutageError where its server
+    stays away.
     """
     refuse_elsewhere(config.cluster)
     with Ending(config.cluster) as ending:
-        return _run(config, warn, ending)
+        return _run(config, warn, ending, retries)
 
 
-def _run(config: RunConfig, warn: Callable[[str], None], ending: Ending) -> Outcome:
+def _run(
+    config: RunConfig, warn: Callable[[str], None], ending: Ending, retries: Retries
+) -> Outcome:
     folder = RunFolder(place(config.warehouse), config.run_name())
     _refuse_unwritable(folder.warehouse)
     config = grown(config, folder)
     if config.cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in phases(run_steps(config)):
             phase.pool(config.cluster).size()
-    prepared = prepare(config, folder.warehouse, warn)
+    prepared = prepare(config, folder.warehouse, warn, retries=retries)
     refuse_fewer(folder, prepared.keys)
     collect(folder.warehouse, prepared.committed)
     planned = prepared.planned()

@@ -2,7 +2,8 @@
 
 <warehouse>/tables/<table>/<step_id>/<unit>.<attempt>.parquet; a retry writes the next attempt, and
 the highest one counts. A shard's footer holds the number of rows written, so that `verify` notices
-rows lost or doubled afterwards, the worker that wrote them, and when it started on them.
+rows lost or doubled afterwards, the counts of their problems, the worker that wrote them, and when
+it started on them.
 """
 
 import io
@@ -10,6 +11,7 @@ import json
 import os
 import re
 import socket
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -19,6 +21,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.arrow import from_arrow, to_arrow
+from pipeline.calls import UNANSWERED
 from pipeline.errors import AccountingError, UsageError
 from pipeline.place import AnyPath, commit, each, place, write
 from pipeline.rows import Call, Record, utc_now
@@ -27,7 +30,7 @@ from pipeline.units import Committed, Unit, unit_name
 
 R = TypeVar("R", bound=Record)
 _NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
-_ROWS_WRITTEN = "gistmill.num_rows"
+_ROWS_WRITTEN, _PROBLEMS = "gistmill.num_rows", "gistmill.problems"
 STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of the unit, in its footer
 
 
@@ -81,8 +84,7 @@ class Shards:
         inputs = {
             step.id: self._inputs(step, units[step.id]) for step in steps if step.per_question
         }
-        self.verify(steps)
-        return Committed(units=units, inputs=inputs)
+        return Committed(units=units, inputs=inputs, problems=self._verified(steps))
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> dict[str, str]:
         """input_sha -> the unit that holds it; of two units, the lower name."""
@@ -101,16 +103,34 @@ class Shards:
     def verify(self, steps: Sequence[Step]) -> None:
         """Raise AccountingError where a committed shard holds more or fewer rows than were written,
         or the shard of the calls that its rows were made from is missing."""
-        for step in steps:
-            units, with_calls = self.units(step.table, step.id), self.units("calls", step.id)
-            each(_verify, [self.path(step.table, step.id, *unit) for unit in units.items()])
-            each(_verify, [self.path("calls", step.id, *unit) for unit in with_calls.items()])
-            if step.prompts:
-                for unit in sorted(units.items() - with_calls.items())[:1]:
-                    path = self.path(step.table, step.id, *unit)
+        self._verified(steps)
+
+    def _verified(self, steps: Sequence[Step]) -> dict[str, dict[str, frozenset[str]]]:
+        """step_id -> unit -> the problems of its rows, and of its calls those without a reply.
+        Raises as `verify` does."""
+        return {step.id: self._verified_step(step) for step in steps}
+
+    def _verified_step(self, step: Step) -> dict[str, frozenset[str]]:
+        units, calls = self.units(step.table, step.id), self.units("calls", step.id)
+        if step.prompts:
+            for unit, attempt in sorted(units.items()):
+                # A later attempt may have ended after its calls were committed.
+                if not self._has_calls(step, unit, attempt, calls.get(unit, 0)):
+                    path = self.path(step.table, step.id, unit, attempt)
                     raise AccountingError(
                         _delete_and_rerun(path, "the shard of its calls is missing")
                     )
+            calls |= units
+        of_rows = each(_verify, [self.path(step.table, step.id, *one) for one in units.items()])
+        of_calls = each(_verify, [self.path("calls", step.id, *one) for one in calls.items()])
+        found = {unit: set(problems) for unit, problems in zip(units, of_rows, strict=True)}
+        for unit, problems in zip(calls, of_calls, strict=True):
+            found.setdefault(unit, set()).update(problems & set(UNANSWERED))
+        return {unit: frozenset(problems) for unit, problems in found.items()}
+
+    def _has_calls(self, step: Step, unit: str, attempt: int, last: int) -> bool:
+        is_older = last > attempt and self.path("calls", step.id, unit, attempt).is_file()
+        return last == attempt or is_older
 
 
 def content(
@@ -124,6 +144,7 @@ def content(
     arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
     footer = {
         _ROWS_WRITTEN: str(arrow.num_rows),
+        _PROBLEMS: json.dumps(Counter(row.problem for row in rows if row.problem)),
         STARTED_AT: (started_at or utc_now()).isoformat(),
         WORKER: process_name(),
     }
@@ -178,13 +199,23 @@ def _footer(path: UPath) -> Any:
         raise AccountingError(_delete_and_rerun(path, f"cannot be read ({error})")) from None
 
 
-def _verify(path: UPath) -> None:
+def _verify(path: UPath) -> set[str]:
+    """The problems of a shard's rows. Raises AccountingError where it lacks rows."""
     footer = _footer(path)
     written = (footer.metadata or {}).get(_ROWS_WRITTEN.encode(), b"none").decode()
     if written != str(footer.num_rows):
         raise AccountingError(
             _delete_and_rerun(path, f"{footer.num_rows} rows, {written} were written")
         )
+    problems = (footer.metadata or {}).get(_PROBLEMS.encode())
+    return set(json.loads(problems)) if problems else _problems(path, footer)
+
+
+def _problems(path: UPath, footer: Any) -> set[str]:
+    """Those of a shard written by a version that did not yet count them."""
+    if "problem" not in footer.schema.names:
+        return set()
+    return set(_read(path, ["problem"])["problem"].unique().to_pylist()) - {None}
 
 
 def _delete_and_rerun(path: UPath, what: str) -> str:
