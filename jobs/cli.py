@@ -21,6 +21,7 @@ from jobs.options import ReadOptions, read_options
 from jobs.rate import shown_rater, with_rater
 from jobs.render import page, render
 from jobs.report import make_report
+from jobs.retry import run_again
 from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table, printable
@@ -40,6 +41,7 @@ from pipeline.store import connect
 from pipeline.store.locks import only_select
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query as rows_of
+from pipeline.units import ONCE, Retries
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 prompts = typer.Typer(help="Check a family of prompts.")
@@ -99,6 +101,14 @@ def rate(words: Words = None, json: Json = False) -> None:
 
 
 @app.command()
+def retry(words: Words = None, json: Json = False) -> None:
+    """Ask again where rows of a run have a problem, and redo what was made from them: run=NAME,
+    problem=unparseable,truncated. Good replies are kept."""
+    config, retries = run_again(words or [])
+    _run(config, json, retries)
+
+
+@app.command()
 def plan(
     words: Words = None,
     like: Annotated[
@@ -121,10 +131,10 @@ def plan(
     show_plan(words or [], Options(like, rates, gpus, price), json, _warn)
 
 
-def _run(config: RunConfig, as_json: bool) -> None:
+def _run(config: RunConfig, as_json: bool, retries: Retries = ONCE) -> None:
     from jobs.run import run as run_config  # imported here, as ray takes a second
 
-    outcome = run_config(config, warn=_warn)
+    outcome = run_config(config, _warn, retries)
     warehouse, rater = place(config.warehouse), shown_rater(config, outcome.run)
     made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))
     RunFolder(warehouse, outcome.run).write_report(page(render(made)))

@@ -131,10 +131,22 @@ def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
     for unit in planned:
         if unit.inputs and not unit.is_done:
             pending[unit.chunk].append(unit)
-    for units in pending.values():
+    for units in _merged(pending.values()):
         asked = {question_id for unit in units for question_id in unit.inputs}
         read = [_done(u) for u in planned if not u.inputs or (u.is_done and asked & set(u.inputs))]
         yield [*read, *units]
+
+
+def _merged(chunks: Iterable[list[Unit]]) -> list[list[Unit]]:
+    """Chunks that share a question are one: a unit that is asked again may have been formed from
+    another number of questions."""
+    found: list[list[Unit]] = []
+    for chunk in chunks:
+        asked = {question_id for unit in chunk for question_id in unit.inputs}
+        same = [units for units in found if any(asked & set(unit.inputs) for unit in units)]
+        found = [units for units in found if units not in same]
+        found.append([*(unit for units in same for unit in units), *chunk])
+    return found
 
 
 def _done(unit: Unit) -> Unit:

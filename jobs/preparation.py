@@ -4,7 +4,7 @@ Used by `run`, `plan` and `bench`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobs.config import RunConfig
 from jobs.loading import load_corpus
@@ -13,7 +13,7 @@ from jobs.step_graph import Placed, run_steps
 from pipeline.place import AnyPath
 from pipeline.steps import Step
 from pipeline.store import Shards
-from pipeline.units import Committed, DocumentKey, Unit, plan_document
+from pipeline.units import Committed, DocumentKey, Retries, Unit, plan_document
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,17 @@ def prepare(
     warehouse: AnyPath,
     warn: Callable[[str], None],
     shards: Shards | None = None,
+    retries: Retries | None = None,
 ) -> Prepared:
     """Load the corpus into the warehouse, or into the given `shards`, and plan every unit.
 
-    `warn` gets a line per bad row. Raises UsageError where config or corpus cannot be used.
+    `retries`: the committed units that are planned once more, by default none. `warn` gets a line
+    per bad row. Raises UsageError where config or corpus cannot be used.
     """
     placed, shards = run_steps(config), shards or Shards(warehouse)
     steps = [step for step, _ in placed]
     keys = load_corpus(config, shards, steps, warn)
-    committed = shards.committed(steps)
+    committed = replace(shards.committed(steps), retries=retries)
     units = {
         key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
         for key in keys

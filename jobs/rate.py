@@ -1,6 +1,7 @@
 """`gistmill rate`: add a rater to a finished run. Also: the rater that a report shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jobs.compatibility import stored_config
 from jobs.config import RunConfig, validated
@@ -27,11 +28,16 @@ def with_rater(words: Sequence[str]) -> RunConfig:
     if not any(word.startswith("rater") for word in words):
         raise UsageError("rate needs a rater: add rater=NAME (gistmill ls lists them)")
     composed = compose(words)
+    before = config_again(composed)
+    return validated({**before, "raters": [*before["raters"], composed["rater"]]})
+
+
+def config_again(composed: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored config of the run that `composed` names, on the cluster of `composed`."""
     warehouse = place(composed["warehouse"])
     folder = RunFolder(warehouse, run_name(warehouse, composed["run"]))
     before = stored_config(folder).model_dump(mode="json")
-    own = {"warehouse": str(warehouse), "cluster": composed["cluster"]}
-    return validated({**before, **own, "raters": [*before["raters"], composed["rater"]]})
+    return {**before, "warehouse": str(warehouse), "cluster": composed["cluster"]}
 
 
 def shown_rater(config: RunConfig, run: str) -> str | None:

@@ -30,6 +30,7 @@ from pipeline.store.compaction import compact
 from pipeline.store.layout import check_layout, raise_layout
 from pipeline.store.lease import lease
 from pipeline.store.runs import RunFolder
+from pipeline.units import ONCE, Retries
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 
@@ -45,12 +46,14 @@ class Outcome:
     workers: Mapping[str, Mapping[str, int]]  # units committed in this launch, by phase and worker
 
 
-def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
-    """Execute a run, from the corpus to the checked accounting; only what is not committed.
+def run(config: RunConfig, warn: Callable[[str], None], retries: Retries = ONCE) -> Outcome:
+    """Execute a run, from the corpus to the checked accounting; only what is not committed, and
+    what `retries` asks again.
 
     Raises UsageError before execution where config or corpus cannot be used, AccountingError where
     rows do not match their inputs, EngineError where an engine died, StorageError where storage
-    refuses, ClusterError where Ray does not start.
+    refuses, OutageError where an engine's server stays away, ClusterError where Ray does not
+    start.
     """
     refuse_elsewhere(config.cluster)
     retry_for(config.cluster.storage_seconds)
@@ -60,7 +63,7 @@ def run(config: RunConfig, warn: Callable[[str], None]) -> Outcome:
         check_layout(folder.warehouse)
         while True:
             wait_for_others(folder, ending, warn)
-            outcome = _run(config, folder, warn, ending)
+            outcome = _run(config, folder, warn, ending, retries)
             if outcome is not None:
                 return outcome
 
@@ -78,7 +81,11 @@ def _ending(config: RunConfig, folder: RunFolder) -> Ending:
 
 
 def _run(
-    config: RunConfig, folder: RunFolder, warn: Callable[[str], None], ending: Ending
+    config: RunConfig,
+    folder: RunFolder,
+    warn: Callable[[str], None],
+    ending: Ending,
+    retries: Retries,
 ) -> Outcome | None:
     """Null where another command began to execute the run while this one prepared it."""
     before = folder.config()
@@ -87,7 +94,7 @@ def _run(
         for phase in phases(run_steps(config)):
             phase.pool(config.cluster).size()
     _compact(folder.warehouse, warn)  # what a run that was killed has left
-    prepared = prepare(config, folder.warehouse, warn)
+    prepared = prepare(config, folder.warehouse, warn, retries=retries)
     refuse_fewer(folder, prepared.keys)
     with lease(folder.path, LEASE) as held:
         if held is None or folder.config() != before:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from pipeline.calls import UNANSWERED
 from pipeline.rows import Document, Question, Record, Span
 from pipeline.settings import sha
 from pipeline.steps import Step
@@ -113,11 +114,40 @@ Item = tuple[str, Sequence[Unit]]
 
 
 @dataclass(frozen=True)
+class Retries:
+    """The committed units that are planned once more: those of steps that ask a model whose rows,
+    or calls without a reply, have one of `problems`, up to `most_attempts` at a unit."""
+
+    problems: frozenset[str]
+    most_attempts: int = 10**9
+
+    def includes(self, step: Step, problems: Iterable[str], attempt: int) -> bool:
+        """Whether a unit of the step is planned once more."""
+        found = self.problems & set(problems)
+        own = found if step.prompts else found & {"unit_failed"}
+        return bool(own) and attempt < self.most_attempts
+
+
+ONCE = Retries(frozenset(UNANSWERED), most_attempts=2)
+RETRIED = (*UNANSWERED, "truncated", "unparseable", "out_of_range", "unit_failed")
+"""The problems that another reply may not have; the others follow from what was read."""
+
+
+@dataclass(frozen=True)
 class Committed:
     """What the store holds: the units of each step, and the unit of each question input."""
 
     units: Mapping[str, Mapping[str, int]]  # step_id -> unit -> attempt
     inputs: Mapping[str, Mapping[str, str]]  # step_id -> input_sha -> unit
+    problems: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
+    retries: Retries | None = None
+
+    def is_again(self, step: Step, unit: str) -> bool:
+        """Whether a committed unit is planned once more."""
+        problems = self.problems.get(step.id, {}).get(unit)
+        if not problems or self.retries is None or step.stage is None:
+            return False
+        return self.retries.includes(step, problems, self.attempt(step.id, unit) or 1)
 
     def attempt(self, step_id: str, unit: str) -> int | None:
         """The attempt of the unit's committed shard; null where there is none."""
@@ -149,13 +179,13 @@ def _document_unit(
 ) -> Unit:
     shards = [name for name, inputs in _shards(step, planned) if inputs is None]
     name = sha([key.shas[step.document_fields], *shards], 16)
-    attempt = committed.attempt(step.id, name)
+    attempt, is_again = committed.attempt(step.id, name), committed.is_again(step, name)
     return Unit(
         step_id=step.id,
         unit=name,
         document_id=key.document_id,
-        attempt=attempt or 1,
-        is_done=attempt is not None,
+        attempt=(attempt or 1) + is_again,
+        is_done=attempt is not None and not is_again,
     )
 
 
@@ -180,17 +210,26 @@ def _question_units(
         if input_sha in in_store:
             group = groups.setdefault(in_store[input_sha], {})
         else:
-            group = chunks.setdefault(int(sha(question_id, 8), 16) % num_chunks, {})
+            group = chunks.setdefault(_chunk(question_id, num_chunks), {})
         group[question_id] = input_sha
     unit = partial(Unit, step_id=step.id, document_id=key.document_id)
-    done = [
-        unit(unit=name, inputs=i, attempt=committed.attempt(step.id, name) or 1, is_done=True)
-        for name, i in groups.items()
-    ]
-    return done + [
+    planned_before = []
+    for name, i in groups.items():
+        # Some of its questions may be another run's, which alone can plan all of it once more.
+        is_again = committed.is_again(step, name) and unit_name(i.values()) == name
+        attempt = (committed.attempt(step.id, name) or 1) + is_again
+        chunk = min(_chunk(question_id, num_chunks) for question_id in i) if is_again else 0
+        planned_before.append(
+            unit(unit=name, inputs=i, chunk=chunk, attempt=attempt, is_done=not is_again)
+        )
+    return planned_before + [
         unit(unit=unit_name(i.values()), inputs=i, chunk=chunk, is_done=False)
         for chunk, i in sorted(chunks.items())
     ]
+
+
+def _chunk(question_id: str, num_chunks: int) -> int:
+    return int(sha(question_id, 8), 16) % num_chunks
 
 
 def _input_sha(

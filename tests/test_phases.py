@@ -176,3 +176,23 @@ def test_chunks_tile_the_questions_and_a_crash_re_forms_them(
     assert {(u.step_id, u.unit): u.is_done for u in again} == {
         (u.step_id, u.unit): (u.step_id, u.unit) in stored for u in planned
     }
+
+
+def test_chunks_that_share_a_question_are_executed_together() -> None:
+    """A unit that is asked again was formed from more questions than a chunk has now."""
+    key = _key("d", 6)
+    (step,) = [s for s in STEPS if s.name == "look_up"]
+    planned = plan_document(STEPS, key, NOTHING, 2)
+    chunked = [unit for unit in planned if unit.step_id != step.id]
+    whole = [unit for unit in planned if unit.step_id == step.id]
+    inputs = {q: i for unit in whole for q, i in unit.inputs.items()}
+    again = replace(whole[0], inputs=inputs, attempt=2)
+    (phase, *_) = _phases()
+
+    def items(units: list[Unit]) -> list[Sequence[Unit]]:
+        executions = phase.executions([key], {"d": units}, lambda: 2)
+        return [planned for _, items in executions for _, planned in items]
+
+    assert len(items(planned)) > 2, "the memory, then chunks"
+    (together,) = items([*chunked, again])
+    assert again in together

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jobs.config import read_config
 from jobs.step_graph import run_steps
 from pipeline.rows import Document, Question, Span
-from pipeline.units import Committed, DocumentKey, Unit, plan_document
+from pipeline.units import ONCE, Committed, DocumentKey, Retries, Unit, plan_document
 from pipeline.units import given as given_to
 from tests.warehouse import document, question
 
@@ -288,3 +288,51 @@ def test_a_stage_is_given_what_names_its_units_and_no_more() -> None:
         document_id="d1", question_id="q1", question=Q1.question, options=("a", "b"),
         problem="bad_input",
     )  # fmt: skip
+
+
+FAILED = frozenset({"timeout"})
+
+
+def retried(committed: Committed, retries: Retries = ONCE) -> Committed:
+    """With a problem in every unit."""
+    problems = {of: dict.fromkeys(units, FAILED) for of, units in committed.units.items()}
+    return replace(committed, problems=problems, retries=retries)
+
+
+def held(units: Iterable[Unit], attempt: int = 1) -> Committed:
+    listed = list(units)
+    return Committed(
+        units={s.id: {u.unit: attempt for u in listed if u.step_id == s.id} for s in STEPS},
+        inputs={
+            s.id: {i: u.unit for u in listed if u.step_id == s.id for i in u.inputs.values()}
+            for s in STEPS
+        },
+    )
+
+
+def test_a_unit_is_planned_once_more_and_what_reads_it_anew() -> None:
+    whole = key(*(question(f"q{n}") for n in range(3)))
+    first = plan_document(STEPS, whole, Committed(units={}, inputs={}), 50)
+    again = plan_document(STEPS, whole, retried(held(first)), 50)
+    asking = {step.id for step in STEPS if step.prompts}
+    assert asking
+    names = {(unit.step_id, unit.unit) for unit in first}
+    for unit in again:
+        is_retried = (unit.step_id, unit.unit) in names and unit.step_id in asking
+        assert unit.attempt == (2 if is_retried else 1)
+        assert unit.is_done == ((unit.step_id, unit.unit) in names and not is_retried)
+    assert any(unit.attempt == 2 for unit in again)
+    done = plan_document(STEPS, whole, retried(held(first, attempt=2)), 50)
+    assert {unit.attempt for unit in done if (unit.step_id, unit.unit) in names} <= {1, 2}
+    assert not [unit for unit in done if unit.attempt == 3], "once, by the same command"
+
+
+def test_questions_of_another_run_are_not_lost_by_a_retry() -> None:
+    """Its unit has more questions than this run, which therefore leaves it as it is."""
+    whole = key(*(question(f"q{n}") for n in range(3)))
+    first = plan_document(STEPS, whole, Committed(units={}, inputs={}), 50)
+    fewer = replace(whole, questions=whole.questions[:2])
+    plan = plan_document(STEPS, fewer, retried(held(first)), 50)
+    lookups = {step.id for step in STEPS if step.per_question and step.prompts}
+    names = {unit.unit for unit in first}
+    assert not [u for u in plan if u.step_id in lookups and u.unit in names and not u.is_done]

@@ -6,7 +6,9 @@ state is valid until the new index is committed, and of two that compact at once
 """
 
 import io
+import json
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +24,7 @@ from pipeline.errors import DamagedError
 from pipeline.place import AnyPath, commit, delete, each, place, read, size
 from pipeline.retries import retried
 from pipeline.rows import Call
-from pipeline.store.footers import check_shard
+from pipeline.store.footers import PROBLEMS, check_shard
 from pipeline.store.index import ATTEMPT, SCHEMA, Index, commit_next, newest
 from pipeline.store.layout import raise_layout
 from pipeline.store.lease import lease
@@ -144,6 +146,9 @@ def _loose_piece(path: UPath) -> _Piece | None:
               if k.startswith(b"gistmill.")}  # fmt: skip
     if named is None:
         return None
+    if "problem" in rows.column_names:  # of an earlier version, whose footer does not say it
+        problems = Counter(problem for problem in rows["problem"].to_pylist() if problem)
+        footer.setdefault(PROBLEMS, json.dumps(problems))
     if not _STAMPED.issubset(rows.column_names):  # a table of somebody else
         return None
     table, (unit, attempt) = path.parent.parent.name, named

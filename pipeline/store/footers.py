@@ -16,7 +16,8 @@ from pipeline.place import is_remote, read
 from pipeline.retries import retried
 from pipeline.rows import RECORDS, Call, Record, is_per_question
 
-ROWS_WRITTEN = "gistmill.num_rows"  # in a shard's footer
+# In a shard's footer: the number of its rows, and how many have which problem (JSON).
+ROWS_WRITTEN, PROBLEMS = "gistmill.num_rows", "gistmill.problems"
 _END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
 # Columns without which a row cannot be told from others.
 _OF_EVERY_TABLE = ("step_id", "unit", "document_id")

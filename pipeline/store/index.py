@@ -6,6 +6,7 @@ and a file of its name in tables/ is ignored.
 """
 
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from upath import UPath
 from pipeline.errors import DamagedError
 from pipeline.place import commit, each, listed, read
 from pipeline.retries import retried
+from pipeline.store.footers import PROBLEMS
 
 # superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
 # `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
@@ -96,6 +98,20 @@ class Index:
         rows = self._inputs.filter(_of_step(self._inputs, table, step_id))
         rows = rows.filter(pc.invert(rows["superseded"]))
         yield from zip(rows["unit"].to_pylist(), rows["input_shas"].to_pylist(), strict=True)
+
+    def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
+        """The unit and attempt of the step's shards whose rows have problems, and which."""
+        rows = self._problems.filter(_of_step(self._problems, table, step_id))
+        columns = (rows[name].to_pylist() for name in ("unit", "attempt", "problems"))
+        for unit, attempt, problems in zip(*columns, strict=True):
+            yield unit, attempt, frozenset(json.loads(problems))
+
+    @cached_property
+    def _problems(self) -> Any:
+        rows = self.read([*KEY, "footer"])
+        found = pc.map_lookup(rows["footer"].combine_chunks(), PROBLEMS, "first")
+        rows = rows.drop_columns(["footer"]).append_column("problems", found)
+        return rows.filter(pc.fill_null(pc.not_equal(found, "{}"), fill_value=False))
 
     @cached_property
     def _inputs(self) -> Any:

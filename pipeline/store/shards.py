@@ -2,7 +2,8 @@
 
 <warehouse>/tables/<table>/<step_id>/<unit>.<attempt>.parquet; a retry writes the next attempt, and
 the highest one counts. A shard's footer holds the number of rows written, so that `verify` notices
-rows lost or doubled afterwards, the worker that wrote them, and when it started on them.
+rows lost or doubled afterwards, the counts of their problems, the worker that wrote them, and when
+it started on them.
 """
 
 import io
@@ -10,6 +11,7 @@ import json
 import os
 import re
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -22,6 +24,7 @@ from pydantic import ValidationError
 from upath import UPath
 
 from pipeline.arrow import from_arrow, to_arrow
+from pipeline.calls import UNANSWERED
 from pipeline.errors import UsageError
 from pipeline.place import (
     AnyPath,
@@ -38,7 +41,7 @@ from pipeline.place import (
 from pipeline.retries import retried
 from pipeline.rows import Call, Record, utc_now
 from pipeline.steps import Step
-from pipeline.store.footers import ROWS_WRITTEN, damaged_shard, shard_footer
+from pipeline.store.footers import PROBLEMS, ROWS_WRITTEN, damaged_shard, shard_footer
 from pipeline.store.index import Compacted, Entry
 from pipeline.units import Committed, Unit, unit_name
 
@@ -115,10 +118,12 @@ class Shards:
     def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
         """The calls of an attempt at a unit; null where its calls shard is not committed."""
         key = (Call.table, step_id, unit, attempt)
-        is_there = self._compacted.index.find(*key) or is_file(self.path(*key))
-        if not is_there and not self._compacted.refresh().find(*key):
-            return None
-        return self.load(Call, step_id, unit, attempt)
+        return self.load(Call, step_id, unit, attempt) if self._is_committed(key) else None
+
+    def _is_committed(self, key: Key) -> bool:
+        if self._compacted.index.find(*key) or is_file(self.path(*key)):
+            return True
+        return self._compacted.refresh().find(*key) is not None
 
     def _wherever(
         self, key: Key, compacted: Callable[[Entry], A], loose: Callable[[UPath], A]
@@ -136,11 +141,11 @@ class Shards:
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`. Raises AccountingError where a shard lacks rows."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
-        self.verify(steps)
+        problems = self._verified(steps)
         inputs = {
             step.id: self._inputs(step, units[step.id]) for step in steps if step.per_question
         }
-        return Committed(units=units, inputs=inputs)
+        return Committed(units=units, inputs=inputs, problems=problems)
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> dict[str, str]:
         """input_sha -> the unit that holds it; of two units, the lower name."""
@@ -168,20 +173,50 @@ class Shards:
     def verify(self, steps: Sequence[Step]) -> None:
         """Raise AccountingError where a committed shard holds more or fewer rows than were written,
         or the shard of the calls that its rows were made from is missing."""
-        for step in steps:
-            for table in (step.table, Call.table):
-                loose = self._loose(table, step.id).items()
-                each(self._verify, [(table, step.id, *unit) for unit in loose])
-            if step.prompts:
-                with_calls = self.units(Call.table, step.id)
-                for unit, attempt in sorted(self.units(step.table, step.id).items()):
-                    if with_calls.get(unit, 0) < attempt:
-                        path = self.path(step.table, step.id, unit, attempt)
-                        raise damaged_shard(path, "the shard of its calls is missing")
-        self._compacted.verify()
+        self._verified(steps)
 
-    def _verify(self, key: Key) -> None:
-        self._wherever(key, lambda entry: None, shard_footer)
+    def _verified(self, steps: Sequence[Step]) -> dict[str, dict[str, frozenset[str]]]:
+        """step_id -> unit -> the problems of its rows, and of its calls those without a reply.
+        Raises as `verify` does."""
+        found = {step.id: self._verified_step(step) for step in steps}
+        self._compacted.verify()
+        return found
+
+    def _verified_step(self, step: Step) -> dict[str, frozenset[str]]:
+        units, calls = self.units(step.table, step.id), self.units(Call.table, step.id)
+        if step.prompts:
+            for unit, attempt in sorted(units.items()):
+                key = (Call.table, step.id, unit, attempt)
+                # A later attempt may have ended after its calls were committed.
+                if calls.get(unit) != attempt and not self._is_committed(key):
+                    path = self.path(step.table, step.id, unit, attempt)
+                    raise damaged_shard(path, "the shard of its calls is missing")
+            calls |= units
+        found = self._problems(step.table, step.id, units)
+        for unit, problems in self._problems(Call.table, step.id, calls).items():
+            found[unit] = found.get(unit, frozenset()) | problems & set(UNANSWERED)
+        return found
+
+    def _problems(
+        self, table: str, step_id: str, units: Mapping[str, int]
+    ) -> dict[str, frozenset[str]]:
+        """The problems of the units that have some. Raises DamagedError for a loose shard."""
+        index = self._compacted.index
+        compacted = index.names(table, step_id)
+        found = {
+            unit: problems
+            for unit, attempt, problems in index.problems(table, step_id)
+            if units.get(unit) == attempt
+        }
+        loose = [(table, step_id, unit, attempt) for unit, attempt in units.items()
+                 if f"{unit}.{attempt}.parquet" not in compacted]  # fmt: skip
+        for key, problems in zip(loose, each(self._problems_of, loose), strict=True):
+            if problems:
+                found[key[2]] = problems
+        return found
+
+    def _problems_of(self, key: Key) -> frozenset[str]:
+        return self._wherever(key, lambda entry: frozenset[str](), _problems)
 
 
 def content(
@@ -195,6 +230,7 @@ def content(
     arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
     footer = {
         ROWS_WRITTEN: str(arrow.num_rows),
+        PROBLEMS: json.dumps(Counter(row.problem for row in rows if row.problem)),
         STARTED_AT: (started_at or utc_now()).isoformat(),
         WORKER: process_name(),
     }
@@ -251,6 +287,15 @@ def _read(path: UPath, columns: list[str] | None = None) -> Any:
         raise
     except (pa.ArrowInvalid, OSError) as error:
         raise damaged_shard(path, f"cannot be read ({error})") from None
+
+
+def _problems(path: UPath) -> frozenset[str]:
+    """The problems of a shard's rows. Raises as `shard_footer` does."""
+    footer = shard_footer(path)
+    problems = (footer.metadata or {}).get(PROBLEMS.encode())
+    if problems is None and "problem" in footer.schema.names:  # of an earlier version
+        return frozenset(_read(path, ["problem"])["problem"].unique().to_pylist()) - {None}
+    return frozenset(json.loads(problems or "[]"))
 
 
 def _num_bytes(path: UPath) -> int:
