@@ -100,6 +100,14 @@ def test_sql_reads_views_and_nothing_else(folder: Path) -> None:
     assert sorted(folder.rglob("*")) == before
 
 
+def test_what_nests_too_deeply_is_one_line(folder: Path) -> None:
+    deep = ["select " + "+".join("1" * 900), "select " + "abs(" * 900 + "1" + ")" * 900]
+    with opened(folder) as connection:
+        for statement in deep:
+            with pytest.raises(UsageError, match="nested too deeply"):
+                only_select(connection, statement)
+
+
 @pytest.mark.parametrize("statement", [WRITES[0], WRITES[4], READS[0], READS[17]])
 def test_the_command_does_the_same(folder: Path, statement: str) -> None:
     told = refused("sql", statement.format(folder), f"warehouse={folder}/w's [1]")

@@ -55,12 +55,16 @@ _NO_SELECT = "sql: only one SELECT over the views is allowed; --unsafe allows an
 def _parsed(connection: Any, statement: str) -> list[dict[str, Any]]:
     """DuckDB's syntax trees of the SELECT statements in a text; empty where it has none."""
     query = "select json_serialize_sql(?::varchar)"
-    tree = json.loads(connection.execute(query, [statement]).fetchone()[0])
+    try:
+        tree = json.loads(connection.execute(query, [statement]).fetchone()[0])
+        functions = list(_table_functions(tree))
+    except RecursionError:
+        raise UsageError("sql: nested too deeply; use fewer levels, or add --unsafe") from None
     if tree["error"] and tree["error_type"] == "parser":
         raise UsageError(f"sql: Parser Error: {tree['error_message'].splitlines()[0]}")
     if tree["error"]:  # a statement of another kind
         raise UsageError(_NO_SELECT)
-    for name in _table_functions(tree):
+    for name in functions:
         if name not in _TABLE_FUNCTIONS:
             raise UsageError(f"sql: {name}() is not allowed; read the views, or add --unsafe")
     return list(tree["statements"])
