@@ -32,7 +32,6 @@ def check(folder: Path, command: list[str], undisturbed: Path) -> None:
     """The same command again completes the run, and nothing is lost or doubled."""
     succeeded(own_process(*command))
     assert sql(folder / "warehouse", ANSWERS) == sql(undisturbed / "warehouse", ANSWERS)
-    assert not [*(folder / "warehouse").glob("tables/**/*.part")]
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +58,7 @@ def test_a_disk_that_refuses(
     told = one_line(gistmill_with([fault], *command))
     assert told.startswith(str(tmp_path / "warehouse"))
     assert told.endswith(f"{line}, then run the same command to resume")
+    assert not [*(tmp_path / "warehouse").glob("tables/**/.*.part")], "nothing half-written"
     check(tmp_path, command, undisturbed)
 
 
@@ -101,7 +101,7 @@ def test_a_disk_that_fails_now_and_then(tmp_path: Path, undisturbed: Path) -> No
 
 @pytest.mark.parametrize("verb", [["report"], ["status"], ["sql", "from answers"]])
 def test_reading_what_is_refused_is_one_line(undisturbed: Path, verb: list[str]) -> None:
-    fault = {"operation": "read", "path": "*/runs/*", "errno": "EACCES"}
+    fault = {"operation": "read", "path": "*/steps/*", "errno": "EACCES"}
     done = gistmill_with([fault], *verb, f"warehouse={undisturbed / 'warehouse'}")
     told = one_line(done)
     assert told.endswith(

@@ -144,15 +144,16 @@ class RunFolder:
         """The progress of the current launch and the heartbeats of its live workers.
 
         (null, []) where nothing is running. Heartbeats may come without progress: a worker may
-        write a last one after its driver has gone. Progress may come without heartbeats: storage
-        may refuse the workers.
+        write a last one after its driver has gone. Progress comes without heartbeats where all
+        workers are silent and the driver is not.
         """
         state = self.left_out.unless_damaged(lambda: _json(self._progress, _RERUN), None)
         if state is None:
             return None, []
-        workers = self.alive(str(state.get("launch")))
-        is_written = _age(self._progress) < _SECONDS_ALIVE
-        return state if workers or is_written else None, workers
+        launch = str(state.get("launch"))
+        workers, is_written = self.alive(launch), _age(self._progress) < _SECONDS_ALIVE
+        is_running = workers or (is_written and self.silent(launch))
+        return state if is_running else None, workers
 
     def write_report(self, markdown: str) -> None:
         write(self.path / "report.md", f"{markdown}\n".encode())
