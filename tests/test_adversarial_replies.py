@@ -11,8 +11,6 @@ import pytest
 from pipeline.prompts import PROMPTS, Prompt
 from pipeline.reply_forms import read_reply
 from stages.prompts.answer import AnswerQuestion
-from stages.prompts.extract_events import ExtractEvents
-from stages.prompts.from_memory import LinesFromMemory
 from tests.reading import family
 
 DIGITS = [
@@ -139,34 +137,42 @@ def is_texts(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(text, str) and text for text in value)
 
 
+def is_range(value: Any) -> bool:
+    return all(map(is_day, value)) and (not all(value) or value[0] <= value[1])
+
+
+def is_action(value: Any) -> bool:
+    return is_number(value, 1 - 10**9)
+
+
+def is_leaf(value: Any) -> bool:
+    return is_action(value[0]) and (len(value) == 2) == (value[0] == -2)
+
+
+def are_events(value: Any) -> bool:
+    return all(is_day(day) and isinstance(text, str) and text for day, text in value)
+
+
+# Whether a stage may be given such a value, by the documentation of the prompt.
+LEGAL: dict[str, Callable[[Any], bool]] = {
+    "break_point": is_number,
+    "look_up_p": lambda value: isinstance(value, tuple) and all(map(is_number, value)),
+    "look_up_s": lambda value: value == "stop" or is_number(value),
+    "triage": is_action,
+    "read_leaf": is_leaf,
+    "starts_chapter": lambda value: value in ("yes", "no", "not sure"),
+    "rate_permissive": lambda value: value in ("yes", "partially", "no"),
+    "rate_strict": lambda value: value in ("yes", "no"),
+    "time_range": is_range,
+    "extract_events": are_events,
+}
+
+
 def is_legal(prompt: Prompt[Any], value: Any) -> bool:
-    """Whether a stage may be given such a value by this prompt; by its documentation."""
-    match prompt.name:
-        case "break_point":
-            return is_number(value)
-        case "look_up_p":
-            return isinstance(value, tuple) and all(map(is_number, value))
-        case "look_up_s":
-            return value == "stop" or is_number(value)
-        case "triage":
-            return is_number(value, -(10**9) + 1)
-        case "read_leaf":
-            return is_number(value[0], -(10**9) + 1) and (len(value) == 2) == (value[0] == -2)
-        case "starts_chapter":
-            return value in ("yes", "no", "not sure")
-        case "rate_permissive":
-            return value in ("yes", "partially", "no")
-        case "time_range":
-            return all(map(is_day, value)) and (not all(value) or value[0] <= value[1])
-    if prompt.name == "rate_strict" or prompt.name.startswith("judge_"):
-        return value in ("yes", "no")
-    if isinstance(prompt, ExtractEvents):
-        return all(is_day(day) and isinstance(text, str) and text for day, text in value)
+    name = "rate_strict" if prompt.name.startswith("judge_") else prompt.name
     if isinstance(prompt, AnswerQuestion) and prompt.options:
         return value == "out_of_range" or value in range(len(prompt.options))
-    if isinstance(prompt, LinesFromMemory) or isinstance(value, tuple):
-        return is_texts(value)
-    return isinstance(value, str)
+    return LEGAL.get(name, lambda found: isinstance(found, str) or is_texts(found))(value)
 
 
 def try_all(name: str, number: int) -> None:
@@ -194,7 +200,8 @@ def test_ten_thousand_replies_to_every_prompt(name: str) -> None:
     ("name", "reply"),
     [
         ("rate_strict", "yes and no"), ("rate_strict", "NO\n\nFinal verdict: YES"),
-        ("answer", "Answer: (A) or (B)"), ("answer", ""), ("break_point", "Break point: <1> or <2>"),
+        ("answer", "Answer: (A) or (B)"), ("answer", ""),
+        ("break_point", "Break point: <1> or <2>"),
         ("triage", "Action: 0 / 1"), ("look_up_p", "Look up Page [1]. Look up Page [2]."),
         ("time_range", '{"start": "2024/01/01", "end": "2023/01/01"}'),
         ("time_range", '{"start": NaN, "end": 1e999}'), ("extract_events", "[" * 10_000),

@@ -16,7 +16,10 @@ _BLOCK_TERMS = 100  # how much text before and after a label is compared
 _TAG = re.compile(r"<\s*(\d{1,9})\s*>")
 
 # <57>, or 57 that does not begin 57.5, 57th or 57-60. At most nine digits: int() must not fail.
-_LABEL = r"(?P<tag><\s*)?(?P<label>\d{1,9})(?(tag)\s*>|(?!\.?\w|\s*[-–]\s*\d))"
+_LABEL = (
+    r"(?P<tag><\s*)?(?P<label>\d{1,9})(?(tag)\s*>|(?!\.?\w|\s*[-–]\s*\d))"
+    r"(?!\s*(?:[/&,]|\bor\b|\band\b)\s*<\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
+)
 _BREAK = r"\b(?:break\s*-?\s*point|label)s?\b"
 _BREAK_POINTS = tuple(
     re.compile(pattern, re.IGNORECASE)
