@@ -83,8 +83,10 @@ class Outage:
 
     def _tries(self, error: FailedError, was_there: bool) -> int:
         """How often a request may fail as it did. What a server refuses that is there is not sent
-        again; what may have brought it down is, so often."""
-        return 0 if error.blame == "request" and was_there else self._retries
+        again; after an outage it is at least once, but not if it brings the server down again."""
+        if was_there:
+            return 0 if error.blame == "request" else self._retries
+        return max(self._retries, 1)
 
     async def _answers(self) -> bool:
         """Wait until the server answers a probe; all requests wait for the same. Whether it
@@ -113,7 +115,8 @@ class Outage:
 
     def _gone(self, error: FailedError) -> OutageError:
         waited = "" if error.is_key else f" for {self._minutes:g} minutes (engine.outage_minutes)"
-        return OutageError(f"{error}{waited}; run the same command to resume")
+        named = "" if str(error).startswith(self._address) else f"{self._address}: "
+        return OutageError(f"{named}{error}{waited}; run the same command to resume")
 
 
 def _wait(failures: int, after: float) -> float:
