@@ -18,3 +18,7 @@ ASKS_AGAIN = False
 
 # Whether storage that refuses ends a run in one line and exit code 4, not in a traceback.
 STORAGE_IS_SUPERVISED = False
+
+# How a run ends whose server is away for good, and the words that make it soon.
+NO_SERVER = 1
+SHORT_OUTAGE: tuple[str, ...] = ()

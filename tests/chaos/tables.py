@@ -13,6 +13,8 @@ TABLES = (
 )  # fmt: skip
 # What the clock, the machine and the server's cache decide; all else must be equal.
 RUN_TIME = {"seconds", "started_at", "worker", "cached_tokens"}
+# What names the attempts at rows: of rows made again only the content is compared.
+ATTEMPTS = {"unit", "input_sha", "attempt"}
 Key = tuple[str, ...]
 Row = tuple[Any, ...]
 Tables = dict[str, dict[Key, list[Row]]]
@@ -31,16 +33,21 @@ class Difference:
         return bool(self.lost or self.doubled or self.changed or self.added)
 
 
-def tables(warehouse: str | Path, run: str = "night") -> Tables:
-    """The rows of a run by table and key; run-time columns left out."""
-    with connect(warehouse, run) as connection:
-        return {table: _rows(connection, table) for table in TABLES}
+def tables(warehouse: str | Path, *left_out: str) -> Tables:
+    """The rows of the run by table and key, without run-time columns and those `left_out`."""
+    with connect(warehouse, "night") as connection:
+        return {table: _rows(connection, table, RUN_TIME | set(left_out)) for table in TABLES}
 
 
-def _rows(connection: Any, table: str) -> dict[Key, list[Row]]:
+def contents(warehouse: str | Path) -> Tables:
+    """The rows whatever attempt made them; without calls, of which each attempt has its own."""
+    return {**tables(warehouse, *ATTEMPTS), "calls": {}}
+
+
+def _rows(connection: Any, table: str, left_out: set[str]) -> dict[Key, list[Row]]:
     result = connection.execute(f"from {table}")
     names = [column[0] for column in result.description]
-    kept = [index for index, name in enumerate(names) if name not in RUN_TIME]
+    kept = [index for index, name in enumerate(names) if name not in left_out]
     key = [names.index(name) for name in ("step_id", *RECORDS[table].key)]
     found: dict[Key, list[Row]] = {}
     for row in result.fetchall():
