@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -79,9 +80,8 @@ class KillTrial:
         try:
             with self._server:
                 while self._launch(strikes) != 0:
-                    assert len(self.figures.ends) < 3 * len(self._kinds) + 3, (
-                        self.processes.errors()
-                    )
+                    tried = len(self.figures.ends)
+                    assert tried < 3 * len(self._kinds) + 3, self.processes.errors()
                 asked_before = self._server.num_asked()
                 assert self._launch([]) == 0, "once more, with nothing to do"
                 assert self._server.num_asked() == asked_before
@@ -134,9 +134,7 @@ class KillTrial:
             else:
                 self._draw.choice(self._wait_for(kind)).kill()
 
-    def _victim(
-        self, driver: "subprocess.Popen[bytes]"
-    ) -> "subprocess.Popen[bytes] | psutil.Process":
+    def _victim(self, driver: "subprocess.Popen[bytes]") -> Any:
         return self._draw.choice([driver, *self.processes.of("worker")])
 
     def _wait_for(self, kind: str) -> list[psutil.Process]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.chaos import limits
+from tests.chaos.tables import TABLES, Key, Row, Tables, difference
 from tests.command import ROOT
 from tests.s3_server import BUCKET, s3_server
 
@@ -69,10 +70,9 @@ def test_crash_points_of_an_object_store(seed: int, tmp_path: Path, figures: Add
 
 def test_a_loss_would_be_noticed(tmp_path: Path) -> None:
     """The check itself: a row that is gone, twice there or another is found."""
-    from tests.chaos.tables import TABLES, Tables, difference
 
     def of(*gists: tuple[str, int]) -> Tables:
-        rows = {("gists", key): [("row",)] * number for key, number in gists}
+        rows: dict[Key, list[Row]] = {("gists", key): [("row",)] * n for key, n in gists}
         return {**{table: {} for table in TABLES}, "gists": rows}
 
     whole = of(("a", 1), ("b", 1))
