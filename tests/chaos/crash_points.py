@@ -142,12 +142,14 @@ class CrashTrials:
 
 
 def _torn(warehouse: str, asking: set[str]) -> int:
-    """Shards that cannot be read, and shards of steps that ask without those of their calls."""
+    """Shards that cannot be read, and shards of steps that ask without those of their calls (which
+    may be compacted and collected before)."""
     files = [file for file in place(warehouse).glob("tables/*/*/*") if _SHARD.fullmatch(file.name)]
+    is_compacted = (place(warehouse) / "compacted").exists()
     torn = 0
     for file in files:
         calls = place(warehouse) / "tables" / "calls" / file.parent.name / file.name
-        is_alone = file.parent.name in asking and not calls.exists()
+        is_alone = file.parent.name in asking and not calls.exists() and not is_compacted
         torn += is_alone or not _is_readable(file)
     return torn
 

@@ -12,6 +12,9 @@ REPEATED_PER_CRASH_POINT = 40
 # Whether a second attempt may end between its calls and its rows; verify compares attempts exactly.
 SECOND_ATTEMPTS = False
 
+# Whether shards are compacted, and what that replaces collected.
+COMPACTS = False
+
 # Whether a plain re-run asks again where the server did not answer. Without it such rows stay
 # problems, and only rows and accounting are compared.
 ASKS_AGAIN = False

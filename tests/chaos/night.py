@@ -10,6 +10,7 @@ import random
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
@@ -91,9 +92,13 @@ class Night:
         """What a user's commands do; again where they ended early."""
         shards = Shards(warehouse)
         self._launch(shards)
+        if limits.COMPACTS:
+            _compact(warehouse)
         if limits.SECOND_ATTEMPTS:
             self._second_attempt(shards)
             self._launch(shards)
+        if limits.COMPACTS:
+            _compact(warehouse)
 
     def _units(self, shards: Shards) -> dict[str, list[Unit]]:
         keys = load_corpus(self._config, shards, self._steps, lambda line: None)
@@ -136,3 +141,9 @@ class Night:
         for record in (Call, step.writes):
             rows = shards.load(record, step.id, unit.unit, 1)
             shards.commit(record, step, replace(unit, attempt=2), rows)
+
+
+def _compact(warehouse: str) -> None:
+    """What `gistmill gc older_than=0` does."""
+    import_module("pipeline.store.compaction").compact(warehouse, least=2)
+    import_module("pipeline.store.collection").collect(warehouse, 0.0)
