@@ -62,7 +62,8 @@ class CrashTrials:
     def run(self, number: int) -> CrashFigures:
         """`number` crash points, evenly spread over the night, or all there are."""
         warehouse = self._warehouse("whole")
-        self._forked(lambda: self._undisturbed(warehouse))
+        code = self._forked(lambda: self._undisturbed(warehouse))
+        assert code == 0, (self._folder / "error").read_text()
         self.figures.passed = int((self._folder / "passed").read_text())
         self._asked_before = self._asked()
         step = max(1.0, self.figures.passed / number)

@@ -133,13 +133,13 @@ class Night:
         return self._reader
 
     def _second_attempt(self, shards: Shards) -> None:
-        """A unit of gists again, as a retry makes it: its calls, then its rows."""
-        (step,) = [step for step in self._steps if step.table == "gists"]
+        """A unit of the first stage that asks, as a retry makes it: its calls, then its rows."""
+        step = next(step for step in self._steps if step.prompts)
         planned = chain.from_iterable(self._units(shards).values())
         units = [unit for unit in planned if unit.step_id == step.id]
         unit = units[int(self._retried * len(units))]
         for record in (Call, step.writes):
-            rows = shards.load(record, step.id, unit.unit, 1)
+            rows = shards.load(record, step.id, unit.unit, unit.attempt)
             shards.commit(record, step, replace(unit, attempt=2), rows)
 
 
