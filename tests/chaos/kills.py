@@ -21,7 +21,7 @@ from tests.small_corpus import UNIFORM, document, question, write
 
 # Each is a SIGKILL, but for the last two.
 STRIKES = (
-    "driver", "worker", "server", "raylet", "gcs", "agent", "group", "cluster", "term", "stop",
+    "driver", "worker", "server", "raylet", "gcs", "monitor", "group", "cluster", "term", "stop",
 )  # fmt: skip
 NO_KILLS = ("term", "stop")
 _SECONDS_STOPPED = 5.0

@@ -24,7 +24,7 @@ from tests.command import ROOT
 from tests.ray_head import free_ports
 
 _MARK = "GISTMILL_CHAOS"
-_TITLES = {"worker": "MapWorker", "raylet": "/raylet", "gcs": "/gcs_server", "agent": "Agent"}
+_TITLES = {"worker": "MapWorker", "raylet": "/raylet", "gcs": "/gcs_server", "monitor": "/log_monitor.py"}
 _FAST = {  # Ray notices sooner that a part of it is gone
     "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
     "RAY_OVERRIDE_RESOURCES": '{"CPU": 1}',
@@ -57,7 +57,7 @@ class Processes:
         return (self.folder / "stderr").read_text(errors="replace")
 
     def of(self, kind: str) -> list[psutil.Process]:
-        """The processes of a kind: worker, raylet, gcs, agent; all with `""`."""
+        """The processes of a kind: worker, raylet, gcs, monitor; all with `""`."""
         found = []
         for process in self._marked():
             with suppress(psutil.Error):
