@@ -24,7 +24,9 @@ from tests.command import ROOT
 from tests.ray_head import free_ports
 
 _MARK = "GISTMILL_CHAOS"
-_TITLES = {"worker": "MapWorker", "raylet": "/raylet", "gcs": "/gcs_server", "monitor": "/log_monitor.py"}
+_TITLES = {
+    "worker": "MapWorker", "raylet": "/raylet", "gcs": "/gcs_server", "monitor": "/log_monitor.py",
+}  # fmt: skip
 _FAST = {  # Ray notices sooner that a part of it is gone
     "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
     "RAY_OVERRIDE_RESOURCES": '{"CPU": 1}',
