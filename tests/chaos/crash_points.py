@@ -1,0 +1,169 @@
+"""Power cuts at a store's boundary: `python -m tests.chaos.crash_points FOLDER SEED NUMBER [URL]`.
+
+The night of a seed is executed to its end, then again and again in a process that is gone at the
+k-th point, for NUMBER k over all of it, and each time once more to its end, which is compared with
+the undisturbed one. The warehouses lie in FOLDER, or below URL. Prints the figures as JSON.
+"""
+
+import io
+import json
+import os
+import pickle
+import re
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.errors import UsageError
+from pipeline.place import place
+from tests.chaos.boundary import CRASHED, Boundary
+from tests.chaos.night import Night
+from tests.chaos.tables import Tables, difference, tables
+
+_SECONDS = 120  # after which a process hangs
+_SHARD = re.compile(r"[0-9a-f]{16}\.[1-9]\d*\.parquet")
+
+
+@dataclass
+class CrashFigures:
+    """Of one seed. `repeated`: requests beyond those of an undisturbed run, most of any point."""
+
+    seed: int
+    passed: int = 0  # points of an undisturbed run
+    crashes: int = 0
+    lost: int = 0
+    doubled: int = 0
+    changed: int = 0
+    torn: int = 0  # committed names that cannot be read, or rows without their calls
+    repeated: int = 0
+    failed: list[str] = field(default_factory=list)
+
+
+class CrashTrials:
+    """The trials of one seed."""
+
+    def __init__(self, folder: Path, seed: int, url: str | None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._url = folder, url
+        self._night = Night(folder, seed)
+        self.figures = CrashFigures(seed)
+
+    def run(self, number: int) -> CrashFigures:
+        """`number` crash points, evenly spread over the night, or all there are."""
+        warehouse = self._warehouse("whole")
+        code = self._forked(lambda: self._undisturbed(warehouse))
+        assert code == 0, (self._folder / "error").read_text()
+        self.figures.passed = int((self._folder / "passed").read_text())
+        self._asked_before = self._asked()
+        step = max(1.0, self.figures.passed / number)
+        points = sorted({1 + int(step * n) for n in range(min(number, self.figures.passed))})
+        for point in points:
+            self._trial(point)
+        return self.figures
+
+    def _trial(self, point: int) -> None:
+        warehouse = self._warehouse(str(point))
+        before = self._asked().total()
+        code = self._forked(lambda: self._cut(warehouse, point))
+        self.figures.crashes += code == CRASHED
+        if self._forked(lambda: self._resumed(warehouse)) == 0:
+            found = json.loads((self._folder / "found").read_text())
+            for name, value in found.items():
+                setattr(self.figures, name, getattr(self.figures, name) + value)
+        else:
+            error = (self._folder / "error").read_text().splitlines()[-1]
+            self.figures.failed.append(f"point {point}: {error}")
+        asked = self._asked().total() - before - self._asked_before.total()
+        self.figures.repeated = max(self.figures.repeated, asked)
+        if self._url is None:
+            shutil.rmtree(warehouse, ignore_errors=True)
+
+    def _warehouse(self, name: str) -> str:
+        return str(self._folder / name) if self._url is None else f"{self._url}/{name}"
+
+    def _asked(self) -> Counter[str]:
+        return Counter((self._folder / "asked").read_text().split())
+
+    def _undisturbed(self, warehouse: str) -> None:
+        boundary = Boundary(self._within(warehouse))
+        boundary.install()
+        self._night.complete(warehouse)
+        (self._folder / "passed").write_text(str(boundary.num_points))
+        (self._folder / "tables").write_bytes(pickle.dumps(tables(warehouse)))
+
+    def _cut(self, warehouse: str, point: int) -> None:
+        Boundary(self._within(warehouse), point).install()
+        self._night.complete(warehouse)
+
+    def _resumed(self, warehouse: str) -> None:
+        torn = _torn(warehouse, self._night.asking())
+        with suppress(UsageError):  # there may be no run yet
+            tables(warehouse)  # as a reading verb does after the crash
+        self._night.complete(warehouse)
+        whole: Tables = pickle.loads((self._folder / "tables").read_bytes())
+        found = difference(whole, tables(warehouse))
+        counts = {name: len(keys) for name, keys in asdict(found).items()}
+        counts["changed"] += counts.pop("added")
+        (self._folder / "found").write_text(json.dumps({**counts, "torn": torn}))
+
+    def _within(self, warehouse: str) -> str:
+        return warehouse.removeprefix("s3://")
+
+    def _forked(self, what: Callable[[], None]) -> int:
+        """Do it in a process of its own; its exit code. Ends it where it hangs."""
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                what()
+                code = 0
+            except BaseException:  # noqa: BLE001  # the process ends here, whatever it was
+                (self._folder / "error").write_text(traceback.format_exc())
+            finally:
+                os._exit(code)
+        last = time.monotonic() + _SECONDS
+        while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0:
+            time.sleep(0.005)
+            if time.monotonic() > last:
+                (self._folder / "error").write_text(f"hung for {_SECONDS} s")
+                os.kill(pid, signal.SIGKILL)
+                last = float("inf")
+        return os.waitstatus_to_exitcode(ended[1])
+
+
+def _torn(warehouse: str, asking: set[str]) -> int:
+    """Shards that cannot be read, and shards of steps that ask without those of their calls (which
+    may be compacted and collected before)."""
+    files = [file for file in place(warehouse).glob("tables/*/*/*") if _SHARD.fullmatch(file.name)]
+    is_compacted = (place(warehouse) / "compacted").exists()
+    torn = 0
+    for file in files:
+        calls = place(warehouse) / "tables" / "calls" / file.parent.name / file.name
+        is_alone = file.parent.name in asking and not calls.exists() and not is_compacted
+        torn += is_alone or not _is_readable(file)
+    return torn
+
+
+def _is_readable(file: UPath) -> bool:
+    try:
+        pq.read_table(io.BytesIO(file.read_bytes()))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    folder, seed, number, *url = sys.argv[1:]
+    trials = CrashTrials(Path(folder), int(seed), url[0] if url else None)
+    sys.stdout.write(json.dumps(asdict(trials.run(int(number)))) + "\n")

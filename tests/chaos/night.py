@@ -1,0 +1,149 @@
+"""All that a run does to its warehouse, in this process and without Ray, from a seed.
+
+It loads the corpus, plans, executes every unit (of some seeds by two workers that compete), makes
+the second attempt of one unit and what follows from it.
+"""
+
+import asyncio
+import os
+import random
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+
+import yaml
+
+from jobs.compatibility import stored
+from jobs.config import read_config
+from jobs.loading import load_corpus
+from jobs.provenance import provenance
+from jobs.step_graph import run_steps
+from pipeline.ask import Reader
+from pipeline.engine import Reply, Request
+from pipeline.engines import start_reader
+from pipeline.prompts import Message
+from pipeline.rows import Call
+from pipeline.store import Shards
+from pipeline.store.runs import RunFolder
+from pipeline.units import Unit, plan_document
+from pipeline.worker import Worker
+from tests.chaos import limits
+from tests.chaos.replies import reply, sha
+from tests.small_corpus import UNIFORM, document, question, write
+
+_METHODS = ("gist_only", "bm25(top_k=1)", "readagent_p(max_pages=1)")
+_SEQUENCES = 2
+
+
+@dataclass
+class CountedEngine:
+    """Replies at once, and appends a line per request to a file, which is no crash point."""
+
+    log: int  # file descriptor
+    name: str = "counted"
+    context_tokens: int = 32_000
+
+    async def generate(self, request: Request) -> Reply:
+        line = f"{sha(request.messages, request.seed, request.attempt)}\n".encode()
+        self._append(self.log, line)
+        await asyncio.sleep(0)
+        return Reply(text=reply(request.messages), finish_reason="stop", prompt_tokens=7)
+
+    _append = staticmethod(os.write)  # as it was before anything was wrapped
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        return sum(len(message["content"].split()) for message in messages)
+
+
+class Night:
+    """The run of one seed. `folder` is for its corpus, not for its warehouses."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        draw = random.Random(seed)
+        numbers = range(draw.randint(1, 2))
+        asked = [question(10 * n + i, of=n) for n in numbers for i in range(draw.randint(1, 3))]
+        write(folder / "corpus", [document(n) for n in numbers], asked)
+        script = folder / "script.yaml"
+        script.write_text(yaml.safe_dump({"replies": []}))  # names the engine, which is replaced
+        self._num_workers = 1 + seed % 2
+        self._retried = draw.random()
+        self._config = read_config(
+            ["corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "run=night",
+             f"methods={draw.choice(_METHODS)}", "engine=scripted", f"engine.script={script}",
+             f"engine.sequences={_SEQUENCES}", f"questions_per_unit={draw.choice((1, 2, 100))}",
+             "warehouse=nowhere"]
+        )  # fmt: skip
+        # All that does not touch the warehouse is made once, for every process forked from here.
+        self._stored, self._provenance = stored(self._config), provenance([])
+        self._steps = [step for step, _ in run_steps(self._config)]
+        family = self._config.family_resolved()
+        reader = asyncio.run(start_reader(self._config.engine, family, "free"))
+        log = os.open(folder / "asked", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
+        self._reader = replace(reader, engine=CountedEngine(log))
+
+    def asking(self) -> set[str]:
+        """The ids of the steps whose rows rest on calls."""
+        return {step.id for step in self._steps if step.prompts}
+
+    def complete(self, warehouse: str) -> None:
+        """What a user's commands do; again where they ended early."""
+        shards = Shards(warehouse)
+        self._launch(shards)
+        if limits.COMPACTS:
+            _compact(warehouse)
+        if limits.SECOND_ATTEMPTS:
+            self._second_attempt(shards)
+            self._launch(shards)
+        if limits.COMPACTS:
+            _compact(warehouse)
+
+    def _units(self, shards: Shards) -> dict[str, list[Unit]]:
+        keys = load_corpus(self._config, shards, self._steps, lambda line: None)
+        committed = shards.committed(self._steps)
+        return {
+            key.document_id: plan_document(
+                self._steps, key, committed, self._config.questions_per_unit
+            )
+            for key in keys
+        }
+
+    def _launch(self, shards: Shards) -> None:
+        units = self._units(shards)
+        folder = RunFolder(shards.warehouse, "night")
+        folder.start(self._stored, self._provenance, has_work=True)
+        folder.plan(self._steps, chain.from_iterable(units.values()))
+        asyncio.run(self._work(folder, units))
+        folder.all_gone()
+        shards.verify(self._steps)
+
+    async def _work(self, folder: RunFolder, units: Mapping[str, Sequence[Unit]]) -> None:
+        launch = uuid.uuid4().hex
+        workers = [
+            Worker(folder.path, launch, f"worker{n}", self._steps, self._start, 60.0)
+            for n in range(self._num_workers)
+        ]
+        await asyncio.gather(
+            *(worker.work(d, planned) for worker in workers for d, planned in units.items())
+        )
+
+    async def _start(self) -> Reader:
+        return self._reader
+
+    def _second_attempt(self, shards: Shards) -> None:
+        """A unit of the first stage that asks, as a retry makes it: its calls, then its rows."""
+        step = next(step for step in self._steps if step.prompts)
+        planned = chain.from_iterable(self._units(shards).values())
+        units = [unit for unit in planned if unit.step_id == step.id]
+        unit = units[int(self._retried * len(units))]
+        for record in (Call, step.writes):
+            rows = shards.load(record, step.id, unit.unit, unit.attempt)
+            shards.commit(record, step, replace(unit, attempt=2), rows)
+
+
+def _compact(warehouse: str) -> None:
+    """What `gistmill gc older_than=0` does."""
+    import_module("pipeline.store.compaction").compact(warehouse, least=2)
+    import_module("pipeline.store.collection").collect(warehouse, 0.0)
