@@ -24,6 +24,7 @@ from jobs.step_graph import run_steps
 from pipeline.ask import Reader
 from pipeline.engine import Reply, Request
 from pipeline.engines import start_reader
+from pipeline.in_flight import Placement
 from pipeline.prompts import Message
 from pipeline.rows import Call
 from pipeline.store import Shards
@@ -122,7 +123,7 @@ class Night:
     async def _work(self, folder: RunFolder, units: Mapping[str, Sequence[Unit]]) -> None:
         launch = uuid.uuid4().hex
         workers = [
-            Worker(folder.path, launch, f"worker{n}", self._steps, self._start, 60.0)
+            Worker(folder.path, launch, Placement(f"worker{n}"), self._steps, self._start, 60.0)
             for n in range(self._num_workers)
         ]
         await asyncio.gather(
