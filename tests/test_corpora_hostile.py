@@ -58,8 +58,13 @@ def linked_fifo(path: Path) -> None:
     path.symlink_to("pipe")
 
 
-SPECIAL = {fifo: "a FIFO", bound: "a socket", endless: "a device", linked_fifo: "a FIFO"}
 Make = Callable[[Path], None]
+SPECIAL: dict[Make, str] = {
+    fifo: "a FIFO",
+    bound: "a socket",
+    endless: "a device",
+    linked_fifo: "a FIFO",
+}
 
 
 @pytest.mark.parametrize("make", SPECIAL)

@@ -175,9 +175,7 @@ def _as_utf_8(raw: Any, encoding: str) -> Any:
         for part in iter(lambda: reader.read(_HEAD_BYTES), ""):
             made.write(part.encode("utf-8", "surrogatepass"))
     except UnicodeError as error:
-        raise NotTextError(
-            f"damaged {encoding.upper()} ({error.reason}); save it as UTF-8"
-        ) from None
+        raise NotTextError(f"damaged {encoding.upper()} ({error}); save it as UTF-8") from None
     made.seek(0)
     return _as_text(made, made.read(_HEAD_BYTES))
 
