@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -167,26 +168,31 @@ def test_the_cluster_is_gone_and_another_goes_on_elsewhere(
     command: list[str], whole: Path, tmp_path: Path, add: Callable[[Scenario], None]
 ) -> None:
     """Every process of the first is killed; the warehouse is moved before the second comes."""
-    heads = [RayHead(), RayHead()]
     with Scenario(tmp_path, command, environment(TOKEN)) as run:
         add(run)
-        try:
-            heads[0].start()
-            driver = run.begin("cluster=ray", f"cluster.address={heads[0].gcs}")
+        with _head() as address:
+            driver = run.begin("cluster=ray", f"cluster.address={address}")
             while run.server.num_asked() < MIDWAY and driver.poll() is None:
                 time.sleep(0.02)
             assert driver.poll() is None, run.processes.errors()
-            heads[0].end()
-            os.killpg(driver.pid, signal.SIGKILL)
-            driver.wait()
-            run.move()
-            heads[1].start()
-            again = run.command("cluster=ray", f"cluster.address={heads[1].gcs}")
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+        run.move()
+        with _head() as address:
+            again = run.command("cluster=ray", f"cluster.address={address}")
             assert again == COMPLETE, run.processes.errors()
-        finally:
-            for head in heads:
-                head.end()
         same(whole, run)
+
+
+@contextmanager
+def _head() -> Iterator[str]:
+    """The address of a Ray whose processes are killed in the end."""
+    head = RayHead()
+    try:
+        head.start()
+        yield head.gcs
+    finally:
+        head.end()
 
 
 FAULTS: dict[str, list[dict[str, Any]]] = {
