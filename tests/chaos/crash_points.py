@@ -40,6 +40,7 @@ class CrashFigures:
     """Of one seed. `repeated`: requests beyond those of an undisturbed run, most of any point."""
 
     seed: int
+    workers: int
     passed: int = 0  # points of an undisturbed run
     crashes: int = 0
     lost: int = 0
@@ -57,7 +58,7 @@ class CrashTrials:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._url = folder, url
         self._night = Night(folder, seed)
-        self.figures = CrashFigures(seed)
+        self.figures = CrashFigures(seed, self._night.num_workers)
 
     def run(self, number: int) -> CrashFigures:
         """`number` crash points, evenly spread over the night, or all there are."""

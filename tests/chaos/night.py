@@ -31,7 +31,6 @@ from pipeline.store import Shards
 from pipeline.store.runs import RunFolder
 from pipeline.units import Unit, plan_document
 from pipeline.worker import Worker
-from tests.chaos import limits
 from tests.chaos.replies import reply, sha
 from tests.small_corpus import UNIFORM, document, question, write
 
@@ -69,7 +68,7 @@ class Night:
         write(folder / "corpus", [document(n) for n in numbers], asked)
         script = folder / "script.yaml"
         script.write_text(yaml.safe_dump({"replies": []}))  # names the engine, which is replaced
-        self._num_workers = 1 + seed % 2
+        self.num_workers = 1 + seed % 2
         self._retried = draw.random()
         self._config = read_config(
             ["corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "run=night",
@@ -93,13 +92,10 @@ class Night:
         """What a user's commands do; again where they ended early."""
         shards = Shards(warehouse)
         self._launch(shards)
-        if limits.COMPACTS:
-            _compact(warehouse)
-        if limits.SECOND_ATTEMPTS:
-            self._second_attempt(shards)
-            self._launch(shards)
-        if limits.COMPACTS:
-            _compact(warehouse)
+        _compact(warehouse)
+        self._second_attempt(shards)
+        self._launch(shards)
+        _compact(warehouse)
 
     def _units(self, shards: Shards) -> dict[str, list[Unit]]:
         keys = load_corpus(self._config, shards, self._steps, lambda line: None)
@@ -124,7 +120,7 @@ class Night:
         launch = uuid.uuid4().hex
         workers = [
             Worker(folder.path, launch, Placement(f"worker{n}"), self._steps, self._start, 60.0)
-            for n in range(self._num_workers)
+            for n in range(self.num_workers)
         ]
         await asyncio.gather(
             *(worker.work(d, planned) for worker in workers for d, planned in units.items())

@@ -41,6 +41,12 @@ class Scenario:
         """The command to its end, which must come in time."""
         return self.end_of(self.begin(*more))
 
+    def retry(self) -> int:
+        """`gistmill retry` of the run."""
+        return self.end_of(
+            self.processes.start("retry", "run=night", f"warehouse={self.warehouse}")
+        )
+
     def end_of(self, driver: "subprocess.Popen[bytes]") -> int:
         try:
             return driver.wait(_SECONDS)

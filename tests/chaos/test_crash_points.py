@@ -41,7 +41,7 @@ def check(found: dict[str, Any], where: str, add: Add) -> None:
     assert not failed
     wrong = {name: found[name] for name in ("lost", "doubled", "changed", "torn")}
     assert not any(wrong.values()), wrong
-    assert found["repeated"] <= limits.REPEATED_PER_CRASH_POINT
+    assert found["repeated"] <= limits.REPEATED_PER_CRASH_POINT[found["workers"]]
 
 
 @pytest.mark.slow
