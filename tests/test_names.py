@@ -27,8 +27,8 @@ from tests.command import ROOT
 OWN = {"documents", "questions", "calls"}
 # Words that people say, which name something of ours as well.
 ENGLISH = {
-    "answer", "answers", "compress", "embed", "keys", "navigate", "nodes", "page", "pages", "paginate",
-    "rate", "ratings", "score", "scores", "summarize", "tree", "visits",
+    "answer", "answers", "compress", "embed", "keys", "navigate", "nodes", "page", "pages",
+    "paginate", "rate", "ratings", "score", "scores", "summarize", "tree", "visits",
 }  # fmt: skip
 # Kinds that are also roles, columns, settings, no value, or what `bench` measures.
 MEANINGS = {"memory", "model", "none", "random", "sequential", "text", "tokens"}
