@@ -16,12 +16,9 @@ from pipeline.store.views import query, run_name
 
 _STEPS = """
 select r.stage, r.method, r.repeat, r.step_id, r.inputs, r.ok, r.problem, r.skipped, r.not_done,
-  r.calls, r.prompt_tokens, r.cached_tokens, r.reply_tokens, r.seconds
+  r.calls, r.prompt_tokens, r.cached_tokens, r.reply_tokens, r.seconds, r.problems
 from runs r left join steps s using (step_id)
 order by list_position(getvariable('stages'), r.stage), r.method nulls first, r.repeat"""
-_PROBLEMS = """
-select s.stage, i.problem, count(*) as inputs from inputs i join steps s using (step_id)
-where i.problem is not null group by all order by all"""
 
 
 def show_status(options: ReadOptions, as_json: bool) -> None:
@@ -31,8 +28,9 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
     stages = folder.report_facts()["stages"]
     with connect(options.warehouse, name) as connection:
         connection.execute("set variable stages = ?", [stages])
-        steps, problems = query(connection, _STEPS), query(connection, _PROBLEMS)
+        steps = query(connection, _STEPS)
         left_out = query(connection, "from left_out")
+    problems = _problems(steps)
     progress, alive = folder.at_work()
     silent = folder.silent(progress["launch"]) if progress else {}
     driver = holder(folder.path, LEASE)
@@ -68,6 +66,18 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
         print_line(_at_work(worker))
     for line in _refused(alive, silent):
         print_line(line)
+
+
+def _problems(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per stage and problem, from the column `problems` of the steps, which loses it."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for step in steps:
+        for one in step.pop("problems") or ():
+            counts[step["stage"], one["problem"]] += one["inputs"]
+    return [
+        {"stage": stage, "problem": problem, "inputs": number}
+        for (stage, problem), number in sorted(counts.items())
+    ]
 
 
 def _who(driver: str | None, alive: list[dict[str, Any]]) -> str:

@@ -59,12 +59,15 @@ def _inputs_view(tables: Mapping[str, Any]) -> str:
 
 _ACCOUNTING = """
 create view accounting as
-select step_id, count(*) as inputs,
-  count(*) filter (has_rows and problem is null and not skipped) as ok,
-  count(*) filter (has_rows and problem is not null) as problem,
-  count(*) filter (has_rows and problem is null and skipped) as skipped,
-  count(*) filter (not_done) as not_done
-from inputs group by step_id"""
+with counted as (
+  select step_id, not_done, has_rows, skipped, problem, count(*) as n from inputs group by all)
+select step_id, sum(n)::bigint as inputs,
+  coalesce(sum(n) filter (has_rows and problem is null and not skipped), 0)::bigint as ok,
+  coalesce(sum(n) filter (has_rows and problem is not null), 0)::bigint as problem,
+  coalesce(sum(n) filter (has_rows and problem is null and skipped), 0)::bigint as skipped,
+  coalesce(sum(n) filter (not_done), 0)::bigint as not_done,
+  list({'problem': problem, 'inputs': n}) filter (problem is not null) as problems
+from counted group by step_id"""
 
 _RUNS = """
 create view runs as
