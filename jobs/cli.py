@@ -97,7 +97,7 @@ def submit(
 @app.command()
 def rate(words: Words = None, json: Json = False) -> None:
     """Add a rater to a finished run without answering again: run=NAME rater=..."""
-    _run(with_rater(words or []), json)
+    _run(with_rater(words or []), json, retries=None)
 
 
 @app.command()
@@ -131,7 +131,7 @@ def plan(
     show_plan(words or [], Options(like, rates, gpus, price), json, _warn)
 
 
-def _run(config: RunConfig, as_json: bool, retries: Retries = ONCE) -> None:
+def _run(config: RunConfig, as_json: bool, retries: Retries | None = ONCE) -> None:
     from jobs.run import run as run_config  # imported here, as ray takes a second
 
     outcome = run_config(config, _warn, retries)

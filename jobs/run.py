@@ -46,7 +46,7 @@ class Outcome:
     workers: Mapping[str, Mapping[str, int]]  # units committed in this launch, by phase and worker
 
 
-def run(config: RunConfig, warn: Callable[[str], None], retries: Retries = ONCE) -> Outcome:
+def run(config: RunConfig, warn: Callable[[str], None], retries: Retries | None = ONCE) -> Outcome:
     """Execute a run, from the corpus to the checked accounting; only what is not committed, and
     what `retries` asks again.
 
@@ -85,7 +85,7 @@ def _run(
     folder: RunFolder,
     warn: Callable[[str], None],
     ending: Ending,
-    retries: Retries,
+    retries: Retries | None,
 ) -> Outcome | None:
     """Null where another command began to execute the run while this one prepared it."""
     before = folder.config()

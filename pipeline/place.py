@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import TypeVar
 
 from upath import UPath
@@ -73,12 +73,12 @@ def read(path: UPath) -> bytes:
 
 def is_file(path: UPath) -> bool:
     """Whether a file is there. Raises StorageError."""
-    return _kind(path) == "file"
+    return kind(path) == "file"
 
 
 def exists(path: UPath) -> bool:
     """Whether a file or folder is there. Raises StorageError."""
-    return _kind(path) is not None
+    return kind(path) is not None
 
 
 def listed(folder: UPath, pattern: str = "*") -> list[UPath]:
@@ -88,8 +88,22 @@ def listed(folder: UPath, pattern: str = "*") -> list[UPath]:
     return retried(lambda: list(folder.glob(pattern)), folder)
 
 
-def _kind(path: UPath) -> str | None:
-    """What is at the path: file or another kind; null where nothing is."""
+def folders(above: UPath) -> list[UPath]:
+    """The folders in a local folder; none where there is no folder. Raises StorageError."""
+    try:
+        entries = retried(lambda: list(os.scandir(str(above))), above, _ABSENT)
+    except _ABSENT:
+        return []
+    return [above / entry.name for entry in entries if entry.is_dir()]
+
+
+def temporary_files(root: UPath) -> list[UPath]:
+    """The files of killed writes below a local folder. Raises StorageError."""
+    return retried(lambda: list(root.rglob(".*.part")), root)
+
+
+def kind(path: UPath) -> str | None:
+    """What is at the path: file, directory or other; null where nothing is. Raises StorageError."""
     # Not by fsspec's `isfile`: where a store does not answer it says that there is no file.
     try:
         return retried(lambda: _found(path), path, _ABSENT)
@@ -100,7 +114,8 @@ def _kind(path: UPath) -> str | None:
 def _found(path: UPath) -> str:
     if is_remote(path):
         return str(path.fs.info(path.path)["type"])
-    return "file" if S_ISREG(path.stat().st_mode) else "another"
+    mode = path.stat().st_mode
+    return "file" if S_ISREG(mode) else "directory" if S_ISDIR(mode) else "other"
 
 
 def _matching(folder: UPath, pattern: str) -> list[UPath]:

@@ -118,6 +118,7 @@ def test_a_run_after_it_asks_about_the_changed_question_alone(
         f"""select question_id, stage, count(*) as n from read_parquet({new}) group by all
         order by all""",
         "run=after",
+        "--unsafe",
     )
     assert [(row["question_id"], row["stage"], row["n"]) for row in made] == [
         ("q1", "answer", 2), ("q1", "rate", 4),

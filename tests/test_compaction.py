@@ -109,7 +109,7 @@ def agrees(folder: Path, expected: dict[Shard, list[dict[str, Any]]]) -> None:
         assert sorted(listed) == sorted(key[:3] for key in last)
         footers = connection.execute("select file_name, decode(key) from footers").fetchall()
     files = [f"{t}/{step_id}/{u}.{a}.parquet" for t, step_id, u, a in last if t != "calls"]
-    keys = ("gistmill.num_rows", "gistmill.started_at", "gistmill.worker")
+    keys = [f"gistmill.{key}" for key in ("num_rows", "problems", "started_at", "worker")]
     told = sorted(("/".join(name.split("/")[-3:]), key) for name, key in footers)
     told = [(name, key) for name, key in told if key != "ARROW:schema"]
     assert told == sorted((file, key) for file in files for key in keys)

@@ -135,7 +135,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
             "'none' or 'tags'",
         ),
         (["engine.temperature=hot"], "engine.temperature=hot", "valid number"),
-        (["engine.temperature=nan"], "engine.temperature=nan", "greater than or equal to 0"),
+        (["engine.temperature=nan"], "engine.temperature=nan", "not a number that is finite"),
         (["rater=extractive", "rater.seed=x"], "rater.seed=x", "valid integer"),
         (["engine.max_workers=0"], "engine.max_workers=0", "greater than 0"),
         (["max_problem_rate=5"], "max_problem_rate=5", "less than or equal to 1"),

@@ -209,12 +209,16 @@ def test_a_report_of_nothing_is_refused(hand: HandRun) -> None:
 
 
 def test_the_same_run_with_higher_rates_is_complete(hand: HandRun, tmp_path: Path) -> None:
-    """Nothing is asked again, whatever had a problem. In a copy: the run remembers its rates."""
-    done = gistmill(*hand.copied(tmp_path), "max_problem_rate=1", "max_fallback_rate=1", "--json")
-    assert done.returncode == 0, done.stderr
-    content = json.loads(done.stdout)
-    assert content["calls"] == {}
-    check_rows(content["report"]["rows"], ALL)
+    """Two answers that the engine failed are asked for once more, and then nothing, whatever had a
+    problem. In a copy: the run remembers its rates."""
+    command = (*hand.copied(tmp_path), "max_problem_rate=1", "max_fallback_rate=1", "--json")
+    for asked in ({"answer": 2}, {}):
+        done = gistmill(*command)
+        assert done.returncode == 0, done.stderr
+        content = json.loads(done.stdout)
+        calls = {step.rpartition("-")[0]: n for step, n in content["calls"].items() if n}
+        assert calls == asked
+        check_rows(content["report"]["rows"], ALL)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 from upath import UPath
 
-from pipeline.place import AnyPath, delete, is_remote, listed, modified, place, size
+from pipeline.place import (
+    AnyPath,
+    delete,
+    is_remote,
+    listed,
+    modified,
+    place,
+    size,
+    temporary_files,
+)
 from pipeline.rows import Call
 from pipeline.store.compaction import LEASE
 from pipeline.store.index import Index, commit_next, generations, newest
@@ -78,7 +87,7 @@ def _left_over(root: UPath, before: float) -> Iterator[UPath]:
     """Temporary files that no living process will finish, and journals of committed units."""
     if not is_remote(root):  # an object store has no temporary files
         before = min(before, time.time() - _SECONDS_OF_A_WRITE)
-        yield from (file for file in root.rglob(".*.part") if _modified(file) <= before)
+        yield from (file for file in temporary_files(root) if _modified(file) <= before)
     yield from _journals(root)
 
 

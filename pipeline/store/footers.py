@@ -12,7 +12,7 @@ from upath import UPath
 
 from pipeline.arrow import schema
 from pipeline.errors import DamagedError
-from pipeline.place import is_remote, read
+from pipeline.place import is_remote, kind, read
 from pipeline.retries import retried
 from pipeline.rows import RECORDS, Call, Record, is_per_question
 
@@ -76,7 +76,7 @@ def read_footer(path: UPath) -> Any:
     StorageError, which says nothing about the file."""
     if is_remote(path):
         return _parsed(io.BytesIO(_end(path)))
-    if path.exists() and not path.is_file():  # a FIFO would be waited for
+    if kind(path) not in (None, "file"):  # a FIFO would be waited for
         raise _FlawError("cannot be read (not a file)")
     try:
         return retried(lambda: _opened(path), path, (FileNotFoundError, PermissionError))

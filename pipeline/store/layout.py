@@ -10,7 +10,7 @@ import json
 from upath import UPath
 
 from pipeline.errors import DamagedError, UsageError
-from pipeline.place import commit, is_remote, listed, read, write
+from pipeline.place import commit, is_remote, kind, listed, read, write
 
 LAYOUT = 2
 _FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal")
@@ -28,7 +28,7 @@ def check_layout(warehouse: UPath) -> int:
     if not is_remote(warehouse):  # an object store has no folders
         tables = listed(warehouse / "tables", "[!.]*")
         for folder in (*(warehouse / name for name in _FOLDERS), *tables):
-            if folder.exists() and not folder.is_dir():
+            if kind(folder) not in (None, "directory"):
                 raise DamagedError(folder, "not a folder; move it elsewhere")
     return layout
 

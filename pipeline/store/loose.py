@@ -1,13 +1,10 @@
 """The shards in tables/: which are there, and which of them are not compacted."""
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 
 from upath import UPath
 
-from pipeline.place import is_remote, listed
-from pipeline.retries import retried
+from pipeline.place import folders, is_remote, listed
 from pipeline.rows import RECORDS
 from pipeline.store.index import Index
 from pipeline.store.shards import file_names, last_attempts, shard_name
@@ -23,18 +20,10 @@ def listing(root: UPath) -> Listing:
         for file in listed(root / "tables", "*/*/*"):
             found.setdefault((file.parent.parent.name, file.parent.name), []).append(file.name)
         return found
-    for table in _folders(root / "tables"):
-        for step in _folders(table):
+    for table in folders(root / "tables"):
+        for step in folders(table):
             found[table.name, step.name] = file_names(step)
     return found
-
-
-def _folders(above: UPath) -> list[UPath]:
-    absent = (FileNotFoundError, NotADirectoryError)
-    with suppress(*absent):
-        entries = retried(lambda: list(os.scandir(str(above))), above, absent)
-        return [above / entry.name for entry in entries if entry.is_dir()]
-    return []
 
 
 def misnamed(root: UPath, found: Listing) -> Iterator[UPath]:

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from errno import ENOENT
 from functools import partial
 from typing import Any, TypeVar
 
@@ -38,7 +39,7 @@ from pipeline.place import (
     read,
     write,
 )
-from pipeline.retries import retried
+from pipeline.retries import refused, retried
 from pipeline.rows import Call, Record, utc_now
 from pipeline.steps import Step
 from pipeline.store.footers import PROBLEMS, ROWS_WRITTEN, damaged_shard, shard_footer
@@ -136,7 +137,7 @@ class Shards:
                 return compacted(entry) if entry else loose(self.path(*key))
             except FileNotFoundError:
                 self._compacted.refresh()
-        raise damaged_shard(self.path(*key), "cannot be read (no such file)")
+        raise refused(self.path(*key), FileNotFoundError(ENOENT, os.strerror(ENOENT)))
 
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`. Raises AccountingError where a shard lacks rows."""

@@ -26,7 +26,7 @@ from upath import UPath
 
 from pipeline.arrow import schema
 from pipeline.errors import DamagedError, UsageError
-from pipeline.place import AnyPath, each, is_remote, listed, modified, place, read
+from pipeline.place import AnyPath, each, exists, is_remote, listed, modified, place, read
 from pipeline.plugins import installed
 from pipeline.retries import retried
 from pipeline.rows import RECORDS, Call
@@ -60,7 +60,7 @@ _LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
 _KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
 _OF_STATEMENTS = (  # errors that are no file's fault
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
-    duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.PermissionException,
+    duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
 # Other names are of views that are made here.
 _OF_A_TABLE = re.compile(r"(?!all_|raw_|no_)[a-z_][a-z0-9_]*(?<!_rows)")
@@ -138,15 +138,20 @@ def query(connection: Any, statement: str) -> list[dict[str, Any]]:
         done = connection.execute(statement)
         rows = [] if done is None else done.fetchall()
     except duckdb.Error as error:
-        if not isinstance(error, _OF_STATEMENTS) and (
-            damaged := damaged_inside(_files_of(connection))
-        ):
+        if damaged := _to_blame(error, _files_of(connection)):
             raise damaged from None
         raise UsageError(f"sql: {str(error).splitlines()[0]}") from None
     if done is None:
         raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
     names = _unique([column[0] for column in connection.description or ()])
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _to_blame(error: duckdb.Error, files: list[UPath]) -> DamagedError | None:
+    """The first damaged file of those that the views read, if an error may come of one."""
+    if isinstance(error, duckdb.PermissionException):  # a path that is gone is not allowed
+        files = [file for file in files if not exists(file)]
+    return None if isinstance(error, _OF_STATEMENTS) else damaged_inside(files)
 
 
 def _register_files(connection: Any, files: Iterable[UPath]) -> None:
