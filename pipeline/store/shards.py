@@ -137,7 +137,10 @@ class Shards:
                 return compacted(entry) if entry else loose(self.path(*key))
             except FileNotFoundError:
                 self._compacted.refresh()
-        raise refused(self.path(*key), FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+        path = self.path(*key)
+        if path.name in file_names(path.parent):  # a link to nothing
+            raise damaged_shard(path, "cannot be read (no such file)")
+        raise refused(path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
 
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`. Raises AccountingError where a shard lacks rows."""
