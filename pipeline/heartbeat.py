@@ -10,7 +10,8 @@ from typing import Any
 
 from pipeline.place import AnyPath, place
 from pipeline.retries import Advisory
-from pipeline.store.shards import process_name, write_json
+from pipeline.store.shard_files import process_name
+from pipeline.store.shards import write_json
 from pipeline.usage import UsageCounters
 
 SECONDS_BETWEEN_BEATS = 10.0

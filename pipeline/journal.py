@@ -21,7 +21,7 @@ from pipeline.calls import UNANSWERED
 from pipeline.place import delete_folder, is_remote, listed, read, write
 from pipeline.retries import advisory
 from pipeline.rows import Call
-from pipeline.store.shards import process_name
+from pipeline.store.shard_files import process_name
 from pipeline.units import Committed
 
 _CALLS_A_PART = 20

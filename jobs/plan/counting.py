@@ -29,7 +29,7 @@ from pipeline.rows import Call, Record
 from pipeline.shared_replies import SharedCopies
 from pipeline.steps import Step
 from pipeline.store import Shards
-from pipeline.store.shards import content
+from pipeline.store.shard_files import content
 from pipeline.units import Unit
 from pipeline.usage import UsageCounters
 

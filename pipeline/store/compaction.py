@@ -29,7 +29,7 @@ from pipeline.store.index import ATTEMPT, SCHEMA, Index, commit_next, newest
 from pipeline.store.layout import raise_layout
 from pipeline.store.lease import lease
 from pipeline.store.loose import listing, not_compacted
-from pipeline.store.shards import shard_name
+from pipeline.store.shard_files import shard_name
 from pipeline.units import unit_name
 
 LEASE = "compaction"  # held in <warehouse>/compacted/

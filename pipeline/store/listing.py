@@ -14,7 +14,7 @@ from pipeline.errors import DamagedError, LeftOutWarning
 from pipeline.place import each, is_remote, read
 from pipeline.retries import retried
 from pipeline.store.footers import damaged_shard
-from pipeline.store.shards import shard_name
+from pipeline.store.shard_files import shard_name
 
 A = TypeVar("A")
 MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"

@@ -7,7 +7,7 @@ from upath import UPath
 from pipeline.place import folders, is_remote, listed
 from pipeline.rows import RECORDS
 from pipeline.store.index import Index
-from pipeline.store.shards import file_names, last_attempts, shard_name
+from pipeline.store.shard_files import file_names, last_attempts, shard_name
 
 Listing = Mapping[tuple[str, str], list[str]]
 """The names in every folder <table>/<step_id>."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.rows import Call
-from pipeline.store.shards import STARTED_AT, WORKER
+from pipeline.store.shard_files import STARTED_AT, WORKER
 
 # When each unit was begun and by which worker, from the footers of its step's shards; null where
 # an earlier version wrote them.

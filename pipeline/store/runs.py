@@ -35,7 +35,8 @@ from pipeline.place import (
 from pipeline.retries import Advisory, refused
 from pipeline.steps import Step
 from pipeline.store.listing import MOVE_STEP, LeftOut, parsed
-from pipeline.store.shards import parquet, write_json
+from pipeline.store.shard_files import parquet
+from pipeline.store.shards import write_json
 from pipeline.store.views import UNITS, check_planned
 from pipeline.units import Unit
 

@@ -9,11 +9,7 @@ it started on them.
 import io
 import json
 import os
-import re
-import socket
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from errno import ENOENT
 from functools import partial
@@ -24,7 +20,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
-from pipeline.arrow import from_arrow, to_arrow
+from pipeline.arrow import from_arrow
 from pipeline.calls import UNANSWERED
 from pipeline.errors import UsageError
 from pipeline.place import (
@@ -33,17 +29,17 @@ from pipeline.place import (
     delete,
     each,
     is_file,
-    is_remote,
-    listed,
     place,
     read,
     write,
 )
-from pipeline.retries import refused, retried
-from pipeline.rows import Call, Record, utc_now
+from pipeline.retries import refused
+from pipeline.rows import Call, Record
 from pipeline.steps import Step
-from pipeline.store.footers import PROBLEMS, ROWS_WRITTEN, damaged_shard, shard_footer
-from pipeline.store.index import Compacted, Entry
+from pipeline.store.compacted import Compacted
+from pipeline.store.footers import PROBLEMS, damaged_shard, shard_footer
+from pipeline.store.index import Entry
+from pipeline.store.shard_files import content, file_names, last_attempts
 from pipeline.units import Committed, Unit, unit_name
 
 A = TypeVar("A")
@@ -51,9 +47,6 @@ R = TypeVar("R", bound=Record)
 Key = tuple[str, str, str, int]
 """A shard's table, step_id, unit and attempt."""
 _MOVES = 5  # times that a shard is looked for again; a second time finds it
-_ABSENT = (FileNotFoundError, NotADirectoryError)
-_NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
-STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of the unit, in its footer
 
 
 class Shards:
@@ -223,67 +216,6 @@ class Shards:
         return self._wherever(key, lambda entry: frozenset[str](), _problems)
 
 
-def content(
-    record: type[Record],
-    step: Step,
-    unit: Unit,
-    rows: Sequence[Record],
-    started_at: datetime | None = None,
-) -> bytes:
-    """The Parquet content of a shard; `started_at` as in `commit`."""
-    arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
-    footer = {
-        ROWS_WRITTEN: str(arrow.num_rows),
-        PROBLEMS: json.dumps(Counter(row.problem for row in rows if row.problem)),
-        STARTED_AT: (started_at or utc_now()).isoformat(),
-        WORKER: process_name(),
-    }
-    return parquet(arrow.replace_schema_metadata(footer))
-
-
-def file_names(folder: UPath) -> list[str]:
-    """The names of the files in a step's folder of a table; none where there is no such folder."""
-    if is_remote(folder):
-        return [file.name for file in listed(folder)]
-    with suppress(*_ABSENT):  # of 100,000 files, ten times faster than paths
-        return retried(lambda: os.listdir(str(folder)), folder, _ABSENT)  # noqa: PTH208
-    return []
-
-
-def last_attempts(names: Iterable[str]) -> dict[str, tuple[int, str]]:
-    """unit -> the highest attempt and its shard. Files named otherwise are left out."""
-    found: dict[str, tuple[int, str]] = {}
-    for name in names:
-        if named := shard_name(name):
-            unit, attempt = named
-            found[unit] = max(found.get(unit, (0, "")), (attempt, name))
-    return found
-
-
-def shard_name(name: str) -> tuple[str, int] | None:
-    """The unit and the attempt of a shard's name; null for another file's."""
-    named = _NAME.fullmatch(name)
-    return (named["unit"], int(named["attempt"])) if named else None
-
-
-def process_name() -> str:
-    """What names this process among all that write to a warehouse: its host and its number."""
-    return f"{socket.gethostname()}-{os.getpid()}"
-
-
-def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:
-    question_id = getattr(row, "question_id", None)
-    return {
-        "corpus": step.corpus,
-        "step_id": step.id,
-        "unit": unit.unit,
-        "method": step.method,
-        "repeat": step.repeat,
-        "memory": step.memory,
-        "input_sha": unit.inputs.get(question_id) if question_id else None,
-    }
-
-
 def _read(path: UPath, columns: list[str] | None = None) -> Any:
     try:
         return pq.read_table(io.BytesIO(read(path)), columns=columns)
@@ -316,13 +248,6 @@ def read_parquet_rows(path: AnyPath) -> Iterator[dict[str, Any]]:
     except (pa.ArrowInvalid, OSError) as error:
         line = str(error).splitlines()[0]
         raise UsageError(f"{path}: not a readable Parquet file ({line}); write it again") from None
-
-
-def parquet(arrow: Any) -> bytes:
-    """An Arrow table as the content of a Parquet file."""
-    buffer = io.BytesIO()
-    pq.write_table(arrow, buffer, compression="zstd")
-    return buffer.getvalue()
 
 
 def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:

@@ -7,37 +7,38 @@ with typed columns.
 
 import io
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import duckdb
-import fsspec
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyarrow.fs import FSSpecHandler, PyFileSystem
 from pydantic import BaseModel
 from upath import UPath
 
-from pipeline.arrow import schema
 from pipeline.errors import DamagedError, UsageError
 from pipeline.place import AnyPath, each, exists, is_remote, listed, modified, place, read
-from pipeline.plugins import installed
-from pipeline.retries import retried
-from pipeline.rows import RECORDS, Call
+from pipeline.rows import Call
+from pipeline.store.compacted import Compacted
 from pipeline.store.contracts import derived
 from pipeline.store.footers import check_shard, check_table
-from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Compacted, Index, check_compacted
 from pipeline.store.layout import check_layout
 from pipeline.store.listing import MOVE_STEP, LeftOut, damaged_inside, parsed
 from pipeline.store.locks import lock
 from pipeline.store.loose import listing, misnamed, shown
 from pipeline.store.run_views import run_views
+from pipeline.store.shard_views import (
+    compacted_files,
+    footers_view,
+    index_views,
+    raw_view,
+    readable_tables,
+    shards_view,
+    sql_list,
+)
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -55,16 +56,11 @@ _STEPS = pa.schema(
         ("upstream", pa.list_(pa.string())),
     ]
 )
-_SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
-_KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
 _OF_STATEMENTS = (  # errors that are no file's fault
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
     duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
-# Other names are of views that are made here.
-_OF_A_TABLE = re.compile(r"(?!all_|raw_|no_)[a-z_][a-z0-9_]*(?<!_rows)")
-_OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
 class _Description(BaseModel):
@@ -87,8 +83,8 @@ def connect(
 
     It sees the files committed so far; later ones need a new connection. It is locked (locks.py)
     unless `unsafe`. Damaged files are left out with a LeftOutWarning each; the view `left_out` has
-    them. Raises UsageError where the warehouse
-    or the run does not exist, DamagedError where the run's planned inputs cannot be read.
+    them. Raises UsageError where the warehouse or the run does not exist, DamagedError where the
+    run's planned inputs cannot be read.
     """
     folder, left_out = place(warehouse), LeftOut()
     left_out.unless_damaged(lambda: check_layout(folder), None)
@@ -101,17 +97,17 @@ def connect(
         table: left_out.sound(files, check_shard)
         for table, files in shown(folder, found, index).items()
     }
-    compacted = _compacted(folder, index, left_out)
-    tables = _tables(connection, loose, compacted)
-    _index_views(connection, index, loose, compacted)
+    compacted = compacted_files(folder, index, left_out)
+    tables = readable_tables(connection, loose, compacted)
+    index_views(connection, index, loose, compacted)
     for table, columns in tables.items():
-        _raw_view(connection, table, columns, loose.get(table, []), compacted.get(table, []))
+        raw_view(connection, table, columns, loose.get(table, []), compacted.get(table, []))
     _register(connection, "steps", _STEPS, _step_rows(folder, left_out))
-    _shards_view(connection, loose, tables)
+    shards_view(connection, loose, tables)
     planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
     _planned_view(connection, planned)
     written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
-    _footers_view(connection, written)
+    footers_view(connection, written)
     for statement in (*run_views(tables, name), *derived(tables)):
         connection.execute(statement)
     chosen = [*chain(*loose.values(), *compacted.values()), *planned]
@@ -206,14 +202,6 @@ def check_planned(file: UPath) -> None:
     check_table(file, UNITS, "delete it and start the run again, or name another with run=")
 
 
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _files(files: Iterable[UPath]) -> str:
-    return "[" + ", ".join(_text(str(file)) for file in files) + "]"
-
-
 def _addresses(file: UPath) -> set[str]:
     """How DuckDB may call a file: by the name it was given, or as a remote filesystem lists it."""
     listed = file.fs.unstrip_protocol(file.path) if is_remote(file) else str(file)
@@ -223,125 +211,6 @@ def _addresses(file: UPath) -> set[str]:
 def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any]]) -> None:
     connection.register(f"{name}_rows", pa.Table.from_pylist(rows, schema=columns))
     connection.execute(f"create view raw_{name} as from {name}_rows")
-
-
-def _compacted(folder: UPath, index: Index, left_out: LeftOut) -> dict[str, list[UPath]]:
-    """The compacted files of every table, but for damaged ones."""
-    found: dict[str, list[UPath]] = {}
-    sizes = {folder / "compacted" / name: rows for name, rows in sorted(index.files().items())}
-    for file in left_out.sound([*sizes], lambda path: check_compacted(path, sizes[path])):
-        found.setdefault(file.parent.name, []).append(file)
-    return found
-
-
-def _tables(
-    connection: Any, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
-) -> dict[str, Any]:
-    """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
-    not loaded) of a shard, if that has the columns of every record and a view may have the name."""
-    installed()
-    found = {table: schema(record) for table, record in RECORDS.items()}
-    others = sorted({*loose, *compacted} - {*found})
-    taken = _taken(found, connection) if others else set()
-    for table in others:
-        paths = [*compacted.get(table, []), *loose.get(table, [])]
-        if not paths or table in taken or not _OF_A_TABLE.fullmatch(table):
-            continue
-        if _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
-            found[table] = columns
-    return found
-
-
-def _taken(tables: Mapping[str, Any], connection: Any) -> set[str]:
-    """The names of our own views, and the words of SQL."""
-    own = {made.split()[2] for made in (*run_views(tables, ""), *derived(tables))}
-    words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
-    return (
-        own | {"footers", "left_out"} | {word for (word,) in connection.execute(words).fetchall()}
-    )
-
-
-def _columns(files: list[UPath]) -> Any:
-    """The Arrow schema of a table's last shard."""
-    return retried(lambda: _schema(files[-1]), files[-1])
-
-
-def _schema(path: UPath) -> Any:
-    with path.open("rb") as file:
-        found = pq.read_schema(file).remove_metadata()
-    return pa.schema([field for field in found if field.name != ATTEMPT])
-
-
-def _index_views(
-    connection: Any,
-    index: Index,
-    loose: Mapping[str, list[UPath]],
-    compacted: Mapping[str, list[UPath]],
-) -> None:
-    """Create `index_rows`, the index, and `superseded_rows`: its entries that do not count, as a
-    higher attempt is committed or their file is damaged."""
-    names = pa.array([file.name for files in compacted.values() for file in files], pa.string())
-    is_damaged = pc.invert(pc.is_in(index.rows["file"], names))
-    ended = index.rows.filter(pc.or_(index.rows["superseded"], is_damaged))
-    entries = ended.select(_KEY.names).cast(_KEY).to_pylist()
-    for table, files in loose.items():
-        for file in files:
-            step_id, (unit, _, _) = file.parent.name, file.name.split(".")
-            if attempt := index.units(table, step_id).get(unit):
-                key = (table, step_id, unit, attempt)
-                entries.append(dict(zip(_KEY.names, key, strict=True)))
-    connection.register("superseded_rows", pa.Table.from_pylist(entries, schema=_KEY))
-    if index.path is not None and not is_remote(index.path):
-        source = f"read_parquet({_text(str(index.path))})"
-        connection.execute(f"create view index_rows as from {source}")
-    else:
-        connection.register("index_rows", index.read([*_KEY.names, "footer"]))
-
-
-def _raw_view(
-    connection: Any, table: str, columns: Any, loose: list[UPath], compacted: list[UPath]
-) -> None:
-    """Create the view of all rows of a table; columns that a shard lacks are null, others that it
-    has are left out."""
-    connection.register(f"no_{table}", columns.empty_table())
-    statement = f"from no_{table}"
-    if loose:
-        source = _source(connection, f"{table}_loose_rows", loose, columns)
-        statement += f" union all by name from {source}"
-    if compacted:
-        with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
-        source = _source(connection, f"{table}_compacted_rows", compacted, with_attempt)
-        statement += f" union all by name from {source} c"
-        statement += (
-            _NOT_SUPERSEDED.format(table=table) if _is_superseded(connection, table) else ""
-        )
-    names = ", ".join(f'"{name}"' for name in columns.names)
-    connection.execute(f"create view raw_{table} as select {names} from ({statement})")
-
-
-_NOT_SUPERSEDED = f""" anti join superseded_rows s on s.table_name = '{{table}}'
-and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
-
-
-def _is_superseded(connection: Any, table: str) -> bool:
-    statement = "select 1 from superseded_rows where table_name = ? limit 1"
-    return bool(connection.execute(statement, [table]).fetchall())
-
-
-def _source(connection: Any, name: str, files: list[UPath], columns: Any) -> str:
-    """What a query reads these files from."""
-    if not is_remote(files[0]):
-        return f"read_parquet({_files(files)}, union_by_name = true)"
-    connection.register(name, _dataset(files, columns))
-    return name
-
-
-def _dataset(files: list[UPath], columns: Any) -> Any:
-    """Remote files as a dataset, which DuckDB scans without an extension: fetched in parallel, each
-    once, when a query first reads it."""
-    cached = fsspec.filesystem("simplecache", fs=files[0].fs)
-    found = PyFileSystem(FSSpecHandler(cached))
-    return ds.dataset([file.path for file in files], columns, format="parquet", filesystem=found)
 
 
 def _step_rows(folder: UPath, left_out: LeftOut) -> list[dict[str, Any]]:
@@ -356,29 +225,13 @@ def _step_row(file: UPath) -> dict[str, Any]:
     return {**step, **texts, "step_id": file.stem}
 
 
-def _shards_view(
-    connection: Any, loose: Mapping[str, list[UPath]], tables: Mapping[str, Any]
-) -> None:
-    rows = [
-        {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
-        for table in tables
-        for file in loose.get(table, [])
-    ]
-    connection.register("shards_rows", pa.Table.from_pylist(rows, schema=_SHARDS))
-    names = ", ".join(map(_text, tables))
-    connection.execute(f"""create view raw_shards as from shards_rows union all
-        select table_name, step_id, unit from index_rows
-        anti join superseded_rows using ({", ".join(_KEY.names)})
-        where table_name in ({names})""")
-
-
 def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
     """What every run planned: run, step_id, unit, document_id, question_id."""
     if is_remote(files[0]):
         parts = each(_units_of_run, files)
         connection.register("all_planned", pa.concat_tables(parts))
     else:
-        source = f"read_parquet({_files(files)}, union_by_name = true, filename = true)"
+        source = f"read_parquet({sql_list(files)}, union_by_name = true, filename = true)"
         columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
         connection.execute(f"create view all_planned as select {columns} from {source}")
 
@@ -386,21 +239,3 @@ def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
 def _units_of_run(file: UPath) -> Any:
     rows = pq.read_table(io.BytesIO(read(file)), schema=UNITS)
     return rows.append_column("run", pa.array([file.parent.name] * rows.num_rows, pa.string()))
-
-
-def _footers_view(connection: Any, files: list[UPath]) -> None:
-    """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
-    statement = f"create view footers as {_FOOTERS_OF_INDEX}"
-    if files:
-        if is_remote(files[0]):
-            connection.register_filesystem(files[0].fs)
-        statement += f" union all by name from parquet_kv_metadata({_files(files)})"
-    connection.execute(statement)
-
-
-_FOOTERS_OF_INDEX = f"""
-select concat_ws('/', 'tables', table_name, step_id, unit || '.' || attempt || '.parquet')
-  as file_name, encode(pair.key) as key, encode(pair.value) as value
-from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as pair
-  from index_rows anti join superseded_rows using ({", ".join(_KEY.names)})
-  where table_name <> '{Call.table}')"""

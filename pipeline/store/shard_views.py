@@ -1,0 +1,197 @@
+"""The views of the shards, loose and compacted: `raw_<table>`, `raw_shards` and `footers`."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow.fs import FSSpecHandler, PyFileSystem
+from upath import UPath
+
+from pipeline.arrow import schema
+from pipeline.place import is_remote
+from pipeline.plugins import installed
+from pipeline.retries import retried
+from pipeline.rows import RECORDS, Call
+from pipeline.store.compacted import check_compacted
+from pipeline.store.contracts import derived
+from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Index
+from pipeline.store.listing import LeftOut
+from pipeline.store.run_views import run_views
+
+_SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
+
+
+_KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
+
+
+# Other names are of views that are made here.
+_OF_A_TABLE = re.compile(r"(?!all_|raw_|no_)[a-z_][a-z0-9_]*(?<!_rows)")
+
+
+_OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
+
+
+def compacted_files(folder: UPath, index: Index, left_out: LeftOut) -> dict[str, list[UPath]]:
+    """The compacted files of every table, but for damaged ones."""
+    found: dict[str, list[UPath]] = {}
+    sizes = {folder / "compacted" / name: rows for name, rows in sorted(index.files().items())}
+    for file in left_out.sound([*sizes], lambda path: check_compacted(path, sizes[path])):
+        found.setdefault(file.parent.name, []).append(file)
+    return found
+
+
+def readable_tables(
+    connection: Any, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
+) -> dict[str, Any]:
+    """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
+    not loaded) of a shard, if that has the columns of every record and a view may have the name."""
+    installed()
+    found = {table: schema(record) for table, record in RECORDS.items()}
+    others = sorted({*loose, *compacted} - {*found})
+    taken = _taken(found, connection) if others else set()
+    for table in others:
+        paths = [*compacted.get(table, []), *loose.get(table, [])]
+        if not paths or table in taken or not _OF_A_TABLE.fullmatch(table):
+            continue
+        if _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
+            found[table] = columns
+    return found
+
+
+def _taken(tables: Mapping[str, Any], connection: Any) -> set[str]:
+    """The names of our own views, and the words of SQL."""
+    own = {made.split()[2] for made in (*run_views(tables, ""), *derived(tables))}
+    words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
+    return (
+        own | {"footers", "left_out"} | {word for (word,) in connection.execute(words).fetchall()}
+    )
+
+
+def _columns(files: list[UPath]) -> Any:
+    """The Arrow schema of a table's last shard."""
+    return retried(lambda: _schema(files[-1]), files[-1])
+
+
+def _schema(path: UPath) -> Any:
+    with path.open("rb") as file:
+        found = pq.read_schema(file).remove_metadata()
+    return pa.schema([field for field in found if field.name != ATTEMPT])
+
+
+def index_views(
+    connection: Any,
+    index: Index,
+    loose: Mapping[str, list[UPath]],
+    compacted: Mapping[str, list[UPath]],
+) -> None:
+    """Create `index_rows`, the index, and `superseded_rows`: its entries that do not count, as a
+    higher attempt is committed or their file is damaged."""
+    names = pa.array([file.name for files in compacted.values() for file in files], pa.string())
+    is_damaged = pc.invert(pc.is_in(index.rows["file"], names))
+    ended = index.rows.filter(pc.or_(index.rows["superseded"], is_damaged))
+    entries = ended.select(_KEY.names).cast(_KEY).to_pylist()
+    for table, files in loose.items():
+        for file in files:
+            step_id, (unit, _, _) = file.parent.name, file.name.split(".")
+            if attempt := index.units(table, step_id).get(unit):
+                key = (table, step_id, unit, attempt)
+                entries.append(dict(zip(_KEY.names, key, strict=True)))
+    connection.register("superseded_rows", pa.Table.from_pylist(entries, schema=_KEY))
+    if index.path is not None and not is_remote(index.path):
+        source = f"read_parquet({text(str(index.path))})"
+        connection.execute(f"create view index_rows as from {source}")
+    else:
+        connection.register("index_rows", index.read([*_KEY.names, "footer"]))
+
+
+def raw_view(
+    connection: Any, table: str, columns: Any, loose: list[UPath], compacted: list[UPath]
+) -> None:
+    """Create the view of all rows of a table; columns that a shard lacks are null, others that it
+    has are left out."""
+    connection.register(f"no_{table}", columns.empty_table())
+    statement = f"from no_{table}"
+    if loose:
+        source = _source(connection, f"{table}_loose_rows", loose, columns)
+        statement += f" union all by name from {source}"
+    if compacted:
+        with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
+        source = _source(connection, f"{table}_compacted_rows", compacted, with_attempt)
+        statement += f" union all by name from {source} c"
+        statement += (
+            _NOT_SUPERSEDED.format(table=table) if _is_superseded(connection, table) else ""
+        )
+    names = ", ".join(f'"{name}"' for name in columns.names)
+    connection.execute(f"create view raw_{table} as select {names} from ({statement})")
+
+
+_NOT_SUPERSEDED = f""" anti join superseded_rows s on s.table_name = '{{table}}'
+and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
+
+
+def _is_superseded(connection: Any, table: str) -> bool:
+    statement = "select 1 from superseded_rows where table_name = ? limit 1"
+    return bool(connection.execute(statement, [table]).fetchall())
+
+
+def _source(connection: Any, name: str, files: list[UPath], columns: Any) -> str:
+    """What a query reads these files from."""
+    if not is_remote(files[0]):
+        return f"read_parquet({sql_list(files)}, union_by_name = true)"
+    connection.register(name, _dataset(files, columns))
+    return name
+
+
+def _dataset(files: list[UPath], columns: Any) -> Any:
+    """Remote files as a dataset, which DuckDB scans without an extension: fetched in parallel, each
+    once, when a query first reads it."""
+    cached = fsspec.filesystem("simplecache", fs=files[0].fs)
+    found = PyFileSystem(FSSpecHandler(cached))
+    return ds.dataset([file.path for file in files], columns, format="parquet", filesystem=found)
+
+
+def shards_view(
+    connection: Any, loose: Mapping[str, list[UPath]], tables: Mapping[str, Any]
+) -> None:
+    rows = [
+        {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
+        for table in tables
+        for file in loose.get(table, [])
+    ]
+    connection.register("shards_rows", pa.Table.from_pylist(rows, schema=_SHARDS))
+    names = ", ".join(map(text, tables))
+    connection.execute(f"""create view raw_shards as from shards_rows union all
+        select table_name, step_id, unit from index_rows
+        anti join superseded_rows using ({", ".join(_KEY.names)})
+        where table_name in ({names})""")
+
+
+def footers_view(connection: Any, files: list[UPath]) -> None:
+    """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
+    statement = f"create view footers as {_FOOTERS_OF_INDEX}"
+    if files:
+        if is_remote(files[0]):
+            connection.register_filesystem(files[0].fs)
+        statement += f" union all by name from parquet_kv_metadata({sql_list(files)})"
+    connection.execute(statement)
+
+
+_FOOTERS_OF_INDEX = f"""
+select concat_ws('/', 'tables', table_name, step_id, unit || '.' || attempt || '.parquet')
+  as file_name, encode(pair.key) as key, encode(pair.value) as value
+from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as pair
+  from index_rows anti join superseded_rows using ({", ".join(_KEY.names)})
+  where table_name <> '{Call.table}')"""
+
+
+def text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def sql_list(files: Iterable[UPath]) -> str:
+    return "[" + ", ".join(text(str(file)) for file in files) + "]"
