@@ -246,7 +246,8 @@ def bench(
     ] = 3,
     json: Json = False,
 ) -> None:
-    """How close runs come to the speed of their engine: parts limit, schedule, cache, rates."""
+    """How close runs come to the speed of their engine: parts limit, schedule, cache, scale,
+    rates."""
     from jobs.bench.parts import bench as measure  # imported here, as ray takes a second
 
     figures = measure(words, pairs)

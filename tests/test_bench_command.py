@@ -71,3 +71,21 @@ def test_what_asks_no_engine_is_refused(tmp_path: Path) -> None:
     memory = config.memory.model_copy(update={"stages": pages_only})
     with pytest.raises(UsageError, match="methods=constant: need no engine"):
         read(config.model_copy(update={"memory": memory}), tmp_path / "warehouse")
+
+
+def test_scale_times_commands_on_rows_made_by_hand() -> None:
+    sizes = ("corpus.num_documents=3", "corpus.questions=2")
+    done = gistmill("bench", "scale", *sizes, "--pairs", "1", "--json")
+    assert done.returncode in (0, 3), done.stderr  # whether this machine is slow
+    found = {figure["what"]: figure["figure"] for figure in json.loads(done.stdout)}
+    # documents, pages and gists of each, the questions, and of two methods look-up, answer, score.
+    assert found["units"] == 3 * (3 + 1 + 2 * 3)
+    commands = ("sql", "status", "report", "run")
+    assert {*found} == {"units", "MB of the run", *(f"seconds of {name}" for name in commands)}
+    assert all(figure > 0 for figure in found.values())
+
+
+def test_scale_takes_sizes_alone() -> None:
+    done = gistmill("bench", "scale", "methods=full_text", "--pairs", "1")
+    said = "methods: scale takes corpus.num_documents and corpus.questions; leave it out"
+    assert (done.returncode, done.stderr) == (2, f"gistmill: {said}\n")

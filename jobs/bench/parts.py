@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.bench import scale as scale_part
 from jobs.bench import schedule as schedule_part
 from jobs.bench.cache import cache
 from jobs.bench.figures import Figure
 from jobs.bench.limit import limit
+from jobs.bench.scale import scale
 from jobs.bench.schedule import schedule
 from jobs.bench.throughput import rates
 from jobs.config import RunConfig, read_config
@@ -32,6 +34,7 @@ PARTS = {
     "limit": Part((*_QMSUM, _THREE), limit),
     "schedule": Part(schedule_part.WORDS, schedule),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
+    "scale": Part(scale_part.WORDS, scale),
     "rates": Part(("engine=vllm", "rater=none"), rates),
 }
 
@@ -66,6 +69,8 @@ def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
                 raise UsageError(f"{word}: schedule writes its own corpus; leave it out")
         own = (*own, f"corpus.path={folder / 'corpus'}")
     given = {word.partition("=")[0] for word in overrides}
+    if name == "scale" and (others := sorted(given - {*scale_part.SIZES})):
+        raise UsageError(f"{others[0]}: scale takes {' and '.join(scale_part.SIZES)}; leave it out")
     kept = [word for word in (*own, *_ALWAYS) if word.partition("=")[0] not in given]
     config = read_config([*kept, *overrides])
     if name == "schedule":
