@@ -19,7 +19,7 @@ from pipeline.store.layout import raise_layout
 from pipeline.store.runs import RunFolder
 from pipeline.units import Unit
 
-# Two thousand documents with a hundred questions each: 200,000 questions, 16,000 units.
+# Two thousand documents with a hundred questions each: 200,000 questions, 20,000 units.
 SIZES = ("corpus.num_documents", "corpus.questions")  # keys that may be overridden
 WORDS = (
     "corpus.num_documents=2000", "corpus.questions=100", "run=night", "corpus=synthetic",
