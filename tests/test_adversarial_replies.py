@@ -192,8 +192,8 @@ def test_a_few_hundred_replies_to_every_prompt(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROMPTS)
-def test_ten_thousand_replies_to_every_prompt(name: str) -> None:
-    try_all(name, 10_000)
+def test_a_thousand_replies_to_every_prompt(name: str) -> None:
+    try_all(name, 1_000)
 
 
 @pytest.mark.parametrize(
