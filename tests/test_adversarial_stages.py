@@ -1,6 +1,7 @@
 """Replies that no model should give, through every stage that asks: a worker commits the rows of
 whole runs, and none of them says more than the replies do."""
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -48,8 +49,8 @@ def refuse_wrong_rows(run: HostileRun) -> None:
 
 
 def plain(reply: str) -> str:
-    """In lower case, with the digits of all scripts as our own."""
-    text = normalize("NFKC", reply).lower()
+    """In lower case, without quotes and marks, with the digits of all scripts as our own."""
+    text = re.sub(r"[\"'`*_]", "", normalize("NFKC", reply).lower())
     return "".join(str(decimal(char)) if char.isdecimal() else char for char in text)
 
 
