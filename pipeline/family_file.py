@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 
 from pipeline.errors import UsageError
 from pipeline.prompts import PROMPTS
+from pipeline.settings import refuse_nonsense
 
 GENERIC = "generic"
 # Keys of family.yaml in the layout before `settings`, and what replaced them.
@@ -19,6 +20,9 @@ _OLD_KEYS = {
 }
 _OLD_SETTINGS = ("first_page", "pagination", "answer_each_look_up", "answer_words",
                  "constant_answer", "metrics")  # fmt: skip
+
+
+_Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
 
 
 class Example(BaseModel):
@@ -41,7 +45,9 @@ class FamilyFile(BaseModel):
     or else from the prompt's module."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    base: tuple[str, ...] = ()  # families whose parts it takes before generic's, the first's first
+    base: tuple[
+        _Name, ...
+    ] = ()  # families whose parts it takes before generic's, the first's first
     wording: Literal["ours", "authors"] | None = None  # whose words the templates are in
     settings: dict[str, Any] = {}  # values of stages' settings, by their names
     judging: dict[str, dict[str, Any] | None] | None = None  # stages that follow every method
@@ -116,6 +122,7 @@ def read_family_file(folder: Path) -> FamilyFile:
         content = yaml.safe_load(text_of(path)) or {}
         _refuse_old_layout(path, content)
         file = FamilyFile.model_validate(content)
+        _refuse_nonsense(path, file)
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
@@ -139,6 +146,14 @@ def _refuse_old_layout(path: Path, content: Any) -> None:
             f"{path}: the layout of an earlier version: {'; '.join(changes)}; `reply_tokens` and "
             "`forms` are by prompt (compare conf/prompts/generic/family.yaml)"
         )
+
+
+def _refuse_nonsense(path: Path, file: FamilyFile) -> None:
+    """Raise UsageError for a value that no key takes. Example replies may be anything."""
+    try:
+        refuse_nonsense(file.model_dump(exclude={"examples"}))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def text_of(path: Path) -> str:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pipeline.errors import UsageError
+from pipeline.settings import refuse_nonsense
 from pipeline.stage import STAGES, Stage
 
 _MOST_VALUES = 10_000  # of one argument; each is a method of its own
@@ -196,6 +197,7 @@ def _value(place: str, written: str) -> str | int | float:
         value = None
     if not isinstance(value, str | int | float):
         raise UsageError(f"{place}={written.strip()} is not a value; write a number or a word")
+    refuse_nonsense(value, place)
     return value
 
 
@@ -242,6 +244,10 @@ def _read(file: Path) -> dict[str, Any]:
         _refuse_doubles(str(file), yaml.compose(text, yaml.SafeLoader))
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
+    try:
+        refuse_nonsense(content)
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from None
     keys = [str(key) for key in content] if isinstance(content, Mapping) else []
     others = [key for key in keys if key not in ("arguments", "stages")]
     if others and "stages" not in keys:

@@ -261,7 +261,7 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
         ({"bm25": "okapi"}, ".bm25: Input should be 'plus_on_stems' or 'okapi_on_words'"),
         ({"truncate_by": "lines"}, ".truncate_by: Input should be 'words' or 'spaces'"),
         ({"answer_page_tags": "no"}, ".answer_page_tags: Input should be a valid boolean"),
-        ({"metrics": ["squad"]}, ".metrics: squad is none of rouge1_stem"),
+        ({"metrics": ["squad"]}, ".metrics: 'squad' is none of rouge1_stem"),
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path: Path, settings: dict[str, Any], complaint: str) -> None:

@@ -77,10 +77,13 @@ class ScoreAnswers(Stage):
 
     @field_validator("metrics", mode="before")
     @classmethod
-    def _known(cls, metrics: Sequence[str]) -> tuple[str, ...]:
+    def _known(cls, metrics: object) -> tuple[str, ...]:
+        if not isinstance(metrics, list | tuple):
+            raise ValueError("write a list of names")
+        known = [*METRICS, *PARTS, *MEASURES]
         for name in metrics:
-            if name not in {*METRICS, *PARTS, *MEASURES}:
-                raise ValueError(f"{name} is none of {', '.join([*METRICS, *PARTS, *MEASURES])}")
+            if name not in known:
+                raise ValueError(f"{str(name)[:80]!r} is none of {', '.join(known)}")
         return tuple(metrics)
 
     def lack(self, rows: UnitRows) -> str | None:
