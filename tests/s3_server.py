@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import boto3
 from moto.server import ThreadedMotoServer
+from s3fs import S3FileSystem
 
 BUCKET = "nights"
 
@@ -88,6 +89,7 @@ def flaky_s3_server() -> Iterator[tuple[dict[str, str], Outage]]:
             "AWS_DEFAULT_REGION": "us-east-1",
         }
         client(environment).create_bucket(Bucket=BUCKET)
+        S3FileSystem.clear_instance_cache()  # of a server before this one, in the same process
         yield environment, outage
     finally:
         server.stop()

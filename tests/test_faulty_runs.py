@@ -101,9 +101,7 @@ def test_a_disk_that_fails_now_and_then(tmp_path: Path, undisturbed: Path) -> No
 
 @pytest.mark.parametrize("verb", [["report"], ["status"], ["sql", "from answers"]])
 def test_reading_what_is_refused_is_one_line(undisturbed: Path, verb: list[str]) -> None:
-    fault = {"operation": "read", "path": "*/steps/*", "errno": "EACCES"}
+    fault = {"operation": "read", "path": "*/steps/*", "errno": "ENODEV"}
     done = gistmill_with([fault], *verb, f"warehouse={undisturbed / 'warehouse'}")
     told = one_line(done)
-    assert told.endswith(
-        "Permission denied; grant access to it, then run the same command to resume"
-    )
+    assert told.endswith("No such device; put that right, then run the same command to resume")

@@ -73,7 +73,9 @@ def opened(file: UPath) -> Iterator[IO[bytes]]:
     Positions of UTF-16 are those of its UTF-8. Raises NotTextError for what is no text.
     """
     refuse_special(file)
-    with file.open("rb") as raw:
+    with file.open("rb") as found:
+        # A remote file's own readline takes no limit.
+        raw: Any = io.BufferedReader(found) if is_remote(file) else found
         packed = raw.read(2) == _GZIP
         raw.seek(0)
         if packed:
