@@ -8,6 +8,7 @@ from socket import SHUT_RDWR
 from typing import Any, Literal
 
 import boto3
+import requests
 from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 
@@ -88,6 +89,8 @@ def flaky_s3_server() -> Iterator[tuple[dict[str, str], Outage]]:
             "AWS_SECRET_ACCESS_KEY": "b",
             "AWS_DEFAULT_REGION": "us-east-1",
         }
+        # All servers of a process share their buckets.
+        requests.post(f"{environment['AWS_ENDPOINT_URL']}/moto-api/reset", timeout=60)
         client(environment).create_bucket(Bucket=BUCKET)
         S3FileSystem.clear_instance_cache()  # of a server before this one, in the same process
         yield environment, outage
