@@ -105,9 +105,9 @@ class OpenAIClient:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Turn the openai package's exceptions into FailedError."""
-        import httpx
         import openai
 
+        http = _http_library()
         try:
             yield
         except openai.APIStatusError as error:
@@ -116,12 +116,12 @@ class OpenAIClient:
             cause = error.__cause__
             why = " ".join(str(cause).split()) or type(cause).__name__
             # Of a connection that there was, the request may have been the end.
-            is_new = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout)
+            is_new = isinstance(cause, (http.ConnectError, http.ConnectTimeout))
             raise FailedError(
                 f"{self.address}: no server answers ({why}); start it or correct the address",
                 "server" if is_new else "either",
             ) from None
-        except httpx.HTTPError as error:  # in the middle of a response
+        except http.HTTPError as error:  # in the middle of a response
             raise FailedError(
                 f"the response was cut off ({type(error).__name__})", "either"
             ) from None
@@ -147,6 +147,15 @@ class OpenAIClient:
         if self._key:  # servers shorten it in ways of their own, but begin as it does
             text = re.sub(re.escape(self._key[:_KEY_SHOWN]) + r"[^\s'\",)]*", "***", text)
         return text[:_SHOWN_CHARS]
+
+
+def _http_library() -> Any:
+    """What the openai package sends requests by, whose errors it passes on in the middle of a
+    response: httpx, from its version 3 on httpx2."""
+    import openai
+
+    (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
+    return importlib.import_module(module.partition(".")[0])
 
 
 def _reply(completion: Any) -> Reply | None:
