@@ -3,6 +3,7 @@
 The API key comes from the environment and never gets into an error message.
 """
 
+import importlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
