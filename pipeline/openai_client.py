@@ -3,9 +3,9 @@
 The API key comes from the environment and never gets into an error message.
 """
 
-import importlib
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -156,7 +156,7 @@ def _http_library() -> Any:
     import openai
 
     (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
-    return importlib.import_module(module.partition(".")[0])
+    return sys.modules[module.partition(".")[0]]
 
 
 def _reply(completion: Any) -> Reply | None:

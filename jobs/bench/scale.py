@@ -42,7 +42,7 @@ def scale(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     given = config.model_dump()["corpus"]
     sizes = [f"{key}={given[key.removeprefix('corpus.')]}" for key in SIZES]
     commands = {
-        "sql": ("sql", "select count(*) from answers"), "status": ("status",),
+        "sql": ("sql", "select count(*) from calls"), "status": ("status",),
         "report": ("report",), "run": ("run", *WORDS[len(SIZES) :], *sizes),
     }  # fmt: skip
     found = [plain("scale", "units", [num_units])]
