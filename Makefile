@@ -18,7 +18,7 @@ test-slow: .venv/dev
 # A thousand crash points, a hundred kills and a scenario per fault, within 40 minutes; prints figures.
 chaos: .venv/dev
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "chaos or slow" \
-	  tests/chaos tests/test_faults.py tests/test_nodes.py
+	  tests/chaos tests/test_faults.py tests/test_nodes.py tests/test_adversarial_stages.py
 
 # What needs torch: the same engine as on GPUs, on vLLM's CPU build and a model of random weights
 # made on the spot, and retrieval by a real embedding model.

@@ -136,7 +136,7 @@ def test_the_calls_make_the_same_rows_again(runs: list[HostileRun]) -> None:
         refuse_other_rows_from_the_calls(run)
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_ten_thousand_replies_through_every_stage(tmp_path: Path) -> None:
     num_replies, seed = 0, 10
     while num_replies < 10_000:
