@@ -173,7 +173,8 @@ def test_a_prompt_beyond_the_context_is_refused(url: str) -> None:
         return await engine.generate(request("word " * CONTEXT))
 
     refused: Reply = with_engine(url, ask)
-    assert (refused.text, refused.problem) == ("", "context_overflow")
+    assert refused.problem == "context_overflow"
+    assert refused.text.startswith("400: This model's maximum context length is"), "its own words"
 
 
 def test_replies_keep_to_constraints(url: str) -> None:
