@@ -21,7 +21,6 @@ from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
 from jobs.turns import LEASE, wait_for_others
 from pipeline.errors import EndedError, UsageError
-from pipeline.journal import collect
 from pipeline.place import is_remote, place, reaching, unwritable, write
 from pipeline.retries import given_up, reason, retry_for
 from pipeline.store import connect
@@ -105,7 +104,6 @@ def _run(
 def _execute(
     prepared: Prepared, folder: RunFolder, warn: Callable[[str], None], ending: Ending
 ) -> Outcome:
-    collect(folder.warehouse, prepared.committed)
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
     raise_layout(folder.warehouse)

@@ -8,10 +8,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
+from pipeline.json_files import write_json
 from pipeline.place import AnyPath, place
 from pipeline.retries import Advisory
 from pipeline.store.shard_files import process_name
-from pipeline.store.shards import write_json
 from pipeline.usage import UsageCounters
 
 SECONDS_BETWEEN_BEATS = 10.0

@@ -6,7 +6,6 @@ Every launch of the driver has its own folder, so that a killed driver is not co
 nor is a machine that the cluster has lost.
 """
 
-import json
 import re
 import socket
 import uuid
@@ -15,15 +14,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from upath import UPath
 
 from pipeline.errors import EngineError, StartError
-from pipeline.place import AnyPath, delete, listed, place, read
+from pipeline.json_files import read_object, write_json
+from pipeline.place import AnyPath, delete, listed, place
 from pipeline.retries import advisory
 from pipeline.settings import sha
-from pipeline.store.shards import write_json
 
 _MAX_CRASHES_ALONE = 2  # with a single document in flight, before its unit is given up
 _MAX_CRASHES_STARTING = 2
@@ -90,7 +88,7 @@ class InFlightMarkers:
         for own in left:
             if own["item"] != item or own["process"] == self._process:
                 continue
-            marker = _content(self._folder / own[0])
+            marker = read_object(self._folder / own[0])
             if self._placement.is_lost(str(marker.get("machine"))):
                 continue
             group = [m for m in left if m["process"] == own["process"]]
@@ -143,7 +141,7 @@ class InFlightMarkers:
         """The markers of starts of the worker in which its process crashed."""
         with advisory():
             files = [file for file in self._files() if file.name.startswith(self._start)]
-            machines = {file: str(_content(file).get("machine")) for file in files}
+            machines = {file: str(read_object(file).get("machine")) for file in files}
             return [file for file, name in machines.items() if not self._placement.is_lost(name)]
         return []
 
@@ -181,15 +179,6 @@ class InFlightMarker:
 
 def _hash(item: str) -> str:
     return sha(item, 16)
-
-
-def _content(file: UPath) -> dict[str, Any]:
-    """What a marker says; nothing where it is torn or of another make."""
-    try:
-        content = json.loads(read(file))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _delete(file: UPath) -> None:

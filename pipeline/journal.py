@@ -10,6 +10,7 @@ or those of 30 seconds, and is one PUT. Advisory: what cannot be written or read
 import asyncio
 import uuid
 from asyncio import to_thread
+from collections.abc import Mapping
 from functools import cache
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +23,6 @@ from pipeline.place import delete_folder, is_remote, listed, read, write
 from pipeline.retries import advisory
 from pipeline.rows import Call
 from pipeline.store.shard_files import process_name
-from pipeline.units import Committed
 
 _CALLS_A_PART = 20
 _SECONDS_A_PART = 30.0
@@ -101,22 +101,16 @@ class Journal:
                 file.write(content)
 
 
-def collect(warehouse: UPath, committed: Committed) -> int:
-    """Delete the journals of committed units, which a killed process or a full disk has left
-    behind. Returns how many."""
-    with advisory():
-        files = listed(warehouse / "journal", "*/*/*.jsonl")
-        left = {str(file.parent): file.parent for file in files}
-        over = [folder for folder in left.values() if _is_over(folder, committed)]
-        for folder in over:
-            _delete(folder)
-        return len(over)
-    return 0
+def left_over(warehouse: UPath, committed: Mapping[str, Mapping[str, int]]) -> list[UPath]:
+    """The journal files of committed units, which killed processes and full disks have left.
+    `committed`: step_id -> unit -> its highest attempt. Raises StorageError."""
+    files = listed(warehouse / "journal", "*/*/*.jsonl")
+    return [file for file in files if _is_over(file.parent, committed)]
 
 
-def _is_over(folder: UPath, committed: Committed) -> bool:
+def _is_over(folder: UPath, committed: Mapping[str, Mapping[str, int]]) -> bool:
     unit, _, attempt = folder.name.partition(".")
-    done = committed.attempt(folder.parent.name, unit) or 0
+    done = committed.get(folder.parent.name, {}).get(unit, 0)
     return attempt.isdecimal() and done >= int(attempt)
 
 

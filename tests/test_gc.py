@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from jobs.gc import retention
+from pipeline.rows import Call
 from tests.command import refused, succeed
 from tests.test_compaction import commit_some, stored
-from tests.warehouse import Warehouse
+from tests.warehouse import Warehouse, document_unit, step
 
 
 def test_it_compacts_and_deletes(tmp_path: Path) -> None:
@@ -24,6 +25,28 @@ def test_it_compacts_and_deletes(tmp_path: Path) -> None:
     assert stored(tmp_path) == {}
     text = succeed("gc", f"warehouse={tmp_path}")
     assert text == "compacted 0 shards into 0 files\ndeleted 0 files, 0 bytes\n"
+
+
+def test_journals_of_committed_units_are_deleted(tmp_path: Path) -> None:
+    """Of units in tables/ and of compacted ones; not of one whose calls alone are committed."""
+    warehouse, gists = Warehouse(tmp_path), step("gists")
+    loose, compacted, open_unit = (document_unit(gists, name) for name in ("d1", "d2", "d3"))
+    warehouse.commit(gists, compacted, [])
+    succeed("gc", f"warehouse={tmp_path}")  # of a single shard: not compacted
+    warehouse.commit(gists, loose, [])
+    warehouse.commit(gists, open_unit, [], Call)
+    journals = {}
+    for unit in (loose, compacted, open_unit):
+        journals[unit.unit] = tmp_path / "journal" / gists.id / f"{unit.unit}.1" / "h-1-a.0.jsonl"
+        journals[unit.unit].parent.mkdir(parents=True)
+        journals[unit.unit].write_text("{}\n")
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=1h", "--json"))
+    assert (told["compacted"], told["deleted"], told["bytes"]) == (2, 2, 6)
+    assert [unit for unit, file in journals.items() if file.exists()] == [open_unit.unit]
+    journals[loose.unit].write_text("{}\n")
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
+    assert not journals[loose.unit].exists(), "its shard lies in compacted/ alone"
+    assert journals[open_unit.unit].exists()
 
 
 def test_durations() -> None:

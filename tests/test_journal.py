@@ -13,10 +13,9 @@ from upath import UPath
 from pipeline.engine import Reply, Request
 from pipeline.errors import EngineError
 from pipeline.executor import Summary
-from pipeline.journal import Journal, collect
+from pipeline.journal import Journal, left_over
 from pipeline.place import place
 from pipeline.rows import Call
-from pipeline.units import Committed
 from tests.small_corpus import document, question, write
 from tests.small_run import SmallRun
 
@@ -118,7 +117,7 @@ def test_a_journal_that_cannot_be_written_or_read_stops_nothing(warehouse: UPath
     (warehouse / "journal").write_text("a file, not a folder")
     asyncio.run(cut_short(warehouse, [call(0)]))
     assert left(warehouse) == ()
-    assert collect(warehouse, Committed(units={}, inputs={})) == 0
+    assert left_over(warehouse, {STEP: {UNIT: 1}}) == []
 
 
 def test_an_attempt_has_a_journal_of_its_own(warehouse: UPath) -> None:
@@ -127,14 +126,14 @@ def test_an_attempt_has_a_journal_of_its_own(warehouse: UPath) -> None:
 
 
 @pytest.mark.parametrize(("committed", "kept"), [({}, 2), ({UNIT: 1}, 1), ({UNIT: 2}, 0)])
-def test_leftovers_of_committed_units_are_collected(
+def test_what_is_left_of_committed_units_is_known(
     warehouse: UPath, committed: dict[str, int], kept: int
 ) -> None:
     for attempt in (1, 2):
         folder(warehouse, attempt).mkdir(parents=True)
         (folder(warehouse, attempt) / "host-1.0.jsonl").write_bytes(b"{}\n")
-    assert collect(warehouse, Committed(units={STEP: committed}, inputs={})) == 2 - kept
-    assert len(list((warehouse / "journal" / STEP).glob("*"))) == kept
+    found = left_over(warehouse, {STEP: committed})
+    assert sorted(file.parent.name for file in found) == [f"{UNIT}.1", f"{UNIT}.2"][: 2 - kept]
 
 
 # An object store: memory:// is one that needs no server.

@@ -21,7 +21,7 @@ HOST = socket.gethostname()
 
 def written(folder: Path, file: str = "compact.1.lease", **fields: Any) -> None:
     """A lease as another process would have left it, fresh for an hour."""
-    of_other = {"token": "x", "host": "elsewhere", "pid": 7, "fresh_until": time.time() + 3600}
+    of_other = {"token": "x", "host": "elsewhere", "pid": 7, "expires_at": time.time() + 3600}
     (folder / file).write_text(json.dumps({**of_other, **fields}))
 
 
@@ -47,7 +47,7 @@ def test_a_living_process_elsewhere_keeps_it(tmp_path: Path) -> None:
     assert holder(place(tmp_path), "compact") == "elsewhere-7"
 
 
-@pytest.mark.parametrize("fields", [{"fresh_until": time.time() - 1}, {"fresh_until": "soon"}])
+@pytest.mark.parametrize("fields", [{"expires_at": time.time() - 1}, {"expires_at": "soon"}])
 def test_what_is_not_fresh_is_taken_over(tmp_path: Path, fields: dict[str, Any]) -> None:
     written(tmp_path, **fields)
     with lease(place(tmp_path), "compact") as held:
@@ -81,16 +81,16 @@ def test_who_was_taken_over_learns_of_it_and_leaves_the_new_holder_alone(tmp_pat
 def test_the_holder_keeps_it_fresh(tmp_path: Path) -> None:
     folder = place(tmp_path)
 
-    def fresh_until() -> float:
-        return float(json.loads((tmp_path / "compact.1.lease").read_text())["fresh_until"])
+    def expires_at() -> float:
+        return float(json.loads((tmp_path / "compact.1.lease").read_text())["expires_at"])
 
     with lease(folder, "compact", seconds=0.4) as held:
         assert held is not None
-        first = fresh_until()
+        first = expires_at()
         ends = time.monotonic() + 60
-        while fresh_until() == first and time.monotonic() < ends:
+        while expires_at() == first and time.monotonic() < ends:
             time.sleep(0.02)
-        assert fresh_until() > first
+        assert expires_at() > first
 
 
 def test_an_error_of_the_filesystem_ends_no_holder(
@@ -112,7 +112,7 @@ def test_an_error_of_the_filesystem_ends_no_holder(
 
 
 def test_of_many_who_want_a_dead_holders_lease_one_gets_it(tmp_path: Path) -> None:
-    written(tmp_path, fresh_until=0.0)
+    written(tmp_path, expires_at=0.0)
     all_tried = threading.Barrier(8)
 
     def take(_: int) -> bool:

@@ -14,9 +14,9 @@ import pytest
 from upath import UPath
 
 from pipeline.errors import AccountingError, StorageError, UsageError
+from pipeline.json_files import write_json
 from pipeline.rows import Call
 from pipeline.store import Shards, read_parquet_rows
-from pipeline.store.shards import write_json
 from stages.index.gist import Gist
 from stages.read.answer import Answer
 from tests.warehouse import Warehouse, answer, chunk, document_unit, gist, step

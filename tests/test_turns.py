@@ -38,7 +38,7 @@ def night(folder: Path) -> RunFolder:
 def held_by(run: RunFolder, host: str, pid: int) -> None:
     """The lease as another process would have left it, fresh for an hour."""
     run.path.mkdir(parents=True)
-    fields = {"token": "x", "host": host, "pid": pid, "fresh_until": time.time() + 3600}
+    fields = {"token": "x", "host": host, "pid": pid, "expires_at": time.time() + 3600}
     (run.path / f"{LEASE}.1.lease").write_text(json.dumps(fields))
 
 

@@ -118,14 +118,16 @@ def refuse_unreachable(address: str) -> None:
 
 def nodes() -> list[dict[str, float]]:
     """The total resources of each live machine, by name. Call `join` first."""
-    found: Any = ray.nodes()  # type: ignore[no-untyped-call]  # not annotated by Ray
-    return [node["Resources"] for node in found if node["Alive"]]
+    return [node["Resources"] for node in _machines() if node["Alive"]]
 
 
 def is_lost(node_id: str) -> bool:
     """Whether Ray lost the machine: a crash there may have been the machine's."""
-    found: Any = ray.nodes()  # type: ignore[no-untyped-call]  # not annotated by Ray
-    return any(node["NodeID"] == node_id and not node["Alive"] for node in found)
+    return any(node["NodeID"] == node_id and not node["Alive"] for node in _machines())
+
+
+def _machines() -> Any:
+    return ray.nodes()  # type: ignore[no-untyped-call]  # not annotated by Ray
 
 
 def _set_up_ray_data() -> None:

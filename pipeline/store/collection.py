@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from upath import UPath
 
+from pipeline.journal import left_over
 from pipeline.place import (
     AnyPath,
     delete,
@@ -25,6 +26,7 @@ from pipeline.store.compaction import LEASE
 from pipeline.store.index import Index, commit_next, generations, newest
 from pipeline.store.lease import lease
 from pipeline.store.loose import listing
+from pipeline.store.shard_files import last_attempts
 
 RETENTION = 24 * 3600.0  # seconds
 _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
@@ -75,7 +77,7 @@ def _replaced(root: UPath, before: float) -> Iterator[UPath]:
 
 def _forestall(folder: UPath, before: float) -> None:
     """Commit the index again where there are files that no index names: their compaction was
-    killed, or stood still and would now commit an index that names what is deleted here."""
+    killed, or suspended and would now commit an index that names what is deleted here."""
     known = {name for file in generations(folder) for name in Index(file).files()}
     files = [f for f in listed(folder, "*/*.parquet") if f"{f.parent.name}/{f.name}" not in known]
     if any(_modified(file) <= before for file in files):
@@ -88,26 +90,22 @@ def _left_over(root: UPath, before: float) -> Iterator[UPath]:
     if not is_remote(root):  # an object store has no temporary files
         before = min(before, time.time() - _SECONDS_OF_A_WRITE)
         yield from (file for file in temporary_files(root) if _modified(file) <= before)
-    yield from _journals(root)
+    yield from left_over(root, _committed(root))
 
 
-def _journals(root: UPath) -> Iterator[UPath]:
-    """Journals of committed units, which killed processes have left."""
+def _committed(root: UPath) -> dict[str, dict[str, int]]:
+    """step_id -> unit -> the highest attempt of its rows, over all runs."""
     found, index = listing(root), newest(root / "compacted")
-    done = {(step, name) for (table, step), own in found.items() if table != Call.table
-            for name in own}  # fmt: skip
-    for table, step in {(row["table_name"], row["step_id"]) for row in _steps(index)}:
-        done |= {(step, name) for name in index.names(table, step) if table != Call.table}
-    for file in listed(root / "journal", "*/*/*.jsonl"):
-        if (file.parent.parent.name, f"{file.parent.name}.parquet") in done:
-            yield file
-
-
-def _steps(index: Index) -> list[dict[str, str]]:
-    """The table and step of all entries."""
-    columns = ["table_name", "step_id"]
-    found: list[dict[str, str]] = index.rows.group_by(columns).aggregate([]).to_pylist()
-    return found
+    units: dict[str, dict[str, int]] = {}
+    for table, step_id in {*found, *index.steps()}:
+        if table == Call.table:  # committed before the rows
+            continue
+        loose = last_attempts(found.get((table, step_id), ()))
+        own = units.setdefault(step_id, {})
+        attempts = [*index.units(table, step_id).items(), *((u, a) for u, (a, _) in loose.items())]
+        for unit, attempt in attempts:
+            own[unit] = max(attempt, own.get(unit, 0))
+    return units
 
 
 def _modified(file: UPath) -> float:

@@ -34,7 +34,6 @@ from pipeline.units import unit_name
 
 LEASE = "compaction"  # held in <warehouse>/compacted/
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
-_STAMPED = {"step_id", "unit", "document_id"}
 _FILE_BYTES = 64_000_000
 _SMALL_BYTES = 16_000_000  # a smaller file is written again, together with new shards
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
@@ -84,8 +83,8 @@ def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
         for table, files in found.items():
             kept, again = _small(root, entries, table)
             writer = _Writer(root / "compacted" / table, written)
-            for batch in _batches(_pieces(root, table, files, again)):
-                writer.write(batch)
+            for batch in _cut(_pieces(root, table, files, again), _BATCH_BYTES):
+                writer.write(sorted(batch, key=lambda piece: piece.place))
             entries = pa.concat_tables([kept, writer.entries(table)])
             num_shards += len(writer.made) - again.num_rows
         if not num_shards or not commit_next(root / "compacted", index, entries):
@@ -135,7 +134,9 @@ def _row_groups(path: UPath) -> list[Any]:
 
 def _loose_piece(path: UPath) -> _Piece | None:
     """A shard in tables/; null where it is not whole: who reads it says so."""
-    named = shard_name(path.name)
+    if (named := shard_name(path.name)) is None:
+        return None
+    unit, attempt = named
     try:
         check_shard(path)
         file = pq.ParquetFile(io.BytesIO(read(path)))
@@ -144,14 +145,10 @@ def _loose_piece(path: UPath) -> _Piece | None:
         return None
     footer = {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items()
               if k.startswith(b"gistmill.")}  # fmt: skip
-    if named is None:
-        return None
     if "problem" in rows.column_names:  # of an earlier version, whose footer does not say it
         problems = Counter(problem for problem in rows["problem"].to_pylist() if problem)
         footer.setdefault(PROBLEMS, json.dumps(problems))
-    if not _STAMPED.issubset(rows.column_names):  # a table of somebody else
-        return None
-    table, (unit, attempt) = path.parent.parent.name, named
+    table = path.parent.parent.name
     inputs = None
     if "input_sha" in rows.column_names and table != Call.table:
         inputs = sorted(set(rows["input_sha"].to_pylist()))
@@ -167,18 +164,18 @@ def _piece(rows: Any, facts: dict[str, Any]) -> _Piece:
     return _Piece(document_id, rows, {**facts, "num_rows": rows.num_rows})
 
 
-def _batches(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-    """Pieces that fit in memory together, sorted."""
-    batch: list[_Piece] = []
+def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
+    """The pieces in runs of about so many bytes in memory."""
+    run: list[_Piece] = []
     num_bytes = 0
     for piece in pieces:
-        batch.append(piece)
+        run.append(piece)
         num_bytes += piece.rows.nbytes
-        if num_bytes >= _BATCH_BYTES:
-            yield sorted(batch, key=lambda one: one.place)
-            batch, num_bytes = [], 0
-    if batch:
-        yield sorted(batch, key=lambda one: one.place)
+        if num_bytes >= most_bytes:
+            yield run
+            run, num_bytes = [], 0
+    if run:
+        yield run
 
 
 @dataclass
@@ -196,7 +193,7 @@ class _Writer:
         for piece in batch:
             by_columns.setdefault(str(piece.rows.schema), []).append(piece)
         for pieces in by_columns.values():
-            groups = list(_groups(pieces))
+            groups = list(_cut(pieces, _GROUP_BYTES))
             while groups:
                 groups = self._file(groups)
 
@@ -226,19 +223,6 @@ class _Writer:
         rows = [{**made, "table_name": table, "footer": list(made["footer"].items())}
                 for made in self.made]  # fmt: skip
         return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-
-def _groups(pieces: list[_Piece]) -> Iterator[list[_Piece]]:
-    group: list[_Piece] = []
-    num_bytes = 0
-    for piece in pieces:
-        group.append(piece)
-        num_bytes += piece.rows.nbytes
-        if num_bytes >= _GROUP_BYTES:
-            yield group
-            group, num_bytes = [], 0
-    if group:
-        yield group
 
 
 def _with_attempt(pieces: list[_Piece]) -> Any:

@@ -115,6 +115,11 @@ class Index:
     def _inputs(self) -> Any:
         return self.read(["table_name", "step_id", "unit", "superseded", "input_shas"])
 
+    def steps(self) -> list[tuple[str, str]]:
+        """The table and step of all entries, each pair once."""
+        found = self.rows.group_by(["table_name", "step_id"]).aggregate([]).to_pylist()
+        return [(row["table_name"], row["step_id"]) for row in found]
+
     def files(self) -> dict[str, int]:
         """The compacted files, as <table>/<name>, and the number of rows in each."""
         found = self.rows.group_by(["table_name", "file"]).aggregate([("num_rows", "sum")])

@@ -1,8 +1,8 @@
 """Leases: who of several processes may do something to a warehouse, by name.
 
-A lease is a file that its holder creates (the first commit wins) and keeps fresh by rewriting it.
-One that is not fresh any more is taken over under the next number, so that of two who want it one
-gets it. A holder that stood still may learn of that late: what is done under a lease must be safe
+A lease is a file that its holder creates (the first commit wins) and renews by rewriting it.
+One that has expired is taken over under the next number, so that of two who want it one
+gets it. A holder that was suspended may learn of that late: what is done under a lease must be safe
 when two do it, and only wasteful.
 """
 
@@ -19,10 +19,11 @@ from typing import Any
 
 from upath import UPath
 
-from pipeline.place import commit, delete, listed, read, write
+from pipeline.json_files import read_object
+from pipeline.place import commit, delete, listed, write
 from pipeline.retries import advisory
 
-SECONDS_FRESH = 60.0  # without a sign of life for longer the holder counts as dead
+SECONDS = 60.0  # after which a lease that is not renewed expires
 _NUMBER = re.compile(r"(?P<name>.+)\.(?P<number>[1-9]\d{0,15})\.lease")
 
 
@@ -40,12 +41,12 @@ class Held:
         return commit(self._path, self._content(time.time() + self._seconds))
 
     def is_held(self) -> bool:
-        """Whether no other process has taken the lease over. Raises what the filesystem raises."""
+        """Whether no other process has taken the lease over. Raises StorageError."""
         newest = _newest(self._path.parent, _name(self._path))
-        return newest == self._path and _read(newest).get("token") == self._token
+        return newest == self._path and read_object(newest).get("token") == self._token
 
-    def keep_fresh(self) -> None:
-        """Rewrite the file until the end. A rewrite that fails is made up for by the next."""
+    def renew(self) -> None:
+        """Renew the lease until the end. A renewal that fails is made up for by the next."""
         while not self._ended.wait(self._seconds / 4):
             with advisory(), self._lock:
                 if not self._ended.is_set() and self.is_held():
@@ -58,21 +59,21 @@ class Held:
             if self.is_held():
                 write(self._path, self._content(0.0))
 
-    def _content(self, fresh_until: float) -> bytes:
+    def _content(self, expires_at: float) -> bytes:
         host, pid = socket.gethostname(), os.getpid()
-        fields = {"token": self._token, "host": host, "pid": pid, "fresh_until": fresh_until}
+        fields = {"token": self._token, "host": host, "pid": pid, "expires_at": expires_at}
         return json.dumps(fields).encode()
 
 
 @contextmanager
-def lease(folder: UPath, name: str, seconds: float = SECONDS_FRESH) -> Iterator[Held | None]:
+def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Held | None]:
     """Hold the lease `name` of a folder in the `with` block; null where another process holds it.
 
-    `seconds`: without a sign of life for that long it may be taken over. Raises what the
-    filesystem raises where the lease cannot be read or written.
+    `seconds`: it expires, and may be taken over, when it is not renewed for that long. Raises
+    StorageError where the lease cannot be read or written.
     """
     newest = _newest(folder, name)
-    if newest is not None and _is_fresh(_read(newest)):
+    if newest is not None and _is_valid(read_object(newest)):
         yield None
         return
     number = _number(newest) + 1 if newest is not None else 1
@@ -81,7 +82,7 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS_FRESH) -> Iterator[
         yield None
         return
     _delete_before(folder, name, number)
-    keeper = threading.Thread(target=held.keep_fresh, daemon=True, name=f"lease {name}")
+    keeper = threading.Thread(target=held.renew, daemon=True, name=f"lease {name}")
     keeper.start()
     try:
         yield held
@@ -92,15 +93,15 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS_FRESH) -> Iterator[
 def holder(folder: UPath, name: str) -> str | None:
     """The process, as host-number, that holds the lease; null where none does."""
     newest = _newest(folder, name)
-    found = _read(newest) if newest is not None else {}
-    return f"{found['host']}-{found['pid']}" if _is_fresh(found) else None
+    found = read_object(newest) if newest is not None else {}
+    return f"{found['host']}-{found['pid']}" if _is_valid(found) else None
 
 
-def _is_fresh(found: dict[str, Any]) -> bool:
-    """Whether the holder is alive: it said so lately, and is no process of this machine that has
-    ended. A file that is not a lease's is nobody's."""
+def _is_valid(found: dict[str, Any]) -> bool:
+    """Whether the lease has not expired, nor its holder ended, as far as this machine knows. A file
+    that is no lease is nobody's."""
     try:
-        if float(found["fresh_until"]) < time.time():
+        if float(found["expires_at"]) < time.time():
             return False
         return found["host"] != socket.gethostname() or _is_running(int(found["pid"]))
     except (KeyError, TypeError, ValueError):
@@ -130,15 +131,6 @@ def _name(file: UPath) -> str:
 def _number(file: UPath) -> int:
     found = _NUMBER.fullmatch(file.name)
     return int(found["number"]) if found else 0
-
-
-def _read(file: UPath) -> dict[str, Any]:
-    """The content of a lease; empty where it is none, or was deleted in the meantime."""
-    try:
-        found = json.loads(read(file))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _delete_before(folder: UPath, name: str, number: int) -> None:

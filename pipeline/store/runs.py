@@ -20,6 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from upath import UPath
 
 from pipeline.errors import DamagedError, UsageError
+from pipeline.json_files import write_json
 from pipeline.place import (
     AnyPath,
     delete,
@@ -36,7 +37,6 @@ from pipeline.retries import Advisory, refused
 from pipeline.steps import Step
 from pipeline.store.listing import MOVE_STEP, LeftOut, parsed
 from pipeline.store.shard_files import parquet
-from pipeline.store.shards import write_json
 from pipeline.store.views import UNITS, check_planned
 from pipeline.units import Unit
 

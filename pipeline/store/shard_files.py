@@ -23,11 +23,7 @@ from pipeline.store.footers import PROBLEMS, ROWS_WRITTEN
 from pipeline.units import Unit
 
 STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of the unit, in its footer
-
-
 _NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
-
-
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 
 

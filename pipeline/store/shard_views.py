@@ -24,15 +24,9 @@ from pipeline.store.listing import LeftOut
 from pipeline.store.run_views import run_views
 
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
-
-
 _KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
-
-
 # Other names are of views that are made here.
 _OF_A_TABLE = re.compile(r"(?!all_|raw_|no_)[a-z_][a-z0-9_]*(?<!_rows)")
-
-
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 

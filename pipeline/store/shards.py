@@ -31,7 +31,6 @@ from pipeline.place import (
     is_file,
     place,
     read,
-    write,
 )
 from pipeline.retries import refused
 from pipeline.rows import Call, Record
@@ -248,8 +247,3 @@ def read_parquet_rows(path: AnyPath) -> Iterator[dict[str, Any]]:
     except (pa.ArrowInvalid, OSError) as error:
         line = str(error).splitlines()[0]
         raise UsageError(f"{path}: not a readable Parquet file ({line}); write it again") from None
-
-
-def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:
-    """Write or replace a small JSON file atomically."""
-    write(place(path), (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
