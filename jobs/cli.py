@@ -25,15 +25,7 @@ from jobs.retry import run_again
 from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table, printable
-from pipeline.errors import (
-    AccountingError,
-    ClusterError,
-    EndedError,
-    EngineError,
-    OutageError,
-    StorageError,
-    UsageError,
-)
+from pipeline.errors import CommandError, IncompleteError, UsageError
 from pipeline.place import place
 from pipeline.retries import refusals, refused
 from pipeline.secrets import without_passwords
@@ -283,19 +275,15 @@ def main() -> None:
             code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
         code = code if asked else 2
         if code == _INTERRUPTED:
-            code = _complain("interrupted; run the same command to resume", 4)
+            code = _complain(IncompleteError("interrupted; run the same command to resume"))
     except _CLICK_ERROR as error:
-        code = _complain(_usage(error), 2)
-    except UsageError as error:
-        code = _complain(error, 2)
-    except (AccountingError, EngineError) as error:
-        code = _complain(error, 1)
-    except (EndedError, OutageError, StorageError, ClusterError) as error:
-        code = _complain(error, 4)
+        code = _complain(_usage(error))
+    except CommandError as error:
+        code = _complain(error)
     except BrokenPipeError:
         raise
     except refusals() as error:
-        code = _complain(refused(getattr(error, "filename", None) or "storage", error), 4)
+        code = _complain(refused(getattr(error, "filename", None) or "storage", error))
     sys.stdout.flush()
     sys.exit(code or 0)
 
@@ -306,6 +294,6 @@ def _usage(error: Any) -> UsageError:
     return UsageError(f"{error.format_message().rstrip('.')}; see {path} --help")
 
 
-def _complain(error: Exception | str, code: int) -> int:
+def _complain(error: CommandError) -> int:
     _warn(f"gistmill: {' '.join(str(error).split())}")
-    return code
+    return error.exit_code

@@ -1,12 +1,10 @@
 """The errors that cross module boundaries, and the closed set of problem codes.
 
-A user's mistake is a `UsageError` (exit 2), rows that do not match their inputs are an
-`AccountingError` (exit 1), a dead engine is an `EngineError`, a server that stays away is an
-`OutageError` and storage that refuses a `StorageError` (exit 4). All other failures become rows.
+Those that end a command carry its exit code. All other failures become rows.
 """
 
 import re
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 Problem = Literal[
     "truncated",  # the reply budget ended the reply; its text is kept
@@ -25,20 +23,28 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 PROBLEMS: tuple[str, ...] = get_args(Problem)
 
 
-class UsageError(Exception):
-    """A mistake in a command, config or file: one line that names it and what to do. Exit 2."""
+class CommandError(Exception):
+    """Ends a command, in one line, with its `exit_code`."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(CommandError):
+    """A mistake in a command, config or file: one line that names it and what to do."""
+
+    exit_code = 2
 
     def __init__(self, message: str) -> None:
         """Line breaks and other control characters, of a name in the message, are escaped."""
         super().__init__(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], message))
 
 
-class AccountingError(Exception):
-    """Rows were lost, doubled or do not match their inputs. Exit 1."""
+class AccountingError(CommandError):
+    """Rows were lost, doubled or do not match their inputs."""
 
 
 class DamagedError(AccountingError):
-    """A file of the warehouse that cannot be used, why, and what to do about it. Exit 1; commands
+    """A file of the warehouse that cannot be used, why, and what to do about it. Commands
     that only read leave it out."""
 
     def __init__(self, file: object, why: str) -> None:
@@ -50,27 +56,32 @@ class LeftOutWarning(UserWarning):
     """A reader has left out a damaged file."""
 
 
-class EndedError(Exception):
-    """The run ended early, at its deadline or by SIGTERM. Exit 4; the same command resumes it."""
+class IncompleteError(CommandError):
+    """The run is not complete; the same command resumes it."""
+
+    exit_code = 4
 
 
-class StorageError(Exception):
-    """Storage refuses an operation for good, or for longer than it is repeated: one line that names
-    the path and what to do. Exit 4; the same command resumes the run."""
+class EndedError(IncompleteError):
+    """The run ended early, at its deadline or by SIGTERM."""
 
 
-class ClusterError(Exception):
-    """Ray did not start on this machine: one line that says what to do. Exit 4."""
+class StorageError(IncompleteError):
+    """Storage refuses an operation for good, or for longer than it is repeated: the message names
+    the path and what to do."""
 
 
-class OutageError(Exception):
-    """The server of an engine stays away, or refuses the key: one line. Exit 4; the same command
-    resumes."""
+class ClusterError(IncompleteError):
+    """Ray did not start on this machine: the message says what to do."""
 
 
-class EngineError(Exception):
+class OutageError(IncompleteError):
+    """The server of an engine stays away, or refuses the key."""
+
+
+class EngineError(CommandError):
     """The engine is dead and cannot answer any more requests."""
 
 
 class StartError(EngineError):
-    """The engine cannot start: one line that says what to do. Ends the run, exit 1."""
+    """The engine cannot start: the message says what to do. Ends the run."""
