@@ -15,7 +15,7 @@ test: .venv/dev
 test-slow: .venv/dev
 	$(PYTEST) 3 -m "slow and not chaos and not vllm and not dense and not gpu"
 
-# A thousand crash points, a hundred kills and a scenario per fault, within 40 minutes; prints figures.
+# A thousand crash points, a hundred kills and a scenario per fault; prints figures.
 chaos: .venv/dev
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "chaos or slow" \
 	  tests/chaos tests/test_faults.py tests/test_nodes.py tests/test_adversarial_stages.py

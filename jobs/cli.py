@@ -280,8 +280,6 @@ def main() -> None:
         code = _complain(_usage(error))
     except CommandError as error:
         code = _complain(error)
-    except BrokenPipeError:
-        raise
     except refusals() as error:
         code = _complain(refused(getattr(error, "filename", None) or "storage", error))
     sys.stdout.flush()

@@ -5,6 +5,7 @@ import re
 from jobs.options import ReadOptions
 from jobs.tables import print_json, print_line
 from pipeline.errors import UsageError
+from pipeline.place import exists
 from pipeline.store.collection import RETENTION, Freed, collect
 from pipeline.store.compaction import Compaction, compact
 
@@ -16,7 +17,7 @@ def show_gc(options: ReadOptions, as_json: bool) -> None:
     or another process compacts or collects it now."""
     seconds = retention(options.older_than)
     warehouse = options.warehouse
-    if not any((warehouse / folder).exists() for folder in ("tables", "compacted")):
+    if not any(exists(warehouse / folder) for folder in ("tables", "compacted")):
         raise UsageError(f"warehouse={warehouse}: no warehouse there; set warehouse=")
     compacted = compact(warehouse, least=2)
     freed = collect(warehouse, seconds) if compacted else None

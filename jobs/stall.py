@@ -42,7 +42,7 @@ class StallWatch:
             return
         waited, self._looked = now - self._looked, now
         self._moved += waited  # unless the workers are seen
-        workers = self._seen()
+        workers = self._folder.alive(self._launch)
         self._on_heartbeats(workers)
         if self._folder.advisory.is_refused:
             return
@@ -58,7 +58,3 @@ class StallWatch:
                 f"nothing was finished for cluster.stall_minutes={self._stall_minutes:g}; run the "
                 "same command to resume"
             )
-
-    def _seen(self) -> list[dict[str, Any]]:
-        """The workers' heartbeats. Raises StorageError."""
-        return self._folder.alive(self._launch)

@@ -23,6 +23,15 @@ order by list_position(getvariable('stages'), r.stage), r.method nulls first, r.
 
 def show_status(options: ReadOptions, as_json: bool) -> None:
     """Print a row per step and per kind of problem, and the workers with a fresh heartbeat."""
+    found = _found(options)
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def _found(options: ReadOptions) -> dict[str, Any]:
+    """All that `--json` prints."""
     name = run_name(options.warehouse, options.run)
     folder = RunFolder(options.warehouse, name)
     stages = folder.report_facts()["stages"]
@@ -32,40 +41,38 @@ def show_status(options: ReadOptions, as_json: bool) -> None:
         left_out = query(connection, "from left_out")
     problems = _problems(steps)
     progress, alive = folder.at_work()
-    silent = folder.silent(progress["launch"]) if progress else {}
-    driver = holder(folder.path, LEASE)
-    job = _job(options, name)
-    not_done = sum(step["not_done"] for step in steps)
-    if as_json:
-        print_json(
-            {
-                "run": name,
-                "complete": not not_done,
-                "steps": steps,
-                "problems": problems,
-                "driver": driver,
-                "alive": alive,
-                "silent": silent,
-                "progress": progress,
-                "job": job,
-                "left_out": [*left_out, *folder.left_out.rows],
-            }
-        )
-        return
-    state = f"{not_done} inputs not done" if not_done else "complete"
-    print_line(f"run {name}: {state}, {_who(driver, alive)}\n")
-    if job:
+    return {
+        "run": name,
+        "complete": not _not_done(steps),
+        "steps": steps,
+        "problems": problems,
+        "driver": holder(folder.path, LEASE),
+        "alive": alive,
+        "silent": folder.silent(progress["launch"]) if progress else {},
+        "progress": progress,
+        "job": _job(options, name),
+        "left_out": [*left_out, *folder.left_out.rows],
+    }
+
+
+def _print(found: dict[str, Any]) -> None:
+    steps, alive = found["steps"], found["alive"]
+    state = "complete" if found["complete"] else f"{_not_done(steps)} inputs not done"
+    print_line(f"run {found['run']}: {state}, {_who(found['driver'], alive)}\n")
+    if job := found["job"]:
         print_line(f"job {job['id']}: {job['status'].lower()}\n")
-    if progress:
-        print_line(f"{progress_line(progress)}\n")
+    if found["progress"]:
+        print_line(f"{progress_line(found['progress'])}\n")
     print_table(steps, left=("method", "step_id"))
-    if problems:
+    if found["problems"]:
         print_line()
-        print_table(problems, left=("problem",))
-    for worker in alive:
-        print_line(_at_work(worker))
-    for line in _refused(alive, silent):
+        print_table(found["problems"], left=("problem",))
+    for line in (*map(_at_work, alive), *_refused(alive, found["silent"])):
         print_line(line)
+
+
+def _not_done(steps: list[dict[str, Any]]) -> int:
+    return sum(step["not_done"] for step in steps)
 
 
 def _problems(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -270,7 +270,7 @@ def test_time_without_sight_of_the_workers_is_no_stall(
 
     after(50)
     with monkeypatch.context() as patch:  # listed by the driver, too
-        patch.setattr(StallWatch, "_seen", refuse_to_list)
+        patch.setattr(RunFolder, "alive", refuse_to_list)
         for _ in range(30):
             now[0] += 10.0
             with pytest.raises(StorageError):
@@ -285,5 +285,5 @@ def test_time_without_sight_of_the_workers_is_no_stall(
         after(60)
 
 
-def refuse_to_list(self: StallWatch) -> Any:
+def refuse_to_list(self: RunFolder, launch: str) -> Any:
     raise StorageError("/w/alive: Input/output error")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import fsspec
@@ -17,10 +18,12 @@ from pipeline.place import is_remote
 from pipeline.plugins import installed
 from pipeline.retries import retried
 from pipeline.rows import RECORDS, Call
-from pipeline.store.compacted import check_compacted
+from pipeline.store.compacted import Compacted, check_compacted
 from pipeline.store.contracts import derived
+from pipeline.store.footers import check_shard
 from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Index
 from pipeline.store.listing import LeftOut
+from pipeline.store.loose import listing, misnamed, shown
 from pipeline.store.run_views import run_views
 
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
@@ -30,7 +33,29 @@ _OF_A_TABLE = re.compile(r"(?!all_|raw_|no_)[a-z_][a-z0-9_]*(?<!_rows)")
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
 
 
-def compacted_files(folder: UPath, index: Index, left_out: LeftOut) -> dict[str, list[UPath]]:
+def shard_views(
+    connection: Any, folder: UPath, left_out: LeftOut
+) -> tuple[dict[str, Any], list[UPath]]:
+    """Create the views. Returns the Arrow schema of every table, and the files that are read."""
+    found, index = listing(folder), Compacted(folder).refresh()
+    left_out.misnamed(misnamed(folder, found))
+    loose = {
+        table: left_out.sound(files, check_shard)
+        for table, files in shown(folder, found, index).items()
+    }
+    compacted = _compacted_files(folder, index, left_out)
+    tables = _readable_tables(connection, loose, compacted)
+    _index_views(connection, index, loose, compacted)
+    for table, columns in tables.items():
+        _raw_view(connection, table, columns, loose.get(table, []), compacted.get(table, []))
+    _shards_view(connection, loose, tables)
+    written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
+    _footers_view(connection, written)
+    files = [*chain(*loose.values(), *compacted.values()), *([index.path] if index.path else [])]
+    return tables, files
+
+
+def _compacted_files(folder: UPath, index: Index, left_out: LeftOut) -> dict[str, list[UPath]]:
     """The compacted files of every table, but for damaged ones."""
     found: dict[str, list[UPath]] = {}
     sizes = {folder / "compacted" / name: rows for name, rows in sorted(index.files().items())}
@@ -39,7 +64,7 @@ def compacted_files(folder: UPath, index: Index, left_out: LeftOut) -> dict[str,
     return found
 
 
-def readable_tables(
+def _readable_tables(
     connection: Any, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
 ) -> dict[str, Any]:
     """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
@@ -77,7 +102,7 @@ def _schema(path: UPath) -> Any:
     return pa.schema([field for field in found if field.name != ATTEMPT])
 
 
-def index_views(
+def _index_views(
     connection: Any,
     index: Index,
     loose: Mapping[str, list[UPath]],
@@ -103,7 +128,7 @@ def index_views(
         connection.register("index_rows", index.read([*_KEY.names, "footer"]))
 
 
-def raw_view(
+def _raw_view(
     connection: Any, table: str, columns: Any, loose: list[UPath], compacted: list[UPath]
 ) -> None:
     """Create the view of all rows of a table; columns that a shard lacks are null, others that it
@@ -149,7 +174,7 @@ def _dataset(files: list[UPath], columns: Any) -> Any:
     return ds.dataset([file.path for file in files], columns, format="parquet", filesystem=found)
 
 
-def shards_view(
+def _shards_view(
     connection: Any, loose: Mapping[str, list[UPath]], tables: Mapping[str, Any]
 ) -> None:
     rows = [
@@ -165,7 +190,7 @@ def shards_view(
         where table_name in ({names})""")
 
 
-def footers_view(connection: Any, files: list[UPath]) -> None:
+def _footers_view(connection: Any, files: list[UPath]) -> None:
     """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
     statement = f"create view footers as {_FOOTERS_OF_INDEX}"
     if files:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import duckdb
@@ -21,24 +20,13 @@ from upath import UPath
 
 from pipeline.errors import DamagedError, UsageError
 from pipeline.place import AnyPath, each, exists, is_remote, listed, modified, place, read
-from pipeline.rows import Call
-from pipeline.store.compacted import Compacted
 from pipeline.store.contracts import derived
-from pipeline.store.footers import check_shard, check_table
+from pipeline.store.footers import check_table
 from pipeline.store.layout import check_layout
 from pipeline.store.listing import MOVE_STEP, LeftOut, damaged_inside, parsed
 from pipeline.store.locks import lock
-from pipeline.store.loose import listing, misnamed, shown
 from pipeline.store.run_views import run_views
-from pipeline.store.shard_views import (
-    compacted_files,
-    footers_view,
-    index_views,
-    raw_view,
-    readable_tables,
-    shards_view,
-    sql_list,
-)
+from pipeline.store.shard_views import shard_views, sql_list
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
@@ -91,31 +79,17 @@ def connect(
     name = run_name(folder, run)
     connection = duckdb.connect()
     _without_progress_bar(connection)
-    found, index = listing(folder), Compacted(folder).refresh()
-    left_out.misnamed(misnamed(folder, found))
-    loose = {
-        table: left_out.sound(files, check_shard)
-        for table, files in shown(folder, found, index).items()
-    }
-    compacted = compacted_files(folder, index, left_out)
-    tables = readable_tables(connection, loose, compacted)
-    index_views(connection, index, loose, compacted)
-    for table, columns in tables.items():
-        raw_view(connection, table, columns, loose.get(table, []), compacted.get(table, []))
+    tables, files = shard_views(connection, folder, left_out)
     _register(connection, "steps", _STEPS, _step_rows(folder, left_out))
-    shards_view(connection, loose, tables)
     planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
     _planned_view(connection, planned)
-    written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
-    footers_view(connection, written)
     for statement in (*run_views(tables, name), *derived(tables)):
         connection.execute(statement)
-    chosen = [*chain(*loose.values(), *compacted.values()), *planned]
-    _register_files(connection, chosen)
+    files += planned
+    _register_files(connection, files)
     connection.register("left_out", pa.Table.from_pylist(left_out.rows, schema=_LEFT_OUT))
     if not unsafe:
-        read_by_views = [*chosen, *([index.path] if index.path else [])]
-        lock(connection, (address for file in read_by_views for address in _addresses(file)))
+        lock(connection, (address for file in files for address in _addresses(file)))
     return connection
 
 

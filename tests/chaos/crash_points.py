@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -49,6 +50,26 @@ class CrashFigures:
     torn: int = 0  # committed names that cannot be read, or rows without their calls
     repeated: int = 0
     failed: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Child:
+    """Ends the forked process with the block, whatever ended that; `error` gets why."""
+
+    error: Path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if raised:
+            self.error.write_text("".join(traceback.format_exception(raised)))
+        os._exit(1 if raised else 0)
 
 
 class CrashTrials:
@@ -125,14 +146,8 @@ class CrashTrials:
         """Do it in a process of its own; its exit code. Ends it where it hangs."""
         pid = os.fork()
         if pid == 0:
-            code = 1
-            try:
+            with _Child(self._folder / "error"):
                 what()
-                code = 0
-            except BaseException:  # noqa: BLE001  # the process ends here, whatever it was
-                (self._folder / "error").write_text(traceback.format_exc())
-            finally:
-                os._exit(code)
         last = time.monotonic() + _SECONDS
         while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0:
             time.sleep(0.005)

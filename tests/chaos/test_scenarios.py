@@ -209,7 +209,6 @@ FAULTS: dict[str, list[dict[str, Any]]] = {
 SURVIVED = ("flaky", "slow")
 
 
-@pytest.mark.skipif(not STORAGE.is_dir(), reason="needs tests/faulty_storage")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_storage(
     fault: str, command: list[str], whole: Path, tmp_path: Path, add: Callable[[Scenario], None]
