@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobs.config import plugin_folders
 from pipeline.errors import UsageError
 from pipeline.family_check import check_family
-from pipeline.plugins import load_plugins
+from pipeline.plugins import load_plugins, plugin_folders
 from pipeline.settings import CONF
 
 _PLUGINS = "plugins="

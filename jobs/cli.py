@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from jobs.check_prompts import check_prompts
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
 from jobs.corpus import distributions, draw, table
 from jobs.gc import show_gc
 from jobs.left_out import shown_left_out
@@ -22,6 +22,7 @@ from jobs.rate import shown_rater, with_rater
 from jobs.render import page, render
 from jobs.report import make_report
 from jobs.retry import run_again
+from jobs.run_config import RunConfig
 from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table, printable

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from jobs.config import RunConfig, validated
+from jobs.config import validated
+from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.methods import stage_specs

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jobs.config import RunConfig
+from jobs.run_config import RunConfig
 from pipeline.store.accounts import StepCounts
 from pipeline.store.views import query
 

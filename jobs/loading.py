@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 
-from jobs.config import RunConfig
+from jobs.run_config import RunConfig
 from pipeline.rows import Document, Question
 from pipeline.settings import sha
 from pipeline.steps import Step

@@ -6,12 +6,12 @@ from typing import Any
 
 from upath import UPath
 
-from jobs.config import GROUPS, plugin_folders
+from jobs.config import GROUPS
 from jobs.options import ReadOptions
 from jobs.tables import print_json, print_line, print_table
 from pipeline.family_file import read_family_file
 from pipeline.methods import available
-from pipeline.plugins import load_plugins
+from pipeline.plugins import load_plugins, plugin_folders
 from pipeline.settings import CONF
 from pipeline.store import connect
 from pipeline.store.views import query, readable_run

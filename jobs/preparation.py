@@ -6,9 +6,9 @@ Used by `run`, `plan` and `bench`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jobs.config import RunConfig
 from jobs.loading import load_corpus
 from jobs.phases import Phase, phases
+from jobs.run_config import RunConfig
 from jobs.step_graph import Placed, run_steps
 from pipeline.place import AnyPath
 from pipeline.steps import Step

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.compatibility import stored_config
-from jobs.config import RunConfig, validated
+from jobs.config import validated
+from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.config import compose
 from pipeline.errors import UsageError

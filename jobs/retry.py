@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from jobs.config import RunConfig, validated
+from jobs.config import validated
 from jobs.rate import config_again
+from jobs.run_config import RunConfig
 from pipeline.config import compose
 from pipeline.errors import UsageError
 from pipeline.units import RETRIED, Retries

@@ -11,12 +11,12 @@ from upath import UPath
 from jobs.clusters import refuse_elsewhere
 from jobs.compatibility import grown, refuse_fewer, stored
 from jobs.complaints import complaints
-from jobs.config import RunConfig
 from jobs.deadline import PassedError
 from jobs.ending import Ending
 from jobs.phases import phases
 from jobs.preparation import Prepared, prepare
 from jobs.provenance import provenance
+from jobs.run_config import RunConfig
 from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
 from jobs.turns import LEASE, wait_for_others

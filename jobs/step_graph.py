@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobs.config import RunConfig
+from jobs.run_config import RunConfig
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.methods import Method, StageSpec, stage_specs

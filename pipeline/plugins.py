@@ -40,6 +40,11 @@ class Plugin:
     modules: Mapping[str, bytes]
 
 
+def plugin_folders(plugins: str | None) -> list[str]:
+    """The folders that `plugins=A,B` names."""
+    return [folder.strip() for folder in (plugins or "").split(",") if folder.strip()]
+
+
 def load_plugins(folders: Sequence[str]) -> list[Path]:
     """Import every module of each folder and of installed plugins; returns their `conf` folders.
 

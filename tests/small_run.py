@@ -8,8 +8,9 @@ from typing import Any
 import yaml
 from upath import UPath
 
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
 from jobs.preparation import Prepared, prepare
+from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.ask import Reader
 from pipeline.engines import start_reader

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
 from jobs.preparation import prepare
+from jobs.run_config import RunConfig
 from tests.command import sql, succeed
 from tests.small_corpus import UNIFORM, document, question, write
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from jobs.compatibility import grown, refuse_fewer, stored, stored_config
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
 from jobs.rate import with_rater
+from jobs.run_config import RunConfig
 from pipeline.errors import UsageError
 from pipeline.rows import Document, Question
 from pipeline.store.runs import RunFolder

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from jobs.complaints import complaints
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
+from jobs.run_config import RunConfig
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
 from tests.command import sql

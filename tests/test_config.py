@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from upath import UPath
 
-from jobs.config import RunConfig, read_config, validated
+from jobs.config import read_config, validated
 from jobs.options import ReadOptions, read_options
+from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.config import compose
 from pipeline.errors import UsageError

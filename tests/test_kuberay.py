@@ -18,8 +18,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
 from jobs.deadline import deadline
+from jobs.run_config import RunConfig
 from jobs.submit.manifests import dns_name, rayjob
 from tests.command import ROOT, gistmill, refused, succeed
 

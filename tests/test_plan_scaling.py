@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jobs.plan.pilot
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
 from jobs.plan.counting import MEASURES, Copies, execute, loaded, totals
 from jobs.plan.estimate import estimate
 from jobs.plan.pilot import choose
 from jobs.preparation import Prepared, prepare
+from jobs.run_config import RunConfig
 from pipeline.counting_engine import CountingEngine, Prefixes
 from pipeline.engine import Reply, Request
 from pipeline.token_counts import token_counts

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
+from jobs.run_config import RunConfig
 from pipeline.prompts import Prompt
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.break_point import BreakPoint, Labelled

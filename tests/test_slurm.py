@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
+from jobs.run_config import RunConfig
 from jobs.submit.manifests import slurm_script
 from tests.command import gistmill, refused, succeed
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from jobs.bench.bare import on_engine
 from jobs.bench.figures import Figure, barred, plain
 from jobs.bench.reading import read
-from jobs.config import RunConfig
+from jobs.run_config import RunConfig
 from pipeline.engine import Engine
 from pipeline.errors import UsageError
 from pipeline.prompts import Message

@@ -10,7 +10,8 @@ from jobs.bench.chains import Made, waits
 from jobs.bench.figures import Figure, barred, plain
 from jobs.bench.reading import Reading, read
 from jobs.bench.recorder import Sent
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
+from jobs.run_config import RunConfig
 from pipeline.engines import num_slots
 
 _AT_MOST = 1.10

@@ -13,7 +13,8 @@ from jobs.bench.limit import limit
 from jobs.bench.scale import scale
 from jobs.bench.schedule import schedule
 from jobs.bench.throughput import rates
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
+from jobs.run_config import RunConfig
 from pipeline.errors import UsageError
 
 # One unit holds all questions of a document, so that the phase is one execution.

@@ -16,9 +16,9 @@ from jobs.bench.recorder import (
     recorded_worker,
     start_recorded,
 )
-from jobs.config import RunConfig
 from jobs.phases import Phase
 from jobs.preparation import Prepared, prepare
+from jobs.run_config import RunConfig
 from jobs.stall import StallWatch
 from pipeline.cluster import join, run_items
 from pipeline.engine import EngineSettings

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from jobs.bench.figures import Bar, Figure, barred, plain
 from jobs.compatibility import stored
-from jobs.config import RunConfig
 from jobs.preparation import Prepared, prepare
 from jobs.provenance import provenance
+from jobs.run_config import RunConfig
 from pipeline.rows import Call, Document, Question, Record, UnitRows
 from pipeline.steps import Step
 from pipeline.store.compaction import compact

@@ -13,7 +13,7 @@ from pathlib import Path
 from jobs.bench.chains import longest_chain
 from jobs.bench.figures import Figure, barred, plain
 from jobs.bench.reading import Order, Reading, longest_first, read
-from jobs.config import RunConfig
+from jobs.run_config import RunConfig
 from pipeline.errors import UsageError
 from pipeline.rows import Call
 from pipeline.simulated_engine import SimulatedSettings

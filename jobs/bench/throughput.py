@@ -8,7 +8,7 @@ from random import Random
 
 from jobs.bench.bare import on_engine
 from jobs.bench.figures import Figure, plain
-from jobs.config import RunConfig
+from jobs.run_config import RunConfig
 from pipeline.engine import Engine, Request
 from pipeline.engines import num_slots
 

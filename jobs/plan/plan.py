@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from jobs.compatibility import grown
-from jobs.config import RunConfig
 from jobs.phases import Phase
 from jobs.plan.assumptions import assumptions
 from jobs.plan.counting import MEASURES, Copies, NoEmbedder
@@ -16,6 +15,7 @@ from jobs.plan.outcome import made_before
 from jobs.plan.rates import Options, num_engines, rates_of
 from jobs.plan.reference import Reference, reference
 from jobs.preparation import prepare
+from jobs.run_config import RunConfig
 from pipeline.place import place
 from pipeline.steps import Step
 from pipeline.store.layout import check_layout

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobs.compatibility import stored_config
-from jobs.config import RunConfig
 from jobs.eta import REPLY_COSTS, cost
 from jobs.phases import phases
+from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError

@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
 from jobs.loading import chosen
 from jobs.plan.plan import make_plan
 from jobs.plan.rates import Options
+from jobs.run_config import RunConfig
 from jobs.tables import markdown, print_json, print_line
 from pipeline.errors import UsageError
 from pipeline.place import place, reaching, unwritable

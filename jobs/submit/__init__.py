@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from jobs.clusters import KubeRayCluster, RayCluster
-from jobs.config import RunConfig, read_config
+from jobs.config import read_config
+from jobs.run_config import RunConfig
 from jobs.submit.manifests import dns_name, hand_over, rayjob, slurm_script
 from jobs.submit.package import command, refuse_unshared, words_there
 from jobs.submit.submission import INCOMPLETE, Submission, tell

@@ -13,8 +13,8 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.clusters import KubeRayCluster, SlurmCluster
-from jobs.config import RunConfig
 from jobs.provenance import sent_from
+from jobs.run_config import RunConfig
 from jobs.submit.package import absolute, command, refuse_unshared, words_there
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError

@@ -7,11 +7,12 @@ from datetime import datetime
 from pathlib import Path
 
 from jobs.clusters import KubeRayCluster
-from jobs.config import RunConfig, plugin_folders
 from jobs.deadline import absolute_deadline
+from jobs.run_config import RunConfig
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, place
+from pipeline.plugins import plugin_folders
 from pipeline.settings import CONF, ClusterSettings
 
 _CODE = ("pipeline", "stages", "jobs", "conf")

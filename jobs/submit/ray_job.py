@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TextIO
 
 from jobs.clusters import RayCluster
-from jobs.config import RunConfig
 from jobs.provenance import sent_from
+from jobs.run_config import RunConfig
 from jobs.submit.marker import mark, run_of, unmark
 from jobs.submit.package import command, pack, refuse_unshared, words_there
 from jobs.submit.submission import INCOMPLETE, Submission, tell
