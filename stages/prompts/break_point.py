@@ -20,7 +20,7 @@ _LABEL = (
     r"(?P<tag><\s*)?(?P<label>\d{1,9})(?(tag)\s*>|(?!\.?\w|\s*[-–]\s*\d))"
     r"(?!\s*(?:[/&,]|\bor\b|\band\b)\s*<\s*\d|\s*(?:/|\bor\b)\s*\d)"  # two are no answer
 )
-_BREAK = r"\b(?:break\s*-?\s*point|label)s?\b"
+_BREAK = r"\b(?:break\s*+-?\s*+point|label)s?\b"
 _BREAK_POINTS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (

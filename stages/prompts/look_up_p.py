@@ -33,13 +33,13 @@ from stages.prompts.replies import (
 
 _EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
 _CLAUSE_END = re.compile(r"[.!?;:,\n]")
-_ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*:?\s*\[([^\[\]]*)\]", re.IGNORECASE)
-_JOINED = re.compile(r"\]\s*(?:,|&|,?\s*and\b)\s*(?:pages?\s*)?\[", re.IGNORECASE)
+_ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*+:?\s*+\[([^\[\]]*)\]", re.IGNORECASE)
+_JOINED = re.compile(r"\]\s*+(?:,|&|,?\s*+and\b)\s*+(?:pages?\s*+)?\[", re.IGNORECASE)
 _LIST = re.compile(r"\[([^\[\]]*)\]")
 _NUMBERS_ALONE = re.compile(r"[(<]?\d(?:[\d\s,;&()<>]|\band\b)*\.?", re.IGNORECASE)
-_PAGE = r"\b(?:pages?\b|pgs?\b\.?|pp?\.)\s*(?:numbers?\b|nos?\.)?\s*:?\s*"
+_PAGE = r"\b(?:pages?\b|pgs?\b\.?|pp?\.)\s*+(?:numbers?\b|nos?\.)?\s*+:?\s*+"
 _BETWEEN = (
-    r"\s*(?:,?\s*(?:and\s+)?then\b|,\s*(?:and\b)?|;|&|\band\b|\bto\b|\bthrough\b|[-–])\s*"
+    r"\s*+(?:,?\s*+(?:and\s+)?then\b|,\s*+(?:and\b)?|;|&|\band\b|\bto\b|\bthrough\b|[-–])\s*+"
     r"(?:pages?\s+)?"
 )
 _NUMBER = r"[(<]?\d+[)>]?"
@@ -50,8 +50,8 @@ _MORE = r"(?:(?:more|other|else|further|additional|extra|specific|particular|sin
 _REFUSALS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"\A(?:pages?\s*:?\s*)?none\s*(?=\Z|[.,;:!\n(–-]|because\b|since\b|as\b)",
-        rf"\b(?:no|zero|0)\s+{_MORE}(?:pages?|re-?reading|look\s*-?\s*ups?)\b",
+        r"\A(?:pages?\s*+:?\s*+)?none\s*+(?=\Z|[.,;:!\n(–-]|because\b|since\b|as\b)",
+        rf"\b(?:no|zero|0)\s+{_MORE}(?:pages?|re-?reading|look\s*+-?\s*+ups?)\b",
         r"\bpages?\s+none\b|\bnone\s+of\s+(?:(?:the|these|those|its)\s+)?(?:\w+\s+)?pages\b",
         r"\b(?:none|nothing)\s+(?:(?:more|else|further|of\s+\w+|is|are|that|i|we|to)\s+)*"
         rf"(?:need(?:ed)?|necessary|required|missing|{READ})\b",

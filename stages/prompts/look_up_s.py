@@ -27,7 +27,7 @@ UNREAD = (
 )
 _EXPECTED_TURNS = 3  # before a look-up stops
 _PAGE = re.compile(
-    r"\bpages?(?:\s+number)?\s*(?:[:\[<(]+\s*)?(?P<page>\d{1,9})(?!\d)", re.IGNORECASE
+    r"\bpages?(?:\s+number)?\s*+(?:[:\[<(]+\s*+)?(?P<page>\d{1,9})(?!\d)", re.IGNORECASE
 )
 _OPENING = re.compile(rf"\W*{_PAGE.pattern}[\])>]?\s*(?:[,(]|(?:to|for|as|because|since)\b)", re.I)
 # In small letters "stop" is a word like any other, unless it is a sentence or opens a line.
