@@ -72,7 +72,9 @@ def broad_handlers(file: str) -> list[ast.ExceptHandler]:
 
 
 def test_the_files_are_found() -> None:
-    assert {"pipeline/store/views.py", "stages/corpora/qmsum.py", "jobs/cli.py"} <= set(FILES)
+    assert {"pipeline/store/views.py", "stages/corpora/qmsum.py", "jobs/cli/__init__.py"} <= set(
+        FILES
+    )
     assert "duckdb" in set(imported("pipeline/store/views.py"))
 
 
@@ -99,7 +101,7 @@ def test_modules_import_in_no_circle() -> None:
         file.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): file for file in FILES
     }
     graph = {name: modules_imported(file, {*names}) - {name} for name, file in names.items()}
-    assert "jobs.status" in graph["jobs.cli"], "the import of a name from a module"
+    assert "jobs.status" in graph["jobs.cli.reading"], "the import of a name from a module"
     assert "pipeline.store.views" in graph["pipeline.store"], "within a function"
     tuple(TopologicalSorter(graph).static_order())  # raises CycleError
 

@@ -1,0 +1,53 @@
+"""The `gistmill` command: one function per verb. Overrides are `key=value` words.
+
+Exit codes: 0 complete, 1 crash or failed accounting, 2 bad usage or config, 3 finished with more
+problems than allowed, 4 incomplete (the same command resumes).
+"""
+
+import sys
+from typing import Any
+
+import typer
+
+from jobs.cli import executing, prompts, reading  # their verbs
+from jobs.cli.app import app, warn
+from jobs.left_out import shown_left_out
+from pipeline.errors import CommandError, IncompleteError, UsageError
+from pipeline.retries import refusals, refused
+
+__all__ = ["executing", "main", "prompts", "reading"]
+
+# ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
+_CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
+
+_INTERRUPTED = 130  # Typer's exit code for Ctrl-C
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    asked = sys.argv[1:]
+    try:
+        with shown_left_out(warn):
+            code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
+        code = code if asked else 2
+        if code == _INTERRUPTED:
+            code = _complain(IncompleteError("interrupted; run the same command to resume"))
+    except _CLICK_ERROR as error:
+        code = _complain(_usage(error))
+    except CommandError as error:
+        code = _complain(error)
+    except refusals() as error:
+        code = _complain(refused(getattr(error, "filename", None) or "storage", error))
+    sys.stdout.flush()
+    sys.exit(code or 0)
+
+
+def _usage(error: Any) -> UsageError:
+    """The error of the command-line parser on one line."""
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "gistmill"
+    return UsageError(f"{error.format_message().rstrip('.')}; see {path} --help")
+
+
+def _complain(error: CommandError) -> int:
+    warn(f"gistmill: {' '.join(str(error).split())}")
+    return error.exit_code

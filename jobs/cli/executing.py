@@ -1,0 +1,133 @@
+"""Verbs that execute runs or estimate them."""
+
+import dataclasses
+import sys
+from typing import Annotated
+
+import typer
+
+from jobs.cli.app import Json, Words, app, warn
+from jobs.config import read_config
+from jobs.options import ReadOptions
+from jobs.rate import shown_rater, with_rater
+from jobs.render import page, render
+from jobs.report import make_report
+from jobs.retry import run_again
+from jobs.run_config import RunConfig
+from jobs.tables import print_json, print_line, print_table
+from pipeline.errors import UsageError
+from pipeline.place import place
+from pipeline.store.runs import RunFolder
+from pipeline.units import ONCE, Retries
+
+
+@app.command()
+def run(words: Words = None, json: Json = False) -> None:
+    """Run an experiment. Repeat the same command to resume it where it stopped."""
+    _run(read_config(words or []), json)
+
+
+@app.command()
+def submit(
+    words: Words = None,
+    show: Annotated[bool, typer.Option("--print", help="Show what would be submitted.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Do not follow the job.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the run's job.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, logs on standard error.")
+    ] = False,
+) -> None:
+    """Submit a run to a cluster. Takes the words of run, and cluster.address=http://HEAD:8265,
+    cluster=kuberay or cluster=slurm. Exit code 0 only if the run is complete."""
+    from jobs.submit import rendered
+    from jobs.submit import stop as stop_job
+    from jobs.submit import submit as send
+
+    if show + detach + stop > 1:
+        raise UsageError("--print, --detach and --stop: one of them at a time")
+    if show:
+        text = rendered(words or [])
+        if json:
+            print_json({"text": text})
+        else:
+            sys.stdout.write(text)
+        return
+    log = None if detach else sys.stderr if json else sys.stdout
+    sent = stop_job(words or []) if stop else send(words or [], log)
+    if json:
+        print_json(dataclasses.asdict(sent))
+    raise typer.Exit(sent.exit_code)
+
+
+@app.command()
+def rate(words: Words = None, json: Json = False) -> None:
+    """Add a rater to a finished run without answering again: run=NAME rater=..."""
+    _run(with_rater(words or []), json, retries=None)
+
+
+@app.command()
+def retry(words: Words = None, json: Json = False) -> None:
+    """Ask again where rows of a run have a problem, and redo what was made from them: run=NAME,
+    problem=unparseable,truncated. Good replies are kept."""
+    config, retries = run_again(words or [])
+    _run(config, json, retries)
+
+
+@app.command()
+def plan(
+    words: Words = None,
+    like: Annotated[
+        str | None, typer.Option(help="A run whose reply lengths and speed to take.")
+    ] = None,
+    rates: Annotated[
+        str | None, typer.Option(help="PREFILL,DECODE: tokens a second of one engine.")
+    ] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="How many there are.")] = 1,
+    price: Annotated[
+        str | None, typer.Option(help="PROMPT,REPLY[,CACHED]: money a million tokens.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What a run will take: calls, tokens, disk, hours, money. Takes the words of run and asks no
+    model; pilot=N runs N documents first, and the rest is planned by what they took."""
+    from jobs.plan.rates import Options
+    from jobs.plan.show import show_plan  # here: numpy and the engines take a moment
+
+    show_plan(words or [], Options(like, rates, gpus, price), json, warn)
+
+
+def _run(config: RunConfig, as_json: bool, retries: Retries | None = ONCE) -> None:
+    from jobs.run import run as run_config  # imported here, as ray takes a second
+
+    outcome = run_config(config, warn, retries)
+    warehouse, rater = place(config.warehouse), shown_rater(config, outcome.run)
+    made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))
+    RunFolder(warehouse, outcome.run).write_report(page(render(made)))
+    if as_json:
+        print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
+    else:
+        print_line(render(made, intervals=False))
+        print_line(f"\nrun {outcome.run} in warehouse {config.warehouse}")
+    for complaint in outcome.complaints:
+        warn(complaint)
+    raise typer.Exit(outcome.exit_code)
+
+
+@app.command()
+def bench(
+    words: Annotated[list[str], typer.Argument(metavar="PART... [KEY=VALUE]...")],
+    pairs: Annotated[
+        int, typer.Option("--pairs", min=1, help="Repetitions; medians are printed.")
+    ] = 3,
+    json: Json = False,
+) -> None:
+    """How close runs come to the speed of their engine: parts limit, schedule, cache, scale,
+    rates."""
+    from jobs.bench.parts import bench as measure  # imported here, as ray takes a second
+
+    figures = measure(words, pairs)
+    if json:
+        print_json([dataclasses.asdict(figure) for figure in figures])
+    else:
+        print_table([figure.row() for figure in figures], left=("what", "bar"))
+    raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)
