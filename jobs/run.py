@@ -45,6 +45,15 @@ class Outcome:
     workers: Mapping[str, Mapping[str, int]]  # units committed in this launch, by phase and worker
 
 
+@dataclass(frozen=True)
+class _Launch:
+    """What one launch did; `ended`: why it ended early, null if it did not."""
+
+    ended: str | None
+    calls: Mapping[str, int]
+    workers: Mapping[str, Mapping[str, int]]
+
+
 def run(config: RunConfig, warn: Callable[[str], None], retries: Retries | None = ONCE) -> Outcome:
     """Execute a run, from the corpus to the checked accounting; only what is not committed, and
     what `retries` asks again.
@@ -98,12 +107,14 @@ def _run(
     with lease(folder.path, LEASE) as held:
         if held is None or folder.config() != before:
             return None
-        return _execute(prepared, folder, warn, ending)
+        launch = _execute(prepared, folder, warn, ending)
+        del prepared  # its units would need as much memory again beside the accounting
+        return _outcome(config, folder, launch)
 
 
 def _execute(
     prepared: Prepared, folder: RunFolder, warn: Callable[[str], None], ending: Ending
-) -> Outcome:
+) -> _Launch:
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
     raise_layout(folder.warehouse)
@@ -117,7 +128,8 @@ def _execute(
             folder.all_gone()
             _compact(folder.warehouse, warn)
     prepared.shards.verify(prepared.steps)
-    return _outcome(prepared.config, folder, executor)
+    workers = {phase: dict(units) for phase, units in executor.progress.workers.items()}
+    return _Launch(executor.ended, dict(executor.progress.calls), workers)
 
 
 def _compact(warehouse: UPath, warn: Callable[[str], None]) -> None:
@@ -139,16 +151,15 @@ def _refuse_unwritable(warehouse: UPath) -> None:
             write(warehouse / "runs" / ".writable", b"")
 
 
-def _outcome(config: RunConfig, folder: RunFolder, executor: RunExecutor) -> Outcome:
+def _outcome(config: RunConfig, folder: RunFolder, launch: _Launch) -> Outcome:
     """Check the accounting, and whether there are more problems than allowed."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
         found = tuple(complaints(connection, counts, config))
-    workers = {phase: dict(units) for phase, units in executor.progress.workers.items()}
-    took = (dict(executor.progress.calls), workers)
+    took = (launch.calls, launch.workers)
     not_done = sum(step.not_done for step in counts)
     if not_done:
-        ended = executor.ended or "not done"
+        ended = launch.ended or "not done"
         why = f"{ended}: {not_done} inputs are left; run the same command to resume"
         return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
     return Outcome(folder.path.name, PROBLEMS if found else COMPLETE, found, *took)

@@ -41,7 +41,7 @@ def _inputs_view(tables: Mapping[str, Any]) -> str:
             f"""select '{table}' as table_name, step_id, unit, document_id,
             {question} as question_id, {skipped} as skipped,
             min(problem) as problem
-            from {table} group by all"""
+            from raw_{table} group by all"""
         )
     return f"""
     create view inputs as

@@ -5,7 +5,7 @@ columns: a row that two runs planned was made once and is there for both, one th
 more has none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pipeline.rows import Call
@@ -24,17 +24,18 @@ with made as (
 select * from all_planned left join made using (step_id, unit)"""
 
 
-def run_views(tables: Mapping[str, Any], run: str) -> Iterator[str]:
+def run_views(
+    tables: Mapping[str, Any], run: str, steps: Mapping[str, Collection[str]]
+) -> Iterator[str]:
     """`create view` statements of the run and of all runs, over `all_planned`, `footers` and the
-    views `raw_...`; `tables` with their Arrow schemas."""
-    quoted = run.replace("'", "''")
-    yield f"create view planned as from all_planned where run = '{quoted}'"
+    views `raw_...`; `tables` with their Arrow schemas, and the `steps` that have shards there."""
+    yield f"create view planned as from all_planned where run = {text(run)}"
     yield _UNITS
-    yield f"create view units as from all_units where run = '{quoted}'"
+    yield f"create view units as from all_units where run = {text(run)}"
     yield from _of_key("steps", "step_id")
     yield from _of_key("shards", "step_id, unit")
     for table, columns in tables.items():
-        yield from _of_table(table, columns.names)
+        yield from _of_table(table, columns.names, steps.get(table, ()))
 
 
 def _of_key(view: str, key: str) -> Iterator[str]:
@@ -43,9 +44,13 @@ def _of_key(view: str, key: str) -> Iterator[str]:
     left join (select distinct run, {key} from all_planned) u using ({key})"""
 
 
-def _of_table(table: str, columns: list[str]) -> Iterator[str]:
+def _of_table(table: str, columns: list[str], steps: Collection[str]) -> Iterator[str]:
     """Of a question that two units have rows of, as runs overlapped, each run shows those of the
-    unit it planned; where none planned it those of the lower unit are shown, with a null run."""
+    unit it planned; where none planned it those of the lower unit are shown, with a null run.
+
+    Of the planned units a run's view joins those of the table's `steps` alone, which takes a
+    fraction of the memory.
+    """
     key, on, once = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", ""
     if "question_id" in columns:
         key, on = (
@@ -53,9 +58,15 @@ def _of_table(table: str, columns: list[str]) -> Iterator[str]:
             f"{on} and r.question_id is not distinct from u.question_id",
         )
         once = _ONCE if table != Call.table else ""
-    yield f"create view {table} as select r.* from raw_{table} r semi join planned u {on}"
+    planned = f"(from planned where step_id in ({', '.join(map(text, sorted(steps))) or 'null'}))"
+    yield f"create view {table} as select r.* from raw_{table} r semi join {planned} u {on}"
     yield f"""create view all_{table} as select u.run, r.* from raw_{table} r
     left join (select distinct run, {key} from all_planned) u {on} {once}"""
+
+
+def text(value: str) -> str:
+    """A text as SQL writes it."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 _ONCE = """window same as (partition by r.step_id, r.question_id, r.input_sha)

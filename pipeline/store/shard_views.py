@@ -24,7 +24,7 @@ from pipeline.store.footers import check_shard
 from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Index
 from pipeline.store.listing import LeftOut
 from pipeline.store.loose import listing, misnamed, shown
-from pipeline.store.run_views import run_views
+from pipeline.store.run_views import run_views, text
 
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
@@ -35,8 +35,9 @@ _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # column
 
 def shard_views(
     connection: Any, folder: UPath, left_out: LeftOut
-) -> tuple[dict[str, Any], list[UPath]]:
-    """Create the views. Returns the Arrow schema of every table, and the files that are read."""
+) -> tuple[dict[str, Any], dict[str, set[str]], list[UPath]]:
+    """Create the views. Returns the Arrow schema and the steps of every table, and the files that
+    are read."""
     found, index = listing(folder), Compacted(folder).refresh()
     left_out.misnamed(misnamed(folder, found))
     loose = {
@@ -52,7 +53,14 @@ def shard_views(
     written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
     _footers_view(connection, written)
     files = [*chain(*loose.values(), *compacted.values()), *([index.path] if index.path else [])]
-    return tables, files
+    return tables, _steps(index, loose), files
+
+
+def _steps(index: Index, loose: Mapping[str, list[UPath]]) -> dict[str, set[str]]:
+    found = {table: {file.parent.name for file in files} for table, files in loose.items()}
+    for table, step_id in index.steps():
+        found.setdefault(table, set()).add(step_id)
+    return found
 
 
 def _compacted_files(folder: UPath, index: Index, left_out: LeftOut) -> dict[str, list[UPath]]:
@@ -84,7 +92,7 @@ def _readable_tables(
 
 def _taken(tables: Mapping[str, Any], connection: Any) -> set[str]:
     """The names of our own views, and the words of SQL."""
-    own = {made.split()[2] for made in (*run_views(tables, ""), *derived(tables))}
+    own = {made.split()[2] for made in (*run_views(tables, "", {}), *derived(tables))}
     words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
     return (
         own | {"footers", "left_out"} | {word for (word,) in connection.execute(words).fetchall()}
@@ -206,10 +214,6 @@ select concat_ws('/', 'tables', table_name, step_id, unit || '.' || attempt || '
 from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as pair
   from index_rows anti join superseded_rows using ({", ".join(_KEY.names)})
   where table_name <> '{Call.table}')"""
-
-
-def text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def sql_list(files: Iterable[UPath]) -> str:

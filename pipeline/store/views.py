@@ -79,11 +79,11 @@ def connect(
     name = run_name(folder, run)
     connection = duckdb.connect()
     _without_progress_bar(connection)
-    tables, files = shard_views(connection, folder, left_out)
+    tables, steps, files = shard_views(connection, folder, left_out)
     _register(connection, "steps", _STEPS, _step_rows(folder, left_out))
     planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
     _planned_view(connection, planned)
-    for statement in (*run_views(tables, name), *derived(tables)):
+    for statement in (*run_views(tables, name, steps), *derived(tables)):
         connection.execute(statement)
     files += planned
     _register_files(connection, files)
