@@ -1,5 +1,8 @@
-"""Registries of classes by name: stages, prompts, tables and corpus formats."""
+"""Registries of classes by name (stages, prompts, tables, corpus formats), and the names nearest to
+a misspelt one."""
 
+import difflib
+from collections.abc import Sequence
 from typing import Any
 
 from pipeline.errors import UsageError
@@ -18,3 +21,9 @@ def register(known: dict[str, Any], name: str, cls: type, what: str) -> None:
             f"{other.__module__}.{other.__name__}; give it another name"
         )
     known[name] = cls
+
+
+def nearest(name: str, known: Sequence[str], most: int = 10) -> str:
+    """At most so many of the known names, the most similar first, for a message."""
+    found = difflib.get_close_matches(name[:200], known, most, cutoff=0.0)
+    return ", ".join(found) + (" ..." if len(known) > len(found) else "")
