@@ -121,9 +121,9 @@ def _range(of_a: str, a: Sequence[int], of_b: str, b: Sequence[int]) -> str:
 def _of_raters(found: Comparison) -> list[str]:
     names = {name for name in found.raters.values() if name}
     if len({*found.raters.values()}) > 1 and names:
-        return ["Raters differ: " + ", ".join(f"{r or 'none'} in {run}"
+        return ["raters differ: " + ", ".join(f"{_one_line(r or 'none')} in {run}"
                 for run, r in found.raters.items())]  # fmt: skip
-    return [f"rater {name}" for name in names]
+    return [f"rater {_one_line(name)}" for name in names]
 
 
 def _show_questions(rows: Sequence[Row], words: Sequence[str]) -> None:
@@ -146,7 +146,8 @@ def _show_differences(row: Row) -> None:
     what = "questions that flipped" if flipped else "largest differences"
     print_line(f"\n{row.metric}: {what}")
     higher = [one for one in row.differences if one.difference > 0]
-    lower = [one for one in reversed(row.differences) if one.difference < 0]
+    lower = [one for one in row.differences if one.difference < 0]
+    lower.sort(key=lambda one: (one.difference, one.question_id))
     _show_side("A right, B wrong" if flipped else "A higher", higher, flipped)
     _show_side("A wrong, B right" if flipped else "A lower", lower, flipped)
 
