@@ -48,8 +48,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All rows, by metric. `is_best`: b is the best method by the same data. `raters`, `not_done`
-    and `inputs` by run: the rater whose verdicts count, and how complete the run is."""
+    """All rows, by metric. `is_best`: b is the best method by the same data. By run: `raters`,
+    whose verdicts count, and `not_done`, how many inputs are not done yet."""
 
     rows: tuple[Row, ...]
     is_best: bool
@@ -87,7 +87,7 @@ def compare(options: ReadOptions, methods: Sequence[str]) -> Comparison:
             raters={run.name: run.rater for run in runs},
             not_done={run.name: run.not_done for run in runs},
             notes=tuple(notes),
-            left_out=tuple(row for run in opened.values() for row in run.left_out),
+            left_out=tuple({row["file"]: row for run in runs for row in run.left_out}.values()),
         )
 
 

@@ -1,7 +1,7 @@
 """`gistmill compare`: which values are paired, what is printed, and what is refused."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,15 @@ import pytest
 from jobs.compare import compare
 from jobs.options import ReadOptions
 from jobs.show_compare import p_text
+from pipeline.errors import Problem
 from pipeline.place import place
+from pipeline.rows import Record
+from pipeline.store.runs import RunFolder
+from stages.judge.record import VALUES, Label, Rating
 from tests.command import refused, sql, succeed
 from tests.compared_run import ComparedRun
 from tests.hand_run import HandRun
+from tests.warehouse import Warehouse, answer, chunk, document, document_unit, question, step
 
 P, GISTS = "readagent_p(max_pages=2)", "gist_only"
 
@@ -112,10 +117,10 @@ ALL = {f"{letter}{n}": 100.0 for letter in "abcd" for n in (1, 2)}
 NONE = dict.fromkeys(ALL, 0.0)
 
 
-@pytest.fixture
-def four(tmp_path: Path) -> ComparedRun:
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     """Four documents of two questions. m1 has all right, m2 none, m3 those of three documents."""
-    made = ComparedRun(tmp_path)
+    made = ComparedRun(tmp_path_factory.mktemp("four"))
     m3 = {name: value if name[0] != "d" else 0.0 for name, value in ALL.items()}
     made.add("r", {
         "m1(k=1)": {"accuracy": ALL, "squad_em": NONE},
@@ -219,6 +224,62 @@ def test_a_run_that_is_not_complete_says_so(tmp_path: Path) -> None:
     text = made.compared("m1", "m2", "metric=accuracy")
     assert table(text)[0]["n"] == "1"
     assert "run r: 1 inputs are not done; means are over those that are\n" in text
+
+
+def test_a_damaged_file_is_left_out_and_named(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    both = {"accuracy": {"a1": 1.0, "b1": 2.0}}
+    made.add("r", {"m1": both, "m2": both})
+    torn = sorted((made.warehouse.folder / "tables" / "scores").rglob("*.parquet"))[0]
+    torn.write_bytes(torn.read_bytes()[:-20])
+    found = json.loads(made.compared("m1", "m2", "metric=accuracy", "--json"))
+    assert [row["file"] for row in found["left_out"]] == [str(torn)]
+    assert found["rows"][0]["figures"]["n"] == 1
+
+
+def rating(question_id: str, label: Label | None, problem: Problem | None = None) -> Rating:
+    """A verdict; without an answer to judge (problem upstream) it is 0."""
+    value = VALUES[label] if label else 0.0 if problem == "upstream" else None
+    return Rating(
+        document_id="d1", question_id=question_id, rater="judge", rater_is_model=True,
+        rubric="generic", label=label, value=value, problem=problem,
+    )  # fmt: skip
+
+
+VERDICTS = {
+    "m1": [rating("q1", "yes"), rating("q2", "yes"), rating("q3", "yes")],
+    "m2": [rating("q1", "no"), rating("q2", None, "unparseable"), rating("q3", None, "upstream")],
+}
+
+
+def test_judged_accuracy(tmp_path: Path) -> None:
+    """m2 has no verdict of q2, and no answer to q3: 100 against 0, twice."""
+    made = Warehouse(tmp_path)
+    documents, questions = step("documents"), step("questions")
+    whole, asked = document_unit(documents, "d1"), chunk(questions, "d1", "q1", "q2", "q3")
+    made.commit(documents, whole, [document()])
+    made.commit(questions, asked, [question(name) for name in ("q1", "q2", "q3")])
+    planned = [(documents, [whole]), (questions, [asked])]
+    for method, ratings in VERDICTS.items():
+        answers = [answer(r.question_id, problem="timeout" if r.problem == "upstream" else None)
+                   for r in ratings]  # fmt: skip
+        own: tuple[tuple[str, Sequence[Record]], ...] = (("answers", answers), ("ratings", ratings))
+        for name, rows in own:
+            of = step(name, method)
+            unit = chunk(of, "d1", "q1", "q2", "q3")
+            made.commit(of, unit, rows)
+            planned.append((of, [unit]))
+    made.plan("r", *planned)
+    free = [{"measure": "accuracy", "heading": "accuracy", "place": 50}]
+    facts = {"stages": [], "methods": [*VERDICTS], "columns": {"any": [], "free": free}}
+    RunFolder(tmp_path, "r").start({"report": {**facts}}, {}, True)
+    text = succeed("compare", "m1", "m2", f"warehouse={tmp_path}")
+    (row,) = table(text)
+    assert (row["metric"], row["n"], row["A - B"]) == ("accuracy", "2", "+100.0")
+    assert "(such questions of A: 0, of B: 1)" in text
+    assert "left out: questions with a value of A alone: 1, of B alone: 0\n" in text
+    assert "\nrater judge\n" in text
+    assert "  A right, B wrong (2): q1, q3\n" in text
 
 
 def test_one_document_and_all_ties(tmp_path: Path) -> None:
