@@ -20,6 +20,8 @@ _BEST = (
     "B has the highest mean in these same data: chosen so, its lead is overstated and p too small; "
     "to test a claim, name A and B before looking."
 )
+_ENOUGH = 6  # documents: 2 / 2**5 is above 0.05
+_TOO_FEW = f"With fewer than {_ENOUGH} documents p is above 0.05 whatever the difference."
 _ONE_PAIR = "gistmill compare A B lists the questions on which two methods differ."
 
 
@@ -102,6 +104,8 @@ def _lines(found: Comparison) -> list[str]:
         least=LEAST_DOCUMENTS,
         tests=f"{tests} tests" if tests > 1 else "one test",
     ).splitlines()  # fmt: skip
+    if any(row.figures and row.figures.documents < _ENOUGH for row in rows):
+        lines.append(_TOO_FEW)
     only_a, only_b = [row.only_a for row in rows], [row.only_b for row in rows]
     if any(only_a + only_b):
         alone = _range("questions with a value of A alone", only_a, "of B alone", only_b)

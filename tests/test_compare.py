@@ -108,6 +108,7 @@ def test_what_is_printed(hand: HandRun) -> None:
     assert "  A lower (3): l2 (-100.0), m1 (-100.0), m2 (-33.3)\n" in text
     assert "(such questions of A: 0 to 1, of B: 0 to 2)" in text
     assert "left out: questions with a value of A alone: 0 to 1, of B alone: 0\n" in text
+    assert "\nWith fewer than 6 documents p is above 0.05 whatever the difference.\n" in text
     assert "rater scripted:teacher" in text
     assert text.endswith(f"Look at one: gistmill trace m1 {words[0]} run=hand\n")
     assert succeed("trace", "m1", words[0], "run=hand")
@@ -306,6 +307,7 @@ def test_with_many_documents_there_is_an_interval_and_flips_are_drawn(tmp_path: 
         "<0.001",
     )
     assert "test: 19999 flips drawn\n" in text
+    assert "fewer than 6 documents" not in text
     assert "A right, B wrong (25): A1, B1, C1, D1, E1, and 20 more (--json has all)\n" in text
     found = rows_of(made.compared("m1", "m2", "--json"))["squad_em"]
     assert found["p"] == 1 / 20_000
