@@ -17,8 +17,8 @@ counts 0, as in the report ({problems}).
 p: two-sided sign-flip test, whole documents flipped; exact: by all flips there are, else by so many
 drawn with a seed. p (Holm): adjusted for the {tests} shown."""
 _BEST = (
-    "B has the highest mean in these same data: chosen so, its lead is overstated and p too small; "
-    "to test a claim, name A and B before looking."
+    "B has the highest mean over its questions of these same data: chosen so, its lead is "
+    "overstated and p too small; to test a claim, name A and B before looking."
 )
 _ENOUGH = 6  # documents: 2 / 2**5 is above 0.05
 _TOO_FEW = f"With fewer than {_ENOUGH} documents p is above 0.05 whatever the difference."

@@ -25,5 +25,6 @@ def register(known: dict[str, Any], name: str, cls: type, what: str) -> None:
 
 def nearest(name: str, known: Sequence[str], most: int = 10) -> str:
     """At most so many of the known names, the most similar first, for a message."""
-    found = difflib.get_close_matches(name[:200], known, most, cutoff=0.0)
-    return ", ".join(found) + (" ..." if len(known) > len(found) else "")
+    ratios = {one: difflib.SequenceMatcher(None, name[:200], one).ratio() for one in known}
+    found = sorted(known, key=lambda one: -ratios[one])[:most]  # of equal ones the earlier first
+    return ", ".join(found) + (" ..." if len(known) > most else "")

@@ -142,7 +142,7 @@ def test_every_method_against_the_best(four: ComparedRun) -> None:
     lines = text.splitlines()
     after = lines[max(n for n, line in enumerate(lines) if line[:1] == "|") + 2]
     assert after.startswith(
-        "B has the highest mean in these same data: chosen so, its lead is over"
+        "B has the highest mean over its questions of these same data: chosen so, "
     )
     found = json.loads(four.compared("metric=accuracy", "--json"))
     assert found["is_best"]
@@ -333,8 +333,8 @@ def test_hostile_ids_are_printed_on_one_line(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["m1", "m1(k=1)"], "m1(k=1): A and B are both m1(k=1) of run r; name two methods"),
-        (["m", "m2"], "'m': 3 methods of run r; write one of them: m3, m2, m1(k=1)"),
-        (["m2", "n3"], "'n3': no such method in run r; nearest: m3, m2, m1(k=1)"),
+        (["m", "m2"], "'m': 3 methods of run r; write one of them: m2, m3, m1(k=1)"),
+        (["m2", "n3"], "'n3': no such method in run r; nearest: m3, m1(k=1), m2"),
         (["m1", "m2", "m3"], "m3: a third method; compare takes two: gistmill compare A B"),
         (["m1", "m2", "run=s"], "run=s: not in "),
         (["m1", "m2", "run=r,s"], "run=s: not in "),
