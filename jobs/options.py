@@ -21,6 +21,7 @@ class ReadOptions:
     by: str | None = None
     where: str | None = None
     method: str | None = None
+    metric: str | None = None  # of `compare`: names with commas between them
     rater: str | None = None
     plugins: str | None = None
     older_than: str | None = None  # of `gc`

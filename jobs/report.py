@@ -52,9 +52,9 @@ def make_report(options: ReadOptions) -> Report:
     folder = RunFolder(options.warehouse, name)
     facts = folder.report_facts(*_FACTS)
     with connect(options.warehouse, name) as connection:
-        _choose(connection, options)
-        rater = _rater(connection, options.rater)
-        columns, measures = _columns(connection, facts["columns"])
+        choose(connection, options)
+        rater = chosen_rater(connection, options.rater)
+        columns, measures = shown_columns(connection, facts["columns"])
         memories = query(connection, _MEMORIES.format(shared=_text(SHARED)))
         return Report(
             run=name,
@@ -71,7 +71,7 @@ def make_report(options: ReadOptions) -> Report:
         )
 
 
-def _choose(connection: Any, options: ReadOptions) -> None:
+def choose(connection: Any, options: ReadOptions) -> None:
     """Create the table `chosen` of the report's questions; `by_value` is the group of each."""
     source = """(select q.*, d.title, d.num_words as num_document_words
         from questions q join documents d using (document_id) where q.problem is null)"""
@@ -86,7 +86,7 @@ def _choose(connection: Any, options: ReadOptions) -> None:
         raise UsageError(f"where={condition}: leaves no question of the run")
 
 
-def _rater(connection: Any, wanted: str | None) -> str | None:
+def chosen_rater(connection: Any, wanted: str | None) -> str | None:
     """The rater whose verdicts are shown: the only one whose name starts with `wanted`; null
     without raters. Raises UsageError where there are several, or none with that prefix."""
     raters = [row["rater"] for row in query(connection, _RATERS)]
@@ -99,7 +99,7 @@ def _rater(connection: Any, wanted: str | None) -> str | None:
     return found[0] if found else None
 
 
-def _columns(
+def shown_columns(
     connection: Any, found: Mapping[str, Any]
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """The columns for the kinds of questions that the run has, in order; and the names of those

@@ -1,5 +1,8 @@
-"""Registries of classes by name: stages, prompts, tables and corpus formats."""
+"""Registries of classes by name (stages, prompts, tables, corpus formats), and the names nearest to
+a misspelt one."""
 
+import difflib
+from collections.abc import Sequence
 from typing import Any
 
 from pipeline.errors import UsageError
@@ -18,3 +21,10 @@ def register(known: dict[str, Any], name: str, cls: type, what: str) -> None:
             f"{other.__module__}.{other.__name__}; give it another name"
         )
     known[name] = cls
+
+
+def nearest(name: str, known: Sequence[str], most: int = 10) -> str:
+    """At most so many of the known names, the most similar first, for a message."""
+    ratios = {one: difflib.SequenceMatcher(None, name[:200], one).ratio() for one in known}
+    found = sorted(known, key=lambda one: -ratios[one])[:most]  # of equal ones the earlier first
+    return ", ".join(found) + (" ..." if len(known) > most else "")

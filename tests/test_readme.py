@@ -69,6 +69,19 @@ def test_the_table_is_what_the_command_prints(outputs: list[str], experiment: st
 
 
 @pytest.mark.slow
+def test_the_comparison_is_what_the_command_prints(outputs: list[str]) -> None:
+    """But for the hint, which names a run."""
+    shown = re.search("<!-- comparison -->\n(.*?)<!-- end of comparison -->", README, re.DOTALL)
+    assert shown
+    lines = [line for line in shown[1].splitlines() if line.strip() not in ("", "```")]
+    runs = zip(BLOCKS, outputs, strict=True)
+    (output,) = (out for block, out in runs if "compare 'bm25" in block)
+    printed = [line for line in output.splitlines() if line.strip()]
+    assert printed[:-1] == lines
+    assert printed[-1].startswith("Look at one: gistmill trace meeting-01 run=")
+
+
+@pytest.mark.slow
 def test_the_sql_of_the_means_is_the_reports(outputs: list[str], folder: Path) -> None:
     (query,) = [block for block in BLOCKS if "from measures" in block]
     rows = json.loads(_run(query.rstrip() + " --json", folder))

@@ -1,24 +1,29 @@
 """Verbs that read a warehouse, and `gc`, which tidies it."""
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jobs.cli.app import Json, Words, app
+from jobs.compare import compare as compare_methods
 from jobs.corpus import distributions, draw, table
 from jobs.gc import show_gc
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.render import render
 from jobs.report import make_report
+from jobs.show_compare import show as show_comparison
 from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
 from pipeline.store import connect
 from pipeline.store.locks import only_select
 from pipeline.store.views import query as rows_of
+
+_OPTION = re.compile(r"[\w.]+=")  # a method's first = stands behind a bracket
 
 
 @app.command()
@@ -70,6 +75,26 @@ def trace(
     """One question from pages to scores, by method: warehouse=, run=, method=PREFIX."""
     options = read_options(words or [], ("warehouse", "run", "method"))
     show_trace(options, question_id, full, json)
+
+
+@app.command()
+def compare(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[A [B]] [KEY=VALUE]...", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Two methods on the questions both have: difference, interval, p-value, the questions that
+    differ. A alone: all others against it; none: all against the best. warehouse=, run= (or
+    run=A_RUN,B_RUN), metric=NAME,..., where='SQL', rater=."""
+    methods = [word for word in words or [] if not _OPTION.match(word)]
+    options = [word for word in words or [] if _OPTION.match(word)]
+    allowed = ("warehouse", "run", "metric", "where", "rater")
+    found = compare_methods(read_options(options, allowed), methods)
+    if json:
+        print_json(dataclasses.asdict(found))
+    else:
+        show_comparison(found, options)
 
 
 @app.command()

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from upath import UPath
 
 from pipeline.errors import DamagedError, UsageError
+from pipeline.names import nearest
 from pipeline.place import AnyPath, each, exists, is_remote, listed, modified, place, read
 from pipeline.store.contracts import derived
 from pipeline.store.footers import check_table
@@ -154,8 +155,8 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
     found = [file for file in files if run in (None, file.parent.name)]
     if not found:
-        names = ", ".join(sorted(file.parent.name for file in files))
-        raise UsageError(f"run={run}: not in {folder}; it has {names}")
+        names = sorted(file.parent.name for file in files)
+        raise UsageError(f"run={run}: not in {folder}; it has {nearest(run or '', names)}")
     check_planned(found[-1])
     return str(found[-1].parent.name)
 
