@@ -24,13 +24,21 @@ from pipeline.store.kept_families import kept_families
 from pipeline.store.listing import MOVE_STEP, parsed
 
 
+class _Asked(BaseModel):
+    """One of the prompts of a step; `template`, by hash, is null where it is only measured."""
+
+    max_reply_tokens: int
+    template: str | None = None
+    form: str | None = None
+
+
 class Description(BaseModel):
     """The content of steps/<step_id>.json that executing the step needs."""
 
     stage: str
     version: int
     settings: dict[str, Any]
-    prompts: dict[str, dict[str, Any]]
+    prompts: dict[str, _Asked]
     engine: dict[str, Any] | None
     repeat: int
     upstream: list[str]
@@ -40,6 +48,11 @@ class Description(BaseModel):
     def writes(self) -> type[Record] | None:
         """The record class of its rows; null where its plugin is not loaded."""
         return RECORDS.get(self.table)
+
+    @property
+    def templates(self) -> dict[str, str]:
+        """The hashes of the templates that it asks, by prompt."""
+        return {name: own.template for name, own in self.prompts.items() if own.template}
 
 
 class NotRenderedError(Exception):
@@ -58,7 +71,7 @@ class RecordedStep:
     def reader(self, engine: RecordedEngine) -> Reader:
         """Raises NotRenderedError where the engine's identity is not one."""
         identity = self.description.engine or {}
-        is_constrained = any("form" in prompt for prompt in self.description.prompts.values())
+        is_constrained = any(asked.form for asked in self.description.prompts.values())
         if not isinstance(identity.get("temperature"), int | float):
             raise NotRenderedError(f"steps/{self.id}.json names no engine")
         return recorded_reader(engine, identity, self.family, is_constrained)
@@ -82,6 +95,7 @@ class RecordedSteps:
         self._families, self._damaged = kept_families(run)
         self._named = None if self._families else _named(conf_folders, family)
         self._descriptions: dict[str, Description] = {}
+        self._steps: dict[str, RecordedStep] = {}
 
     def description(self, step_id: str) -> Description:
         """Raises DamagedError and FileNotFoundError."""
@@ -92,8 +106,10 @@ class RecordedSteps:
 
     def step(self, step_id: str) -> RecordedStep:
         """Raises NotRenderedError where it cannot be executed again."""
-        description = self._readable(step_id)
-        return RecordedStep(step_id, description, _stage(description), self._family(description))
+        if step_id not in self._steps:
+            own = self._readable(step_id)
+            self._steps[step_id] = RecordedStep(step_id, own, _stage(own), self._family(own))
+        return self._steps[step_id]
 
     def upstream(self, description: Description, planned: Sequence[str]) -> list[str]:
         """The ids of the steps whose rows it reads, among them of `planned` those that load its
@@ -116,16 +132,12 @@ class RecordedSteps:
         """The kept family with the templates of the step. Raises NotRenderedError."""
         known = [*self._families, *([self._named] if self._named else [])]
         for family in known:
-            if all(
-                _template(family, name) == prompt.get("template")
-                for name, prompt in description.prompts.items()
-                if "template" in prompt
-            ):
-                return _as_described(family, description)  # fmt: skip
+            if all(_template(family, name) == sha for name, sha in description.templates.items()):
+                return _as_described(family, description)
         raise NotRenderedError(self._why_no_family(description))
 
     def _why_no_family(self, description: Description) -> str:
-        names = ", ".join(n for n, prompt in description.prompts.items() if "template" in prompt)
+        names = ", ".join(description.templates)
         if self._damaged:
             return f"its templates cannot be read: {self._damaged[0]}"
         if self._families:
@@ -158,12 +170,14 @@ def _template(family: Family, name: str) -> str | None:
 
 
 def _as_described(family: Family, description: Description) -> Family:
-    """With the reply budgets and forms that the step had."""
-    prompts = description.prompts
-    budgets = {
-        name: p["max_reply_tokens"] for name, p in prompts.items() if "max_reply_tokens" in p
-    }
-    forms = {name: prompt["form"] for name, prompt in prompts.items() if "form" in prompt}
+    """With the reply budgets and forms that the step had; itself where these are its own, as its
+    templates are compiled once then."""
+    prompts = {name: own for name, own in description.prompts.items() if name in PROMPTS}
+    budgets = {name: asked.max_reply_tokens for name, asked in prompts.items()}
+    forms = {name: asked.form for name, asked in prompts.items() if asked.form}
+    own = [family.max_reply_tokens(PROMPTS[name]) for name in budgets]
+    if own == [*budgets.values()] and all(family.form(PROMPTS[n]) == f for n, f in forms.items()):
+        return family
     return replace(
         family,
         reply_tokens={**family.reply_tokens, **budgets},

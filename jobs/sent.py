@@ -34,7 +34,7 @@ class SentCall:
         str, Any
     ]  # the row of `calls`: stage, method, repeat, page_index, turn, reply ...
     messages: tuple[Mapping[str, str], ...] | None  # role, content: exactly what was sent
-    settings: Mapping[str, Any] | None  # temperature, seed, max_reply_tokens, attempt, constraint
+    settings: Mapping[str, Any] | None  # temperature, seed, max_reply_tokens, constraint
     why_not: str | None
 
 
@@ -66,7 +66,7 @@ class Sent:
         """
         document_id = self._planned.document_of(question_id)
         if document_id is None:
-            raise UsageError(f"{question_id}: no such question in the run")
+            raise self._unknown("question", question_id)
         found = self._of(document_id)
         units = [unit for unit in found.units if question_id in unit.inputs]
         calls = (one for unit in units for one in found.of(unit))
@@ -78,9 +78,13 @@ class Sent:
         Raises UsageError where the run has no such document.
         """
         if not self._planned.has_document(document_id):
-            raise UsageError(f"{document_id}: no such document in the run")
+            raise self._unknown("document", document_id)
         found = self._of(document_id)
         return [_sent(one) for unit in found.units if not unit.inputs for one in found.of(unit)]
+
+    def _unknown(self, what: str, name: str) -> UsageError:
+        similar = ", ".join(self._planned.similar(f"{what}_id", name))
+        return UsageError(f"{name}: no such {what} in the run; similar: {similar}")
 
     def _of(self, document_id: str) -> DocumentCalls:
         if self._document is None or self._document.document_id != document_id:
