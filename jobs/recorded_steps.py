@@ -7,6 +7,8 @@ templates; so neither a config nor a method file is read, which may have changed
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +91,12 @@ class RecordedSteps:
     """The steps of one run by id, each read once."""
 
     def __init__(self, run: UPath, conf_folders: Sequence[Path], family: str | None) -> None:
-        """`family`: the one that the run's config names, for runs of earlier versions, which kept
-        no templates; `conf_folders`: where it may be."""
+        """`family`: the one that the run's config names, which is used as far as it is the same
+        still, where the run kept none: an earlier version started it. `conf_folders`: where it may
+        be."""
         self._folder = run.parent.parent / "steps"
         self._families, self._damaged = kept_families(run)
-        self._named = None if self._families else _named(conf_folders, family)
+        self._named = (conf_folders, family)
         self._descriptions: dict[str, Description] = {}
         self._steps: dict[str, RecordedStep] = {}
 
@@ -130,11 +133,23 @@ class RecordedSteps:
 
     def _family(self, description: Description) -> Family:
         """The kept family with the templates of the step. Raises NotRenderedError."""
-        known = [*self._families, *([self._named] if self._named else [])]
-        for family in known:
-            if all(_template(family, name) == sha for name, sha in description.templates.items()):
+        templates = description.templates.items()
+        for family in chain(self._families, self._as_now):
+            if all(_template(family, name) == sha for name, sha in templates):
                 return _as_described(family, description)
         raise NotRenderedError(self._why_no_family(description))
+
+    @cached_property
+    def _as_now(self) -> list[Family]:
+        """The family of the run's config as it is now, if there is one that can be used."""
+        conf_folders, name = self._named
+        roots = [conf / "prompts" for conf in conf_folders]
+        folders = [*(root / name for root in roots), Path(name)] if name else []
+        found = [folder for folder in folders if (folder / "family.yaml").is_file()]
+        try:
+            return [load_family(folder, roots) for folder in found[:1]]
+        except (UsageError, OSError):
+            return []
 
     def _why_no_family(self, description: Description) -> str:
         names = ", ".join(description.templates)
@@ -146,19 +161,6 @@ class RecordedSteps:
             f"the run kept no templates, as an earlier version started it, and those of {names} "
             "are not here as they were"
         )
-
-
-def _named(conf_folders: Sequence[Path], family: str | None) -> Family | None:
-    """The family of that name as it is now; null where there is none that can be used."""
-    if family is None:
-        return None
-    roots = [conf / "prompts" for conf in conf_folders]
-    folders = [root / family for root in roots] + [Path(family)]
-    try:
-        found = next(folder for folder in folders if (folder / "family.yaml").is_file())
-        return load_family(found, roots)
-    except (StopIteration, UsageError, OSError):
-        return None
 
 
 def _template(family: Family, name: str) -> str | None:
