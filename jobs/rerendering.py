@@ -7,14 +7,14 @@ attempts are tried where the latest do not lead to the calls.
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import islice, product
 from typing import Any, TypeVar
 
 from jobs.recorded_counts import counts_of
 from jobs.recorded_steps import NotRenderedError, RecordedStep, RecordedSteps
-from pipeline.arrow import from_arrow
+from pipeline.arrow import from_arrow, schema
 from pipeline.calls import About, Replay, about
 from pipeline.engine import Request
 from pipeline.errors import AccountingError, StorageError
@@ -94,10 +94,10 @@ class DocumentCalls:
         if attempt is None:
             return []
         stored = self._shards.stored(Call.table, unit.step_id, unit.unit, attempt)
-        calls, rows = from_arrow(Call, stored), stored.to_pylist()
+        calls = from_arrow(Call, stored)
         tried = self._tried(unit, Replay(calls=calls, attempt=attempt)) if calls else None
         found = []
-        for call, row in zip(calls, rows, strict=True):
+        for call, row in zip(calls, _with_stamps(calls, stored), strict=True):
             assert tried is not None
             request = tried.sent.get(about(call.request_sha, call))
             found.append(Rendered(row, request, None if request else tried.why_not))
@@ -168,6 +168,14 @@ class DocumentCalls:
         if key not in self._rows:
             self._rows[key] = self._shards.load(writes, *key)
         return self._rows[key]
+
+
+def _with_stamps(calls: Sequence[Call], stored: Any) -> list[dict[str, Any]]:
+    """The calls as rows of the view `calls`, in the order of its columns."""
+    names = schema(Call).names
+    written = stored.select([name for name in names if name in stored.column_names]).to_pylist()
+    rows = [asdict(call) | row for call, row in zip(calls, written, strict=True)]
+    return [{name: row[name] for name in names} for row in rows]
 
 
 def _is_whole(tried: _Try, replay: Replay) -> bool:

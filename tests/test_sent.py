@@ -86,10 +86,10 @@ def test_in_a_notebook_whose_loop_is_running(warehouse: Path) -> None:
 
 
 def test_in_a_compacted_warehouse(warehouse: Path) -> None:
-    before = [as_shown(one) for one in shown(warehouse)]
+    before = shown(warehouse)
     assert compact(warehouse, least=1)
     shutil.rmtree(warehouse / "tables")  # as gc does some time later
-    assert [as_shown(one) for one in shown(warehouse)] == before
+    assert shown(warehouse) == before
 
 
 def test_two_runs_that_share_their_steps(made: FinishedRun, warehouse: Path) -> None:
@@ -146,15 +146,39 @@ def test_a_damaged_step_is_reported(warehouse: Path, content: bytes | None) -> N
     assert all(f"steps/{file.name}" in str(one.why_not) for one in sent)
 
 
-def test_a_stage_with_other_settings_is_reported(warehouse: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            {"settings": {"kind": "memory", "colour": "red"}},
+            "the stage answer (kind memory) has other settings here: first_page: Field required",
+        ),
+        (
+            {"stage": "quote"},
+            "the stage quote (kind memory) is of a plugin that is not loaded; name it with "
+            "plugins=DIR",
+        ),
+        ({"engine": None}, "ID.json names no engine"),
+    ],
+)
+def test_a_stage_that_is_not_here_is_reported(
+    warehouse: Path, change: dict[str, Any], why: str
+) -> None:
     (file,) = (warehouse / "steps").glob("answer-*.json")
-    step = json.loads(file.read_text())
-    file.write_text(json.dumps({**step, "settings": {**step["settings"], "colour": "red"}}))
-    (why,) = problems(shown(warehouse))
-    assert why == (
-        "the stage answer (kind memory) has other settings here: colour: Extra inputs are not "
-        "permitted"
-    )
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    found = [one for one in shown(warehouse) if one.call["step_id"] == file.stem]
+    assert problems(found) == {why.replace("ID", f"steps/{file.stem}"): 3}
+
+
+def test_another_version_of_a_stage_is_named_where_calls_differ(
+    made: FinishedRun, warehouse: Path
+) -> None:
+    (file,) = (warehouse / "steps").glob("gist-*.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": 99}))
+    assert problems(shown(warehouse)) == {}, "rendered again they are what was sent"
+    changed(in_copy(made, warehouse, "pages"), "text", str.upper)
+    whys = [str(one.why_not) for one in Sent(warehouse).of_document("d1")]
+    assert all("it was made by version 99, this gistmill has" in why for why in whys)
 
 
 def kept(warehouse: Path) -> Path:
@@ -193,7 +217,7 @@ class Night(HostileRun):
         self.family = written_family(folder)
         template = "{{ segment if segment is defined }}Now answer: {{ question }}\n"
         (self.family / "answer.jinja").write_text(template)
-        words = book_words(folder, 12, 4)
+        words = book_words(folder, 8, 4)
         methods = "methods=closed_book,readagent_s(max_pages=3),bm25(top_k=1)"
         super().__init__(
             folder,
@@ -254,9 +278,9 @@ def test_a_kept_template_that_was_changed_is_reported(
     warehouse = Path(shutil.copytree(night.config.warehouse, tmp_path / "warehouse"))
     file = kept(warehouse)
     file.write_text(damage(file.read_text()))
-    assert problems(shown(warehouse)) == {}, "the family is as it was"
+    assert problems(Sent(warehouse).of_question("q1")) == {}, "the family is as it was"
     with night.edited():
-        found = shown(warehouse)
+        found = Sent(warehouse).of_question("q1")
     lost = [one for one in found if one.why_not]
     assert {one.call["prompt"] for one in lost} == {"answer"}
     assert all(f"its templates cannot be read: {file}: " in str(one.why_not) for one in lost)

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
 
 from jobs import recorded_counts
 from pipeline.engine import Reply, Request
@@ -23,6 +21,7 @@ METHODS = (
     "recurrence(segment_tokens=200,summary_tokens=30)"
 )
 TEMPLATE = "{% for message in messages %}<u> {{ message['content'] }} <a>{% endfor %}"
+pytestmark = pytest.mark.vllm  # whose tokenizers are transformers'
 NEEDED = "what it was sent depends on how many tokens texts have, which takes the tokenizer of "
 
 
@@ -61,6 +60,9 @@ class TokenisedRun(HostileRun):
 
 def _make_tokenizer(folder: Path) -> None:
     """Of words and marks, all of them unknown to it."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
     plain = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain)
