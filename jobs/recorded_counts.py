@@ -36,7 +36,8 @@ def _of_texts(rule: Callable[[str], int]) -> Count:
 
 def _sections(identity: Mapping[str, Any], config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The engine sections of the config that may have this identity."""
-    sections = [config.get(name) for name in _SECTIONS] + list(config.get("raters") or ())
+    raters = config.get("raters")
+    sections = [*map(config.get, _SECTIONS), *(raters if isinstance(raters, list) else ())]
     return [
         section
         for section in sections

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.sent import Sent
-from pipeline.errors import UsageError
+from pipeline.errors import LeftOutWarning, UsageError
 from pipeline.family import Family
 from pipeline.store.compaction import compact
 from pipeline.store.kept_families import kept_families
 from pipeline.units import RETRIED, Retries
-from tests.command import gistmill, one_line, succeed
+from tests.command import ROOT, gistmill, one_line, succeed
 from tests.finished_run import FinishedRun
 from tests.hostile_run import HostileRun, book_words
 from tests.reading import written_family
@@ -130,8 +131,19 @@ def test_missing_rows_are_reported(made: FinishedRun, warehouse: Path) -> None:
 def test_a_torn_shard_is_reported(made: FinishedRun, warehouse: Path) -> None:
     shard = in_copy(made, warehouse, "gists")
     shard.write_bytes(shard.read_bytes()[:100])
-    (why,) = problems(shown(warehouse))
+    with pytest.warns(LeftOutWarning):  # by the views
+        (why,) = problems(shown(warehouse))
     assert why.startswith(str(shard)) and "cannot be read" in why
+
+
+def test_calls_that_cannot_be_read_are_left_out_with_a_warning(
+    made: FinishedRun, warehouse: Path
+) -> None:
+    shard = in_copy(made, warehouse, "calls")
+    shard.write_bytes(shard.read_bytes()[:100])
+    with pytest.warns(LeftOutWarning, match=shard.name):
+        assert Sent(warehouse).of_document("d1") == []
+    assert len(Sent(warehouse).of_document("d2")) == 3
 
 
 @pytest.mark.parametrize("content", [None, b"{", b"[]", b'{"stage": "gist"}'])
@@ -141,9 +153,10 @@ def test_a_damaged_step_is_reported(warehouse: Path, content: bytes | None) -> N
         file.unlink()
     else:
         file.write_bytes(content)
-    sent = Sent(warehouse).of_document("d1")
-    assert len(sent) == 3
-    assert all(f"steps/{file.name}" in str(one.why_not) for one in sent)
+    sent = Sent(warehouse)
+    lost = [*sent.of_document("d1"), *(o for o in sent.of_question("q1") if o.why_not)]
+    assert [one.call["stage"] for one in lost] == [*["gist"] * 3, "look_up", "answer"]
+    assert all(f"steps/{file.name}" in str(one.why_not) for one in lost)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +172,8 @@ def test_a_damaged_step_is_reported(warehouse: Path, content: bytes | None) -> N
             "plugins=DIR",
         ),
         ({"engine": None}, "ID.json names no engine"),
+        ({"engine": {"engine": "vllm", "temperature": "hot"}}, "ID.json names no engine"),
+        ({"upstream": []}, "the pages that it was made from are missing"),
     ],
 )
 def test_a_stage_that_is_not_here_is_reported(
@@ -341,6 +356,16 @@ def test_control_characters_do_not_reach_the_terminal(night: Night) -> None:
 def test_mistakes_are_one_line(warehouse: Path, words: list[str], says: str) -> None:
     done = gistmill("trace", *words, "--prompts", f"warehouse={warehouse}")
     assert done.returncode == 2 and says in one_line(done)
+
+
+def test_the_readme_says_how_it_is_done_in_python(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```py\n(.*?from jobs.sent import Sent.*?)^```", readme, re.S | re.M)
+    monkeypatch.chdir(warehouse.parent)
+    exec(code.replace("tower", "night").replace("meeting-02", "q1"), {})
+    assert capsys.readouterr().out.count("'role': 'user'") == 4
 
 
 def test_a_unit_without_its_own_rows_is_shown_all_the_same(
