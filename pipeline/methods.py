@@ -72,6 +72,14 @@ class Method:
     name: str
     file: str
     stages: tuple[StageSpec, ...]
+    has_repeats: bool = True  # false: it would be the same in each
+
+
+def method_of(file: Path, name: str, values: Mapping[str, Any]) -> Method:
+    """The method of one YAML file under another name, with the values of all its arguments; it has
+    no repeats."""
+    stages = stage_specs(str(file), _filled(str(file), _read(file)["stages"], values))
+    return Method(name, str(file), stages, has_repeats=False)
 
 
 def stage_specs(place: str, stages: Any) -> tuple[StageSpec, ...]:

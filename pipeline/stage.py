@@ -109,6 +109,11 @@ class Stage(Settings):
         """Its kind and settings as JSON, for the hash in the step's name."""
         return {**({"kind": self.kind} if self.kind else {}), **self.model_dump(mode="json")}
 
+    def own_inputs(self) -> Mapping[str, Any]:
+        """What the stage itself brings to single questions, as JSON by question_id. It is hashed
+        with the question's other inputs, so a change redoes that question only."""
+        return {}
+
     def refuse_unusable(self, place: str) -> None:
         """Raise UsageError, naming `place`, where it cannot run on this machine."""
 

@@ -9,6 +9,7 @@ import typer
 from jobs.cli.app import Json, Words, app, warn
 from jobs.config import read_config
 from jobs.options import ReadOptions
+from jobs.predictions import with_predictions
 from jobs.rate import shown_rater, with_rater
 from jobs.render import page, render
 from jobs.report import make_report
@@ -57,6 +58,13 @@ def submit(
     if json:
         print_json(dataclasses.asdict(sent))
     raise typer.Exit(sent.exit_code)
+
+
+@app.command()
+def score(words: Words = None, json: Json = False) -> None:
+    """Rate and score another system's answers: predictions=FILE method=NAME, and run=NAME (by
+    default the last) or the words of run. The file has question_id and answer."""
+    _run(with_predictions(words or []), json)
 
 
 @app.command()

@@ -24,6 +24,9 @@ from stages.retrieve.look_up import Lookup, used_pages
 from stages.text.largest import largest_within
 from stages.text.words import num_words
 
+GIVEN = "given"  # the `reader` of answers that came in a file: what they rest on is not known
+LENGTH = Column("length", "length", 100, has_interval=False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(QuestionRow):
@@ -202,15 +205,19 @@ class AnswerFromContext(Stage):
                 Column("compression_rate", "CR", 10, has_interval=False),
                 Column("lookups", "# LU", 20, has_interval=False),
                 Column("words_read", "words read", 80, has_interval=False),
-                Column("length", "length", 100, has_interval=False),
+                LENGTH,
             )
         }
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has exactly one answer, in order."""
-        answered = [answer.question_id for answer in made if isinstance(answer, Answer)]
-        if answered != [question.question_id for question in rows.questions]:
-            raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
+        check_answers(rows, made)
+
+
+def check_answers(rows: UnitRows, made: Sequence[Record]) -> None:
+    """Raise AccountingError unless every question has exactly one answer, in order."""
+    answered = [answer.question_id for answer in made if isinstance(answer, Answer)]
+    if answered != [question.question_id for question in rows.questions]:
+        raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
 
 
 def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:

@@ -21,7 +21,7 @@ from pipeline.errors import AccountingError, Problem
 from pipeline.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.stage import GOLD, Column, Stage
 from pipeline.trace_lines import Line
-from stages.read.answer import Answer
+from stages.read.answer import GIVEN, Answer
 from stages.retrieve.rankings import MEASURES
 from stages.score.metrics import METRICS, PARTS
 from stages.score.spans import covered_chars
@@ -127,6 +127,9 @@ class ScoreAnswers(Stage):
         problem: Problem | None = "upstream" if answer.problem else None
         for metric, value in self._quality(question, answer):
             yield metric, value, problem
+        if answer.reader == GIVEN:
+            yield "evidence_recall", None, problem
+            return
         unread: Problem | None = "upstream" if answer.num_context_words is None else None
         for metric, share in _evidence(question, answer):
             yield metric, share, unread
