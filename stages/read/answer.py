@@ -37,6 +37,12 @@ class Answer(QuestionRow):
 
     table: ClassVar[str] = "answers"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
+    # What a method said, without what it read.
+    views: ClassVar[tuple[str, ...]] = (
+        """create view {prefix}predictions as
+        select {run}method, repeat, document_id, question_id, answer, answer_index, problem, detail
+        from {prefix}answers where not skipped""",
+    )
     measures: ClassVar[str | None] = """
         select method, repeat, document_id, question_id, null::varchar as rater, problem,
           measure, value
