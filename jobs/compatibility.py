@@ -10,6 +10,7 @@ from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.methods import stage_specs
+from pipeline.papers import papers_of
 from pipeline.settings import sha
 from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
@@ -40,6 +41,7 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
         "is_model": config.engine.is_model or not config.methods,
         "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
         "given": _given(config, steps),
+        "papers": papers_of(config.expanded(), config.conf_folders),
         "columns": _columns(steps),
         "stages": _stages(steps),
         "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],

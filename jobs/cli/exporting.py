@@ -4,12 +4,14 @@ from typing import Annotated
 
 import typer
 
+from jobs.cite import statement
 from jobs.cli.app import Json, Words, app
 from jobs.export.predictions import predictions as predictions_text
 from jobs.export.report import table
 from jobs.export.target import Target
 from jobs.nearest import nearest
 from jobs.options import read_options
+from jobs.show_cite import rendered
 from jobs.tables import print_json, print_line
 from pipeline.errors import UsageError
 from pipeline.store import connect
@@ -28,7 +30,7 @@ def predictions(words: Words = None, force: Force = False, json: Json = False) -
     warehouse=, run=, where=SQL over questions."""
     options = read_options(words or [], _WORDS)
     target = Target.of(options.to, force)
-    _give(target, *predictions_text(options), json)
+    give(target, *predictions_text(options), json)
 
 
 @export.command()
@@ -44,7 +46,7 @@ def report(
     where=SQL, method=PREFIX, rater=."""
     options = read_options(words or [], (*_WORDS, "by", "rater"))
     target = Target.of(options.to, force)
-    _give(target, *table(options, intervals), json)
+    give(target, *table(options, intervals), json)
 
 
 @export.command()
@@ -63,7 +65,17 @@ def view(name: str, words: Words = None, force: Force = False, json: Json = Fals
     _say(target, num_rows, json)
 
 
-def _give(target: Target, text: str, num_rows: int, as_json: bool) -> None:
+@app.command()
+def cite(words: Words = None, json: Json = False) -> None:
+    """What a paper must state of a run, with the BibTeX of its methods: warehouse=, run=."""
+    found = statement(read_options(words or [], ("warehouse", "run")))
+    if json:
+        print_json(found)
+    else:
+        print_line(rendered(found))
+
+
+def give(target: Target, text: str, num_rows: int, as_json: bool) -> None:
     """Write a text; with `as_json` what would be printed is in the JSON."""
     if target.path is None and as_json:
         print_json({"to": None, "rows": num_rows, "text": text})

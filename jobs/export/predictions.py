@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jobs.answers import answers
 from jobs.nearest import nearest
 from jobs.options import ReadOptions
 from jobs.tables import json_text
 from pipeline.errors import UsageError
 from pipeline.store import connect
-from pipeline.store.locks import expression
 from pipeline.store.views import query
 
 Rows = Sequence[Mapping[str, Any]]
@@ -49,8 +49,8 @@ def predictions(options: ReadOptions) -> tuple[str, int]:
         raise UsageError(f"format={options.format}: no such format; there are {known}")
     with connect(options.warehouse, options.run) as connection:
         method = _method(connection, options.method)
-        condition = expression(connection, "where", options.where or "true")
-        statement = _ANSWERS.format(method=method.replace("'", "''"), condition=condition)
+        source = answers(connection, options.where)
+        statement = _ANSWERS.format(source=source, method=method.replace("'", "''"))
         rows = query(connection, statement)
     if not rows:
         raise UsageError(f"where={options.where}: leaves no answer of {method}")
@@ -79,10 +79,4 @@ def _method(connection: Any, wanted: str | None) -> str:
 _METHODS = "select distinct method from predictions order by method"
 _ANSWERS = """
 select question_id, document_id, method, repeat, answer, answer_index, problem
-from (
-  select p.*, q.* exclude (document_id, question_id, problem, detail),
-    d.title, d.num_words as num_document_words
-  from predictions p join questions q using (document_id, question_id)
-  join documents d using (document_id))
-where method = '{method}' and ({condition}
-) order by document_id, question_id, repeat"""
+from {source} where method = '{method}' order by document_id, question_id, repeat"""

@@ -75,11 +75,11 @@ class Rating(QuestionRow):
             case when bool_or(label = 'yes') then 'yes' when bool_or(label is null) then null
               when bool_or(label = 'partially') then 'partially' else 'no' end as label
           from named where problem is distinct from 'upstream' group by all)
-        select * from by_rubric
+        select *, rubric = 'permissive' as has_partially from by_rubric
         union all by name
         select l.* exclude (lr, corpus, step_id), 'lr' as rubric,
           case lr when 'exact' then 'yes' when 'partial' then 'partially' when 'none' then 'no' end
-            as label
+            as label, true as has_partially
         from {{prefix}}lr l semi join by_rubric
           using ({{run}}method, repeat, document_id, question_id, rater)""",
     )

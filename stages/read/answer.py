@@ -25,7 +25,10 @@ from stages.text.largest import largest_within
 from stages.text.words import num_words
 
 GIVEN = "given"  # the `reader` of answers that came in a file: what they rest on is not known
-LENGTH = Column("length", "length", 100, has_interval=False)
+_COMPRESSION = (
+    "100 x (1 - words of gists and raw text in the final context / words of the document)"
+)
+LENGTH = Column("length", "length", 100, has_interval=False, about="words of the answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,9 +211,27 @@ class AnswerFromContext(Stage):
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {
             "any": (
-                Column("compression_rate", "CR", 10, has_interval=False),
-                Column("lookups", "# LU", 20, has_interval=False),
-                Column("words_read", "words read", 80, has_interval=False),
+                Column(
+                    "compression_rate",
+                    "CR",
+                    10,
+                    has_interval=False,
+                    about=_COMPRESSION,
+                ),
+                Column(
+                    "lookups",
+                    "# LU",
+                    20,
+                    has_interval=False,
+                    about="distinct pages whose raw text is in the final context",
+                ),
+                Column(
+                    "words_read",
+                    "words read",
+                    80,
+                    has_interval=False,
+                    about="words of gists and raw text in the final context",
+                ),
                 LENGTH,
             )
         }
