@@ -7,8 +7,11 @@ _MOST = 3
 
 
 def nearest(wanted: str, names: Collection[str]) -> str:
-    """`did you mean a or b?`, or all names, where they are few or none is like it."""
-    near = difflib.get_close_matches(wanted, names, n=_MOST, cutoff=0.5)
+    """`did you mean a or b?`, or all names where none is like it. Of a method with arguments the
+    name before the bracket counts, too."""
+    beginnings = {name.partition("(")[0]: name for name in reversed(sorted(names))}
+    near = difflib.get_close_matches(wanted, {*names, *beginnings}, n=_MOST, cutoff=0.5)
     if near:
-        return f"did you mean {' or '.join(near)}?"
+        found = dict.fromkeys(beginnings.get(name, name) for name in near)
+        return f"did you mean {' or '.join(found)}?"
     return f"there are {', '.join(sorted(names)) or 'none'}"
