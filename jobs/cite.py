@@ -38,7 +38,7 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "run": name,
         "inputs": report.inputs,
         "corpus": {"name": report.foot["corpus"], **_size(report)},
-        "methods": _methods(report, facts.get("given", {})),
+        "methods": _methods(report, facts.get("imported", {})),
         "reading": [engine for engine in engines if engine["stage"] not in judging],
         "replies": report.foot["replies"],
         "prompts": {"family": report.foot["family"], "wording": report.foot["wording"]},
@@ -93,7 +93,7 @@ def _itself(report: Report) -> str:
     commits: Sequence[str] = report.foot["commits"]
     return (
         "@software{gistmill,\n"
-        "  title = {gistmill: gist memories of very long documents, and answers from them},\n"
+        "  title = {gistmill: reading very long documents, and answering from what is remembered},\n"
         "  author = {{The gistmill authors}},\n"
         f"  version = {{{made}}},\n  note = {{commit {', '.join(commits)}}}\n}}"
     )

@@ -40,7 +40,7 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
         "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
         "is_model": config.engine.is_model or not config.methods,
         "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
-        "given": _given(config, steps),
+        "imported": _given(config, steps),
         "papers": papers_of(config.expanded(), config.conf_folders),
         "columns": _columns(steps),
         "stages": _stages(steps),
