@@ -93,14 +93,14 @@ def _itself(report: Report) -> str:
     commits: Sequence[str] = report.foot["commits"]
     return (
         "@software{gistmill,\n"
-        "  title = {gistmill: reading very long documents, and answering from what is remembered},\n"
+        "  title = {gistmill: reads very long documents and answers from memory},\n"
         "  author = {{The gistmill authors}},\n"
-        f"  version = {{{made}}},\n  note = {{commit {', '.join(commits)}}}\n}}"
+        f"  version = {{{made}, commit {', '.join(commits)}}}\n}}"
     )
 
 
 _RATERS = """
-select rater, rater_is_model as is_model, rubric, count(*) as answers,
+select rater, rater_is_model as is_model, rubric, count(*) as n,
   count(*) filter (label is null) as unscored
 from verdicts group by all order by rater, rubric"""
 _ENGINES = """

@@ -65,7 +65,7 @@ def _raters(found: Mapping[str, Any]) -> Iterator[str]:
     for rater in found["raters"]:
         kind = "" if rater["is_model"] else " (no model: its verdicts fill no column)"
         yield (
-            f"- {rater['rater']}{kind}, {rater['rubric']}: {rater['answers']} answers, "
+            f"- {rater['rater']}{kind}, {rater['rubric']}: n = {rater['n']}, "
             f"{rater['unscored']} of them unscored"
         )
     for person in found["people"]:

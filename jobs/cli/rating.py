@@ -30,19 +30,23 @@ class _WithDefault(TyperGroup):
         return list(super().parse_args(ctx, args))
 
 
-rate = typer.Typer(cls=_WithDefault, help="Add a rater to a run, or compare raters with people.")
-app.add_typer(rate, name="rate")
+verbs = typer.Typer(cls=_WithDefault)
 _READS = ("warehouse", "run", "method", "where")
 
 
-@rate.command(_DEFAULT)
+@verbs.callback()
+def rate() -> None:
+    """Add a rater to a run, or compare raters with people."""
+
+
+@verbs.command(_DEFAULT)
 def add(words: Words = None, json: Json = False) -> None:
     """Add a rater to a finished run without answering again: run=NAME rater=... The word add may be
     left out."""
     execute(with_rater(words or []), json, retries=None)
 
 
-@rate.command("sheet")
+@verbs.command("sheet")
 def write_sheet(words: Words = None, force: Force = False, json: Json = False) -> None:
     """A CSV of answers for a person to label, without methods and verdicts: n=200, seed=0,
     to=FILE.csv (- prints), warehouse=, run=, method=PREFIX, where=SQL over questions."""
@@ -53,7 +57,7 @@ def write_sheet(words: Words = None, force: Force = False, json: Json = False) -
         print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
 
 
-@rate.command("import")
+@verbs.command("import")
 def import_labels(file: str, words: Words = None, json: Json = False) -> None:
     """The labels of a filled sheet as a person's: FILE person=NAME, warehouse=, run=. They are rows
     of the view people."""
@@ -71,7 +75,7 @@ def import_labels(file: str, words: Words = None, json: Json = False) -> None:
         )
 
 
-@rate.command()
+@verbs.command()
 def agreement(words: Words = None, json: Json = False) -> None:
     """People against raters, and against each other: percent, Cohen's kappa, confusion matrices;
     warehouse=, run=, method=PREFIX, where=SQL over questions."""
@@ -80,3 +84,6 @@ def agreement(words: Words = None, json: Json = False) -> None:
         print_json(dataclasses.asdict(found))
     else:
         print_line(rendered(found))
+
+
+app.add_typer(verbs)

@@ -15,18 +15,17 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def _jsonl(rows: Rows) -> str:
-    return "".join(json_text(dict(row)) + "\n" for row in rows)
+    kept = ({key: value for key, value in row.items() if key != "text"} for row in rows)
+    return "".join(json_text(row) + "\n" for row in kept)
 
 
 def _scrolls(rows: Rows) -> str:
     """One object of answers by id; the benchmark's own script requires every id."""
-    return json_text({row["question_id"]: row["answer"] or "" for row in rows}, indent=1) + "\n"
+    return json_text({row["question_id"]: row["text"] for row in rows}, indent=1) + "\n"
 
 
 def _longmemeval(rows: Rows) -> str:
-    return _jsonl(
-        [{"question_id": r["question_id"], "hypothesis": r["answer"] or ""} for r in rows]
-    )
+    return _jsonl([{"question_id": r["question_id"], "hypothesis": r["text"]} for r in rows])
 
 
 FORMATS: Mapping[str, Callable[[Rows], str]] = {
@@ -78,5 +77,6 @@ def _method(connection: Any, wanted: str | None) -> str:
 
 _METHODS = "select distinct method from predictions order by method"
 _ANSWERS = """
-select question_id, document_id, method, repeat, answer, answer_index, problem
+select question_id, document_id, method, repeat, answer, answer_index, problem,
+  coalesce(answer, '') as text
 from {source} where method = '{method}' order by document_id, question_id, repeat"""
