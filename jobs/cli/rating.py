@@ -86,4 +86,4 @@ def agreement(words: Words = None, json: Json = False) -> None:
         print_line(rendered(found))
 
 
-app.add_typer(verbs)
+app.add_typer(verbs, name=rate.__name__)

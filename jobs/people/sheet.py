@@ -11,7 +11,7 @@ from pipeline.store import connect
 from pipeline.store.views import query
 
 LABELS = ("yes", "partially", "no")
-_COLUMNS = tuple("row question references answer label comment".split())
+_COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
 _MOST = 1_000_000
 # What a person can judge: free-form answers to questions with references. The id of an answer says
 # nothing, and changes with its text; it begins with a letter, so that no spreadsheet makes a number
