@@ -10,6 +10,7 @@ from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.methods import stage_specs
+from pipeline.papers import papers_of
 from pipeline.settings import sha
 from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
@@ -35,16 +36,28 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
     family, steps = config.family_resolved(), [step for step, _ in run_steps(config)]
     return {
         "corpus": config.corpus.name,
-        "engine": config.engine.title,
+        "engine": config.engine.title if config.methods else "none",
         "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
-        "is_model": config.engine.is_model,
+        "is_model": config.engine.is_model or not config.methods,
         "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
+        "imported": _given(config, steps),
+        "papers": papers_of(config.expanded(), config.conf_folders),
         "columns": _columns(steps),
         "stages": _stages(steps),
         "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],
         "family": family.name,
         "wording": family.wording,
     }
+
+
+def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:
+    """The file that holds a method's answers, and a hash of them, by method."""
+    found = {}
+    for step in steps:
+        if step.method and step.stage and (own := step.stage.own_inputs()):
+            file = config.predictions.get(step.method, "")
+            found[step.method] = f"{file.rpartition('/')[2]} {sha(dict(own), 12)}"
+    return found
 
 
 def _stages(steps: Sequence[Step]) -> list[str]:
@@ -92,7 +105,9 @@ def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
     methods = ",".join(dict.fromkeys([*_names(earlier), *_names(config)]))
     both = [*earlier.raters, *config.raters]
     raters = tuple({sha(rater.model_dump(mode="json")): rater for rater in both}.values())
-    return config.model_copy(update={"run": name, "methods": methods, "raters": raters})
+    predictions = {**earlier.predictions, **config.predictions}
+    update = {"run": name, "methods": methods, "predictions": predictions, "raters": raters}
+    return config.model_copy(update=update)
 
 
 def stored_config(folder: RunFolder) -> RunConfig:
@@ -116,7 +131,7 @@ def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
 
 
 def _names(config: RunConfig) -> list[str]:
-    return [method.name for method in config.expanded()]
+    return [method.name for method in config.expanded() if method.name not in config.predictions]
 
 
 def _differences(before: Any, now: Any, key: str) -> list[str]:

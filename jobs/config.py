@@ -25,6 +25,8 @@ GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 def read_config(overrides: Sequence[str]) -> RunConfig:
     """The config of a command line. Raises UsageError, a single line, for every mistake."""
+    if any(word.startswith("predictions=") for word in overrides):
+        raise UsageError("predictions= is a word of score: gistmill score predictions=FILE method=")
     named = [word.partition("=")[2] for word in overrides if word.startswith("plugins=")]
     confs = load_plugins(plugin_folders(named[-1] if named else None))
     composed = compose(overrides, confs)

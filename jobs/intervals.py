@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 LEAST_DOCUMENTS = 10
-_RESAMPLES = 2000
+RESAMPLES = 2000
 
 
 def interval(sums: Sequence[Sequence[float]], counts: Sequence[int]) -> tuple[float, float] | None:
@@ -26,7 +26,7 @@ def interval(sums: Sequence[Sequence[float]], counts: Sequence[int]) -> tuple[fl
         found = bootstrap(
             (*np.asarray(sums, float), np.asarray(counts, float)),
             _geometric_mean,
-            n_resamples=_RESAMPLES,
+            n_resamples=RESAMPLES,
             paired=True,
             vectorized=True,
             method="percentile",

@@ -25,6 +25,11 @@ class ReadOptions:
     rater: str | None = None
     plugins: str | None = None
     older_than: str | None = None  # of `gc`
+    format: str | None = None  # of exports
+    to: str | None = None
+    n: str | None = None  # of sheets for people
+    seed: str | None = None
+    person: str | None = None
     address: str | None = None  # of a cluster's dashboard, written cluster.address
 
 

@@ -134,9 +134,10 @@ def _memories(report: Report) -> list[dict[str, object]]:
 def _foot(report: Report) -> str:
     foot = report.foot
     versions = ", ".join(f"{name} {version}" for name, version in foot["versions"].items())
+    given = "".join(f" · answers of {name} from {file}" for name, file in foot["imported"].items())
     return (
         f"corpus {foot['corpus']} · engine {foot['engine']} · prompts {foot['family']} "
         f"({foot['wording']} words) · replies {foot['replies']} · "
-        f"rater {foot['rater'] or 'none that is a model'} · "
+        f"rater {foot['rater'] or 'none that is a model'}{given} · "
         f"commit {', '.join(foot['commits'])} · {versions}"
     )

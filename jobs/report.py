@@ -221,6 +221,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "wording": facts["wording"],
         "replies": facts["reply_format"],
         "rater": rater,
+        "imported": facts.get("imported", {}),
         "commits": list(dict.fromkeys(launch.get("commit") or "-" for launch in launches)),
         "versions": {
             name: ", ".join(dict.fromkeys(own.get(name, "-") for own in versions))

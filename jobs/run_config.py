@@ -18,7 +18,7 @@ from pipeline.engine import EngineSettings
 from pipeline.engines import AnyEngine, ReplyFormat, is_constrained
 from pipeline.errors import UsageError
 from pipeline.family import Family, load_family
-from pipeline.methods import Method, expand
+from pipeline.methods import Method, expand, method_of
 from pipeline.plugins import load_plugins, plugin_folders
 from pipeline.settings import CONF, Settings, sha
 from pipeline.stage import Role
@@ -27,6 +27,8 @@ from stages.corpora import Corpus
 
 load_builtin()
 _MOST_RUN_NAME = 200
+_GIVEN = CONF / "predictions.yaml"  # a method's layout
+METHOD_NAME = r"^\w[\w .+:@/-]{0,99}$"  # of another system, as tables and SQL show it
 
 
 class Memory(Settings):
@@ -74,7 +76,9 @@ class RunConfig(Settings):
     reply_tokens: dict[str, PositiveInt]  # by prompt; what is not here is the family's
     embedder: EmbedderSettings
     cluster: AnyCluster
-    methods: str
+    methods: str  # empty only where there are predictions
+    # Files with the answers of other systems, by method name. Runs of earlier versions have none.
+    predictions: dict[Annotated[str, Field(pattern=METHOD_NAME)], str] = Field(default_factory=dict)
     limit: PositiveInt | None
     sample: PositiveInt | None
     family: str | None
@@ -107,8 +111,12 @@ class RunConfig(Settings):
         return load_family(self.family_folder, roots, self.reply_tokens)
 
     def expanded(self) -> list[Method]:
-        """The methods that `methods` names, ranges and alternatives expanded."""
-        return expand(self.methods, [conf / "method" for conf in reversed(self.conf_folders)])
+        """The methods that `methods` names, ranges and alternatives expanded, and those of
+        `predictions`."""
+        folders = [conf / "method" for conf in reversed(self.conf_folders)]
+        own = expand(self.methods, folders) if self.methods else []
+        given = (method_of(_GIVEN, n, {"file": f}) for n, f in self.predictions.items())
+        return [*own, *given]
 
     def engines(self, role: Role) -> list[EngineSettings]:
         """The engines of a role without duplicates: all raters for `judge`, else one."""

@@ -46,7 +46,7 @@ class _Graph:
 
     def placed(self) -> list[Placed]:
         for method in self.config.expanded():
-            for repeat in range(self.config.repeats):
+            for repeat in range(self.config.repeats if method.has_repeats else 1):
                 self._method(method, repeat)
         return self._without_unread()
 

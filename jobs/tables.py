@@ -39,9 +39,14 @@ def _escape(found: re.Match[str]) -> str:
 
 def print_json(content: Any) -> None:
     """Print as JSON; what a terminal would obey stands as \\u escapes, so values stay exact."""
+    sys.stdout.write(json_text(content, indent=2) + "\n")
+
+
+def json_text(content: Any, indent: int | None = None) -> str:
+    """The JSON text that `print_json` prints."""
     plain = _plain(content)
-    text = json.dumps(plain, indent=2, default=str, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    text = json.dumps(plain, indent=indent, default=str, ensure_ascii=False, allow_nan=False)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _plain(value: Any) -> Any:

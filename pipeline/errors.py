@@ -17,7 +17,7 @@ Problem = Literal[
     "engine_failed",  # the engine aborted or refused the request
     "unit_failed",  # a stage raised, or crashed its worker, on this unit
     "upstream",  # a row that this one depends on has a problem itself
-    "bad_input",  # an entry of the corpus file that is no valid document or question
+    "bad_input",  # an entry of a file that is no valid document, question or answer
 ]
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 PROBLEMS: tuple[str, ...] = get_args(Problem)

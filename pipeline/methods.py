@@ -1,7 +1,8 @@
 """Parse `readagent_p(max_pages=1..6),bm25` into methods, and read their YAML files.
 
 A method's YAML file has `arguments` with defaults (null: required) and `stages` in order, each with
-its settings, where `$name` stands for an argument. A stage's key is its name within the method.
+its settings, where `$name` stands for an argument; `papers`, which it may have, are keys of
+papers.bib. A stage's key is its name within the method.
 `stage:` names the stage class if the key does not, `kind:` chooses among classes of that name, and
 `from: {table: key}` the earlier stage that a table is read from.
 """
@@ -72,6 +73,15 @@ class Method:
     name: str
     file: str
     stages: tuple[StageSpec, ...]
+    papers: tuple[str, ...] = ()  # that it is from: keys of papers.bib beside the methods' folder
+    has_repeats: bool = True  # false: it would be the same in each
+
+
+def method_of(file: Path, name: str, values: Mapping[str, Any]) -> Method:
+    """The method of one YAML file under another name, with the values of all its arguments; it has
+    no repeats."""
+    stages = stage_specs(str(file), _filled(str(file), _read(file)["stages"], values))
+    return Method(name, str(file), stages, has_repeats=False)
 
 
 def stage_specs(place: str, stages: Any) -> tuple[StageSpec, ...]:
@@ -208,6 +218,7 @@ def _method(file: Path, declared: Mapping[str, Any], given: Mapping[str, Any]) -
         name=f"{file.stem}({printed})" if printed else file.stem,
         file=str(file),
         stages=stage_specs(str(file), _filled(str(file), declared["stages"], values)),
+        papers=tuple(declared["papers"]),
     )
 
 
@@ -249,7 +260,7 @@ def _read(file: Path) -> dict[str, Any]:
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from None
     keys = [str(key) for key in content] if isinstance(content, Mapping) else []
-    others = [key for key in keys if key not in ("arguments", "stages")]
+    others = [key for key in keys if key not in ("arguments", "stages", "papers")]
     if others and "stages" not in keys:
         written = ", ".join(f"{key}: {{kind: ...}}" for key in others)
         raise UsageError(
@@ -260,9 +271,13 @@ def _read(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: {', '.join(missing)} missing; see the other methods")
     if others:
         raise UsageError(
-            f"{file}: {', '.join(others)}: no such key; a method has `arguments` and `stages`"
+            f"{file}: {', '.join(others)}: no such key; a method has `arguments`, `stages` and "
+            "`papers`"
         )
     arguments = content["arguments"] or {}
     if not isinstance(arguments, Mapping):
         raise UsageError(f"{file}: arguments: write {{name: default}}, null where it must be given")
-    return {"arguments": arguments, "stages": content["stages"]}
+    papers = content.get("papers") or []
+    if not isinstance(papers, list) or not all(isinstance(key, str) for key in papers):
+        raise UsageError(f"{file}: papers: write a list of keys of papers.bib")
+    return {"arguments": arguments, "stages": content["stages"], "papers": papers}

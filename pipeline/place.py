@@ -218,3 +218,12 @@ def each(function: Callable[[A], B], files: Iterable[A]) -> list[B]:
     """`function` of every file, in order; runs in threads."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, files))
+
+
+def put(file: Path, path: UPath) -> None:
+    """Move a file of this machine to `path`, replacing what is there: a local one must be on the
+    same filesystem, a remote one is sent. Raises StorageError."""
+    if is_remote(path):
+        retried(lambda: path.fs.put_file(str(file), path.path), path)
+    else:
+        retried(lambda: file.replace(str(path)), path)

@@ -23,8 +23,8 @@ Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of
 RECORDS: "dict[str, type[Record]]" = {}
 _TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
-    "accounting", "counts", "footers", "inputs", "left_out", "measures", "memories", "planned",
-    "rests_on", "runs", "shards", "sizes", "steps", "units",
+    "accounting", "counts", "footers", "inputs", "left_out", "measures", "memories", "people",
+    "planned", "rests_on", "runs", "shards", "sizes", "steps", "units",
 )  # fmt: skip
 
 

@@ -31,7 +31,8 @@ class Column:
     `place`: columns are sorted by it. `has_interval`: the measure's spread is printed, too. With
     `geometric_mean_of`, measures of the view, it is the geometric mean of their means. With
     `mean_of_means`, a measure of the view and a column of questions, it is the mean of the
-    measure's means over the questions of each value of that column.
+    measure's means over the questions of each value of that column. `about`: what it measures, as a
+    paper states it.
     """
 
     measure: str
@@ -40,6 +41,7 @@ class Column:
     has_interval: bool = True
     geometric_mean_of: Sequence[str] = ()
     mean_of_means: Sequence[str] = ()
+    about: str = ""
 
 
 class Stage(Settings):
@@ -108,6 +110,11 @@ class Stage(Settings):
     def hashed(self) -> dict[str, Any]:
         """Its kind and settings as JSON, for the hash in the step's name."""
         return {**({"kind": self.kind} if self.kind else {}), **self.model_dump(mode="json")}
+
+    def own_inputs(self) -> Mapping[str, Any]:
+        """What the stage itself brings to single questions, as JSON by question_id. It is hashed
+        with the question's other inputs, so a change redoes that question only."""
+        return {}
 
     def refuse_unusable(self, place: str) -> None:
         """Raise UsageError, naming `place`, where it cannot run on this machine."""

@@ -240,7 +240,8 @@ def _input_sha(
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
     own, question_id = question.shas[step.question_fields], question.question_id
     read = [name for name, inputs in shards if inputs is None or question_id in inputs]
-    return sha([document, own, *read], 16)
+    brought = step.stage.own_inputs().get(question_id) if step.stage else None
+    return sha([document, own, *read, *([] if brought is None else [brought])], 16)
 
 
 def unit_name(inputs: Iterable[str]) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 
 import typer
 
-from jobs.cli import executing, prompts, reading  # their verbs
+from jobs.cli import executing, exporting, prompts, rating, reading  # their verbs
 from jobs.cli.app import app, warn
 from jobs.left_out import shown_left_out
 from pipeline.errors import CommandError, IncompleteError, UsageError
 from pipeline.retries import refusals, refused
 
-__all__ = ["executing", "main", "prompts", "reading"]
+__all__ = ["executing", "exporting", "main", "prompts", "rating", "reading"]
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]

@@ -9,7 +9,8 @@ import typer
 from jobs.cli.app import Json, Words, app, warn
 from jobs.config import read_config
 from jobs.options import ReadOptions
-from jobs.rate import shown_rater, with_rater
+from jobs.predictions import with_predictions
+from jobs.rate import shown_rater
 from jobs.render import page, render
 from jobs.report import make_report
 from jobs.retry import run_again
@@ -24,7 +25,7 @@ from pipeline.units import ONCE, Retries
 @app.command()
 def run(words: Words = None, json: Json = False) -> None:
     """Run an experiment. Repeat the same command to resume it where it stopped."""
-    _run(read_config(words or []), json)
+    execute(read_config(words or []), json)
 
 
 @app.command()
@@ -60,9 +61,10 @@ def submit(
 
 
 @app.command()
-def rate(words: Words = None, json: Json = False) -> None:
-    """Add a rater to a finished run without answering again: run=NAME rater=..."""
-    _run(with_rater(words or []), json, retries=None)
+def score(words: Words = None, json: Json = False) -> None:
+    """Rate and score another system's answers: predictions=FILE method=NAME, and run=NAME (by
+    default the last) or the words of run. The file has question_id and answer."""
+    execute(with_predictions(words or []), json)
 
 
 @app.command()
@@ -70,7 +72,7 @@ def retry(words: Words = None, json: Json = False) -> None:
     """Ask again where rows of a run have a problem, and redo what was made from them: run=NAME,
     problem=unparseable,truncated. Good replies are kept."""
     config, retries = run_again(words or [])
-    _run(config, json, retries)
+    execute(config, json, retries)
 
 
 @app.command()
@@ -96,7 +98,8 @@ def plan(
     show_plan(words or [], Options(like, rates, gpus, price), json, warn)
 
 
-def _run(config: RunConfig, as_json: bool, retries: Retries | None = ONCE) -> None:
+def execute(config: RunConfig, as_json: bool, retries: Retries | None = ONCE) -> None:
+    """Execute a run, print its report, and end with its exit code."""
     from jobs.run import run as run_config  # imported here, as ray takes a second
 
     outcome = run_config(config, warn, retries)

@@ -94,9 +94,8 @@ def _taken(tables: Mapping[str, Any], connection: Any) -> set[str]:
     """The names of our own views, and the words of SQL."""
     own = {made.split()[2] for made in (*run_views(tables, "", {}), *derived(tables))}
     words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
-    return (
-        own | {"footers", "left_out"} | {word for (word,) in connection.execute(words).fetchall()}
-    )
+    reserved = {word for (word,) in connection.execute(words).fetchall()}
+    return own | {"footers", "left_out", "people", "all_people"} | reserved
 
 
 def _columns(files: list[UPath]) -> Any:

@@ -26,6 +26,7 @@ from pipeline.store.footers import check_table
 from pipeline.store.layout import check_layout
 from pipeline.store.listing import MOVE_STEP, LeftOut, damaged_inside, parsed
 from pipeline.store.locks import lock
+from pipeline.store.people import people_table
 from pipeline.store.run_views import run_views
 from pipeline.store.shard_views import shard_views, sql_list
 
@@ -88,6 +89,9 @@ def connect(
         connection.execute(statement)
     files += planned
     _register_files(connection, files)
+    connection.register("all_people", people_table(folder, left_out))
+    quoted = name.replace("'", "''")
+    connection.execute(f"create view people as from all_people where run = '{quoted}'")
     connection.register("left_out", pa.Table.from_pylist(left_out.rows, schema=_LEFT_OUT))
     if not unsafe:
         lock(connection, (address for file in files for address in _addresses(file)))

@@ -15,6 +15,11 @@ from stages.judge.base import AnswerRater, Wanted
 from stages.prompts.rate_permissive import PermissiveRating
 from stages.prompts.rate_strict import StrictRating
 
+_EXACT = (
+    "share of answers that the rater calls exact, of those that it scored: yes by the strict or "
+    "the permissive prompt for any reference"
+)
+
 
 class RateAnswers(AnswerRater):
     """Two rows per answer and reference: strict, then permissive."""
@@ -24,7 +29,14 @@ class RateAnswers(AnswerRater):
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (StrictRating, PermissiveRating)
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
-        return {"free": (Column("lr_1", "LR-1", 30), Column("lr_2", "LR-2", 31))}
+        return {
+            "free": (
+                Column("lr_1", "LR-1", 30, about=_EXACT),
+                Column(
+                    "lr_2", "LR-2", 31, about="the same of exact or partial (permissive prompt)"
+                ),
+            )
+        }
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         return [

@@ -40,6 +40,12 @@ _RUBRICS: Mapping[str | None, Rubric] = {
 }
 
 
+_RIGHT = (
+    "share of answers that the rater calls right by the rubric of the question's type, of those "
+    "that it scored"
+)
+
+
 class RateByType(AnswerRater):
     """One row per answer. Several references are alternatives, shown together."""
 
@@ -55,9 +61,26 @@ class RateByType(AnswerRater):
         by_type = ("accuracy", "question_type")
         return {
             "free": (
-                Column("accuracy", "accuracy", 50),
-                Column("accuracy_by_type", "by type", 51, False, mean_of_means=by_type),
-                Column("accuracy_abstention", "abstention", 52),
+                Column(
+                    "accuracy",
+                    "accuracy",
+                    50,
+                    about=_RIGHT,
+                ),
+                Column(
+                    "accuracy_by_type",
+                    "by type",
+                    51,
+                    False,
+                    mean_of_means=by_type,
+                    about="mean of the means of that over question types",
+                ),
+                Column(
+                    "accuracy_abstention",
+                    "abstention",
+                    52,
+                    about="the same of abstention questions alone",
+                ),
             )
         }
 

@@ -66,6 +66,22 @@ class Rating(QuestionRow):
         with {_NAMED}
         select {_ANSWER}, rubric, label, value
         from named where rubric not in ('strict', 'permissive')""",
+        # One label per answer, rater and rubric: of several references the best counts, as in `lr`,
+        # which is a rubric here. Null where it is unscored; answers with a problem have none.
+        f"""create view {{prefix}}verdicts as
+        with {_NAMED},
+        by_rubric as (
+          select {{run}}method, repeat, document_id, question_id, rater, rater_is_model, rubric,
+            case when bool_or(label = 'yes') then 'yes' when bool_or(label is null) then null
+              when bool_or(label = 'partially') then 'partially' else 'no' end as label
+          from named where problem is distinct from 'upstream' group by all)
+        select *, rubric = 'permissive' as has_partially from by_rubric
+        union all by name
+        select l.* exclude (lr, corpus, step_id), 'lr' as rubric,
+          case lr when 'exact' then 'yes' when 'partial' then 'partially' when 'none' then 'no' end
+            as label, true as has_partially
+        from {{prefix}}lr l semi join by_rubric
+          using ({{run}}method, repeat, document_id, question_id, rater)""",
     )
     measures: ClassVar[str | None] = """
         select method, repeat, document_id, question_id, rater,

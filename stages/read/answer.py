@@ -24,6 +24,12 @@ from stages.retrieve.look_up import Lookup, used_pages
 from stages.text.largest import largest_within
 from stages.text.words import num_words
 
+GIVEN = "given"  # the `reader` of answers that came in a file: what they rest on is not known
+_COMPRESSION = (
+    "100 x (1 - words of gists and raw text in the final context / words of the document)"
+)
+LENGTH = Column("length", "length", 100, has_interval=False, about="words of the answer")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(QuestionRow):
@@ -34,6 +40,12 @@ class Answer(QuestionRow):
 
     table: ClassVar[str] = "answers"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
+    # What a method said, without what it read.
+    views: ClassVar[tuple[str, ...]] = (
+        """create view {prefix}predictions as
+        select {run}method, repeat, document_id, question_id, answer, answer_index, problem, detail
+        from {prefix}answers where not skipped""",
+    )
     measures: ClassVar[str | None] = """
         select method, repeat, document_id, question_id, null::varchar as rater, problem,
           measure, value
@@ -199,18 +211,40 @@ class AnswerFromContext(Stage):
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {
             "any": (
-                Column("compression_rate", "CR", 10, has_interval=False),
-                Column("lookups", "# LU", 20, has_interval=False),
-                Column("words_read", "words read", 80, has_interval=False),
-                Column("length", "length", 100, has_interval=False),
+                Column(
+                    "compression_rate",
+                    "CR",
+                    10,
+                    has_interval=False,
+                    about=_COMPRESSION,
+                ),
+                Column(
+                    "lookups",
+                    "# LU",
+                    20,
+                    has_interval=False,
+                    about="distinct pages whose raw text is in the final context",
+                ),
+                Column(
+                    "words_read",
+                    "words read",
+                    80,
+                    has_interval=False,
+                    about="words of gists and raw text in the final context",
+                ),
+                LENGTH,
             )
         }
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has exactly one answer, in order."""
-        answered = [answer.question_id for answer in made if isinstance(answer, Answer)]
-        if answered != [question.question_id for question in rows.questions]:
-            raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
+        check_answers(rows, made)
+
+
+def check_answers(rows: UnitRows, made: Sequence[Record]) -> None:
+    """Raise AccountingError unless every question has exactly one answer, in order."""
+    answered = [answer.question_id for answer in made if isinstance(answer, Answer)]
+    if answered != [question.question_id for question in rows.questions]:
+        raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
 
 
 def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:

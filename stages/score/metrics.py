@@ -66,6 +66,19 @@ def _has_spaces(question: Question) -> bool:
 # of ROUGE-1, -2 and -L without stems; the mean of each answer's geometric mean would be lower.
 PARTS = {"scrolls_rouge": tuple(f"scrolls_{kind}" for kind in KINDS)}
 
+_ROUGE = "{} F-measure of the package rouge-score, {}; the best of the references"
+ABOUT = {  # what a paper states of them
+    **{f"{kind}_stem": _ROUGE.format(kind, "Porter stems") for kind in KINDS},
+    "rougeLsum": _ROUGE.format("ROUGE-L", "summary level"),
+    "scrolls_rouge": "geometric mean of the means of ROUGE-1, -2, -L F without stems (SCROLLS)",
+    "squad_em": "exact match after SQuAD's normalization; the best of the references",
+    "longbench_f1": "F1 of words after SQuAD's normalization; the best of the references",
+    "longbench_f1_zh": "LongBench's F1 of jieba's words, of Chinese alone",
+    "longbench_rouge": "LongBench's ROUGE-L F of the package rouge",
+    "longbench_rouge_zh": "LongBench's ROUGE-L F of jieba's words, of Chinese alone",
+    "longbench": "LongBench's own score of each question's task",
+}
+
 METRICS: dict[str, Metric] = {
     **{f"{kind}_stem": _rouge(kind, stem=True) for kind in KINDS},
     "rougeLsum": _best(rouge_l_sum),

@@ -21,9 +21,9 @@ from pipeline.errors import AccountingError, Problem
 from pipeline.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.stage import GOLD, Column, Stage
 from pipeline.trace_lines import Line
-from stages.read.answer import Answer
+from stages.read.answer import GIVEN, Answer
 from stages.retrieve.rankings import MEASURES
-from stages.score.metrics import METRICS, PARTS
+from stages.score.metrics import ABOUT, METRICS, PARTS
 from stages.score.spans import covered_chars
 
 
@@ -61,6 +61,9 @@ class Score(QuestionRow):
         return [f"scores: {scores}"] if scores else []
 
 
+_RECALL = "share of the gold evidence, in characters, that is in the raw text of the final context"
+
+
 class ScoreAnswers(Stage):
     """`metrics` apply to free-form answers; multiple choice is scored by `accuracy`. Among them may
     be measures of rankings (rankings.py), which are columns of the report and no scores."""
@@ -92,16 +95,40 @@ class ScoreAnswers(Stage):
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         metrics = (
-            Column(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()))
+            Column(
+                name,
+                name,
+                40 + place,
+                geometric_mean_of=PARTS.get(name, ()),
+                about=ABOUT.get(name, ""),
+            )
             for place, name in enumerate(self.metrics)
             if name not in MEASURES
         )
         of_rankings = (Column(name, name, 75) for name in self.metrics if name in MEASURES)
-        recall = Column("evidence_recall", "recall", 60)
-        any_hit = Column("evidence_any_hit", "any-hit", 70, has_interval=False)
+        recall = Column(
+            "evidence_recall",
+            "recall",
+            60,
+            about=_RECALL,
+        )
+        any_hit = Column(
+            "evidence_any_hit",
+            "any-hit",
+            70,
+            has_interval=False,
+            about="whether any gold evidence is there",
+        )
         return {
             "free": (*metrics,),
-            "choice": (Column("accuracy", "accuracy", 50),),
+            "choice": (
+                Column(
+                    "accuracy",
+                    "accuracy",
+                    50,
+                    about="share of multiple-choice questions whose right option was chosen",
+                ),
+            ),
             "any": (recall, any_hit, *of_rankings),
         }
 
@@ -127,6 +154,9 @@ class ScoreAnswers(Stage):
         problem: Problem | None = "upstream" if answer.problem else None
         for metric, value in self._quality(question, answer):
             yield metric, value, problem
+        if answer.reader == GIVEN:
+            yield "evidence_recall", None, problem
+            return
         unread: Problem | None = "upstream" if answer.num_context_words is None else None
         for metric, share in _evidence(question, answer):
             yield metric, share, unread

@@ -1,0 +1,92 @@
+"""Verbs that write what a run holds to files of other programs."""
+
+from typing import Annotated
+
+import typer
+
+from jobs.cite import statement
+from jobs.cli.app import Json, Words, app
+from jobs.export.predictions import predictions as predictions_text
+from jobs.export.report import table
+from jobs.export.target import Target
+from jobs.nearest import nearest
+from jobs.options import read_options
+from jobs.show_cite import rendered
+from jobs.tables import print_json, print_line
+from pipeline.errors import UsageError
+from pipeline.store import connect
+from pipeline.store.view_files import view_names, write_view
+
+export = typer.Typer(help="Write answers, the report or a view to a file.")
+app.add_typer(export, name="export")
+
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+_WORDS = ("warehouse", "run", "method", "where", "format", "to")
+
+
+@export.command()
+def predictions(words: Words = None, force: Force = False, json: Json = False) -> None:
+    """The answers of a method: method=, format=jsonl|scrolls|longmemeval, to=FILE (- prints),
+    warehouse=, run=, where=SQL over questions."""
+    options = read_options(words or [], _WORDS)
+    target = Target.of(options.to, force)
+    give(target, *predictions_text(options), json)
+
+
+@export.command()
+def report(
+    words: Words = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="With 95% intervals over documents.")
+    ] = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """The table of a run: format=csv|latex, to=FILE (- prints), warehouse=, run=, by=SQL,
+    where=SQL, method=PREFIX, rater=."""
+    options = read_options(words or [], (*_WORDS, "by", "rater"))
+    target = Target.of(options.to, force)
+    give(target, *table(options, intervals), json)
+
+
+@export.command()
+def view(name: str, words: Words = None, force: Force = False, json: Json = False) -> None:
+    """The rows of a view as Parquet: to=FILE, on any filesystem, warehouse=, run=, where=SQL over
+    the view's columns. all_VIEW has every run."""
+    options = read_options(words or [], ("warehouse", "run", "where", "to"))
+    target = Target.of(options.to, force)
+    if target.path is None:
+        raise UsageError("a view is written as Parquet, which is no text; add to=FILE.parquet")
+    with connect(options.warehouse, options.run) as connection:
+        names = view_names(connection)
+        if name not in names:
+            raise UsageError(f"{name}: no such view; {nearest(name, names)}")
+        num_rows = write_view(connection, name, options.where, target.path)
+    _say(target, num_rows, json)
+
+
+@app.command()
+def cite(words: Words = None, json: Json = False) -> None:
+    """What a paper must state of a run, with the BibTeX of its methods: warehouse=, run=."""
+    found = statement(read_options(words or [], ("warehouse", "run")))
+    if json:
+        print_json(found)
+    else:
+        print_line(rendered(found))
+
+
+def give(target: Target, text: str, num_rows: int, as_json: bool) -> None:
+    """Write a text; with `as_json` what would be printed is in the JSON."""
+    if target.path is None and as_json:
+        print_json({"to": None, "rows": num_rows, "text": text})
+        return
+    target.write(text)
+    if target.path is not None:
+        _say(target, num_rows, as_json)
+
+
+def _say(target: Target, num_rows: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"to": str(target.path), "rows": num_rows})
+    else:
+        print_line(f"{num_rows} rows in {target.path}")

@@ -1,0 +1,89 @@
+"""The verb `rate`: add a rater to a run, or have people label answers and compare them."""
+
+import dataclasses
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from jobs.cli.app import Json, Words, app
+from jobs.cli.executing import execute
+from jobs.cli.exporting import Force, give
+from jobs.export.target import Target
+from jobs.options import read_options
+from jobs.people.agreement import agreements, rendered
+from jobs.people.labels import import_sheet
+from jobs.people.sheet import LABELS, sheet
+from jobs.rate import with_rater
+from jobs.tables import print_json, print_line
+
+_DEFAULT = "add"
+
+
+class _WithDefault(TyperGroup):
+    """`gistmill rate rater=...` is `gistmill rate add rater=...`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        first = args[0] if args else ""
+        if first not in self.commands and first != "--help":
+            args = [_DEFAULT, *args]
+        return list(super().parse_args(ctx, args))
+
+
+verbs = typer.Typer(cls=_WithDefault)
+_READS = ("warehouse", "run", "method", "where")
+
+
+@verbs.callback()
+def rate() -> None:
+    """Add a rater to a run, or compare raters with people."""
+
+
+@verbs.command(_DEFAULT)
+def add(words: Words = None, json: Json = False) -> None:
+    """Add a rater to a finished run without answering again: run=NAME rater=... The word add may be
+    left out."""
+    execute(with_rater(words or []), json, retries=None)
+
+
+@verbs.command("sheet")
+def write_sheet(words: Words = None, force: Force = False, json: Json = False) -> None:
+    """A CSV of answers for a person to label, without methods and verdicts: n=200, seed=0,
+    to=FILE.csv (- prints), warehouse=, run=, method=PREFIX, where=SQL over questions."""
+    options = read_options(words or [], (*_READS, "n", "seed", "to"))
+    target = Target.of(options.to, force)
+    give(target, *sheet(options), json)
+    if target.path is not None and not json:
+        print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
+
+
+@verbs.command("import")
+def import_labels(file: str, words: Words = None, json: Json = False) -> None:
+    """The labels of a filled sheet as a person's: FILE person=NAME, warehouse=, run=. They are rows
+    of the view people."""
+    found = import_sheet(file, read_options(words or [], ("warehouse", "run", "person")))
+    if json:
+        print_json(dataclasses.asdict(found))
+        return
+    print_line(
+        f"{found.labels} labels of {found.rater} in run {found.run}, new or changed: "
+        f"{found.changed}"
+    )
+    if left := found.rows - found.labels:
+        print_line(
+            f"{left} of {found.rows} rows have no label; import the sheet again when they do"
+        )
+
+
+@verbs.command()
+def agreement(words: Words = None, json: Json = False) -> None:
+    """People against raters, and against each other: percent, Cohen's kappa, confusion matrices;
+    warehouse=, run=, method=PREFIX, where=SQL over questions."""
+    found = agreements(read_options(words or [], _READS))
+    if json:
+        print_json(dataclasses.asdict(found))
+    else:
+        print_line(rendered(found))
+
+
+app.add_typer(verbs, name=rate.__name__)

@@ -1,0 +1,58 @@
+"""The table of a run as CSV or LaTeX."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from jobs.csv_text import csv_text
+from jobs.export.latex import latex
+from jobs.nearest import nearest
+from jobs.options import ReadOptions
+from jobs.report import Report, Row, make_report
+from pipeline.errors import UsageError
+
+_COUNTS = ("answered", "unscored", "calls", "tokens")
+
+
+def table(options: ReadOptions, with_intervals: bool) -> tuple[str, int]:
+    """The report in `format=`, by default CSV, of the methods that `method=` begins; and the number
+    of its rows. Raises UsageError."""
+    form = FORMATS.get(options.format or "csv")
+    if form is None:
+        raise UsageError(f"format={options.format}: no such format; there are {', '.join(FORMATS)}")
+    report = make_report(options)
+    if options.method is not None:
+        names = dict.fromkeys(row.method for row in report.rows)
+        rows = tuple(row for row in report.rows if row.method.startswith(options.method))
+        if not rows:
+            raise UsageError(f"method={options.method}: {nearest(options.method, names)}")
+        report = replace(report, rows=rows)
+    return form(report, with_intervals), len(report.rows)
+
+
+def _csv(report: Report, with_intervals: bool) -> str:
+    """A column per measure with all digits, and the number of answers that each mean is over; with
+    intervals their ends, the mean over answered questions and the sd over repeats, too."""
+    rows = [dict(_cells(row, report, with_intervals)) for row in report.rows]
+    return csv_text(rows, list(rows[0]) if rows else ["method"])
+
+
+def _cells(row: Row, report: Report, with_intervals: bool) -> Iterator[tuple[str, Any]]:
+    yield "method", row.method
+    if any(other.by is not None for other in report.rows):
+        yield "group", row.by
+    yield "n", row.counts.get("n")
+    for column in report.columns:
+        name, mean = column.measure, row.means.get(column.measure)
+        yield name, mean.mean if mean else row.counts.get(name)
+        yield f"{name}_n", mean.n if mean else None
+        if with_intervals and column.has_interval:
+            yield f"{name}_low", mean.low if mean else None
+            yield f"{name}_high", mean.high if mean else None
+            yield f"{name}_answered", mean.answered_mean if mean else None
+            yield f"{name}_sd_over_repeats", mean.sd if mean else None
+    for name in _COUNTS:
+        yield name, row.counts.get(name)
+
+
+FORMATS: Mapping[str, Callable[[Report, bool], str]] = {"csv": _csv, "latex": latex}

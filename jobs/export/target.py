@@ -1,0 +1,45 @@
+"""Where an export is written: `to=FILE`, on any filesystem, or `to=-`, standard output."""
+
+import sys
+from dataclasses import dataclass
+
+from upath import UPath
+
+from pipeline.errors import UsageError
+from pipeline.place import kind, place, reaching, unwritable, write
+
+STANDARD_OUTPUT = "-"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file that is there only with `is_forced`; `path` null: standard output."""
+
+    path: UPath | None
+    is_forced: bool = False
+
+    @classmethod
+    def of(cls, to: str | None, is_forced: bool) -> "Target":
+        """The target that `to=` names, by default standard output.
+
+        Raises UsageError for a folder, what cannot be written, and what exists without --force.
+        """
+        if to is None or to == STANDARD_OUTPUT:
+            return cls(None)
+        path = place(to)
+        with reaching(path, "to"):
+            there = kind(path)
+        if there not in (None, "file"):
+            raise UsageError(f"to={to}: no file but a folder or a device; name a file")
+        if there and not is_forced:
+            raise UsageError(f"to={to}: exists already; name another file, or add --force")
+        if blocking := unwritable(path.parent):
+            raise UsageError(f"to={to}: {blocking} is not a writable folder; name another")
+        return cls(path, is_forced)
+
+    def write(self, text: str) -> None:
+        """Write a text as UTF-8."""
+        if self.path is None:
+            sys.stdout.write(text)
+        else:
+            write(self.path, text.encode())

@@ -1,0 +1,72 @@
+"""Labels that people gave to answers of a run: runs/<name>/people/<person>.parquet, and the view
+`people` of them.
+
+They are kept apart from the rows that stages make: no step plans them, and no run redoes them.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.place import exists, listed, read, write
+from pipeline.store.footers import check_table
+from pipeline.store.listing import LeftOut
+from pipeline.store.shard_files import parquet
+
+PEOPLE = pa.schema(
+    [
+        ("rater", pa.string()),  # human:NAME
+        ("method", pa.string()),
+        ("repeat", pa.int64()),
+        ("document_id", pa.string()),
+        ("question_id", pa.string()),
+        ("answer_sha", pa.string()),  # sha256 of the answer's text, as it was
+        ("label", pa.string()),
+        ("comment", pa.string()),
+    ]
+)
+_KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
+_FIX = "import the sheet again"
+
+
+def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> int:
+    """Add a person's labels to those of earlier imports into a run's folder, where the label of the
+    same answer is replaced. Returns how many are new or changed; nothing is written without any.
+
+    Raises DamagedError, StorageError.
+    """
+    file = run / "people" / f"{person}.parquet"
+    before = {_key(row): row for row in _rows(file)} if exists(file) else {}
+    made = [{name: None for name in PEOPLE.names} | dict(row) for row in labels]
+    made = [row | {"rater": f"human:{person}"} for row in made]
+    changed = [row for row in made if before.get(_key(row)) != row]
+    if changed:
+        after = before | {_key(row): row for row in changed}
+        write(file, parquet(pa.Table.from_pylist(list(after.values()), schema=PEOPLE)))
+    return len(changed)
+
+
+def people_table(folder: UPath, left_out: LeftOut) -> Any:
+    """The labels of all runs of a warehouse, with the column `run` before the others."""
+    files = left_out.sound(sorted(listed(folder / "runs", "*/people/*.parquet")), _check)
+    schema = pa.schema([("run", pa.string()), *PEOPLE])
+    rows = [{"run": file.parent.parent.name} | row for file in files for row in _rows(file)]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _rows(file: UPath) -> list[dict[str, Any]]:
+    _check(file)
+    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(read(file)), schema=PEOPLE).to_pylist()
+    return rows
+
+
+def _check(file: UPath) -> None:
+    check_table(file, PEOPLE, _FIX)
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _KEY)

@@ -1,0 +1,59 @@
+"""Write a view to a Parquet file by pyarrow, with the connection's locks in place."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.errors import UsageError
+from pipeline.place import is_remote, put
+from pipeline.store.locks import expression
+from pipeline.store.views import query
+
+_ROWS = 20_000  # at once in memory
+_VIEWS = "select view_name from duckdb_views() where not internal order by view_name"
+
+
+def view_names(connection: Any) -> list[str]:
+    """The views that users read, without those that others are made of."""
+    names = [row["view_name"] for row in query(connection, _VIEWS)]
+    return [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
+
+
+def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
+    """Write the rows of a view for which `where` holds; returns their number. `path` is replaced.
+
+    It appears whole or not at all. Raises UsageError where `view` is no view or `where` no
+    condition, StorageError.
+    """
+    if view not in view_names(connection):
+        raise UsageError(f"{view!r} is no view")
+    condition = expression(connection, "where", where or "true")
+    statement = f'from "{view}" where ({condition}\n)'
+    query(connection, f"{statement} limit 0")  # for its errors
+    with _beside(path) as part:
+        reader = connection.sql(statement).to_arrow_reader(_ROWS)
+        with pq.ParquetWriter(part, reader.schema, compression="zstd") as writer:
+            num_rows = 0
+            for batch in reader:
+                writer.write_batch(batch)
+                num_rows += batch.num_rows
+        put(Path(part), path)
+    return num_rows
+
+
+@contextmanager
+def _beside(path: UPath) -> Iterator[str]:
+    """A temporary file in the same folder, or in that of this machine for a remote one."""
+    folder = None if is_remote(path) else str(path.parent)
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".part", delete=False) as file:
+        part = Path(file.name)
+    try:
+        yield str(part)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()

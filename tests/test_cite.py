@@ -1,0 +1,60 @@
+"""`gistmill cite`: what a paper must state of a run."""
+
+import json
+import re
+
+import pytest
+
+from jobs.config import read_config
+from pipeline.errors import UsageError
+from pipeline.methods import available
+from pipeline.papers import papers_of
+from pipeline.settings import CONF
+from tests.command import refused, succeed
+from tests.hand_run import HandRun
+
+PAPERS = (CONF / "papers.bib").read_text(encoding="utf-8")
+KEYS = re.findall(r"^@\w+\{(\w+),", PAPERS, re.MULTILINE)
+
+
+def test_what_is_stated(hand: HandRun) -> None:
+    words = [f"warehouse={hand.warehouse}", "run=hand"]
+    text = succeed("cite", *words)
+    found = json.loads(succeed("cite", *words, "--json"))
+    assert found["corpus"]["questions"] == 6
+    assert "readagent_p(max_pages=2): n = 6" in text
+    assert "family hand " in text and "in our own words, not the papers'" in text
+    assert "Replies are free." in text
+    assert "2,000 bootstrap samples of documents" in text
+    assert "full_text: 3 answers (50.0%) have a problem" in text
+    assert "squad_em: exact match after SQuAD's normalization" in text
+    assert re.search(r"rate: .*engine scripted.*prompts: rate_permissive \w+ \(at most 10", text)
+    assert {r["rubric"] for r in found["raters"]} == {"lr", "permissive", "strict"}
+    assert set(found["papers"]) == {"readagent", "bm25"}
+    assert "@software{gistmill," in text and "version = {0." in text
+    assert "2402.09727" in text and "2310.05029" not in text
+
+
+def test_a_run_that_is_not_there(hand: HandRun) -> None:
+    assert "run=night: not in" in refused("cite", f"warehouse={hand.warehouse}", "run=night")
+
+
+def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
+    names = [name for name in available([CONF / "method"])]
+    assert len(KEYS) == len(set(KEYS)) >= 7
+    given = ",".join({"truncated": "truncated(keep=first,num_words=9)",
+                      "truncated_to_context": "truncated_to_context(keep=first)",
+                      "readagent_p_conditional": "readagent_p_conditional(task=x)"}.get(n, n)
+                     for n in names)  # fmt: skip
+    methods = read_config(["methods=constant"]).model_copy(update={"methods": given}).expanded()
+    found = papers_of(methods, [CONF])
+    assert set(found) == set(KEYS), "an entry that no method names"
+    for entry in found.values():
+        assert entry.count("{") == entry.count("}")
+        assert {"title", "author", "year"} <= set(re.findall(r"^  (\w+) = ", entry, re.MULTILINE))
+
+
+def test_a_paper_without_an_entry_is_named() -> None:
+    methods = read_config(["methods=bm25"]).expanded()
+    with pytest.raises(UsageError, match=r"bm25.yaml: papers: no entry 'readagent' in papers.bib"):
+        papers_of(methods, [])
