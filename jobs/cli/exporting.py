@@ -9,11 +9,11 @@ from jobs.cli.app import Json, Words, app
 from jobs.export.predictions import predictions as predictions_text
 from jobs.export.report import table
 from jobs.export.target import Target
-from jobs.nearest import nearest
 from jobs.options import read_options
 from jobs.show_cite import rendered
 from jobs.tables import print_json, print_line
 from pipeline.errors import UsageError
+from pipeline.names import nearest
 from pipeline.store import connect
 from pipeline.store.view_files import view_names, write_view
 
@@ -60,7 +60,7 @@ def view(name: str, words: Words = None, force: Force = False, json: Json = Fals
     with connect(options.warehouse, options.run) as connection:
         names = view_names(connection)
         if name not in names:
-            raise UsageError(f"{name}: no such view; {nearest(name, names)}")
+            raise UsageError(f"{name}: no such view; nearest: {nearest(name, sorted(names), 5)}")
         num_rows = write_view(connection, name, options.where, target.path)
     _say(target, num_rows, json)
 

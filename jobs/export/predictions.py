@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jobs.answers import answers
-from jobs.nearest import nearest
 from jobs.options import ReadOptions
 from jobs.tables import json_text
 from pipeline.errors import UsageError
+from pipeline.names import nearest
 from pipeline.store import connect
 from pipeline.store.views import query
 
@@ -69,7 +69,9 @@ def _method(connection: Any, wanted: str | None) -> str:
         name for name in names if wanted is None or name.startswith(wanted)
     ]
     if not found:
-        raise UsageError(f"method={wanted}: not in the run; {nearest(wanted or '', names)}")
+        raise UsageError(
+            f"method={wanted}: not in the run; nearest: {nearest(wanted or '', sorted(names), 5)}"
+        )
     if len(found) > 1:
         raise UsageError(f"method= must name one method of the run: {', '.join(found)}")
     return str(found[0])

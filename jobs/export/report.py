@@ -6,10 +6,10 @@ from typing import Any
 
 from jobs.csv_text import csv_text
 from jobs.export.latex import latex
-from jobs.nearest import nearest
 from jobs.options import ReadOptions
 from jobs.report import Report, Row, make_report
 from pipeline.errors import UsageError
+from pipeline.names import nearest
 
 _COUNTS = ("answered", "unscored", "calls", "tokens")
 
@@ -25,7 +25,9 @@ def table(options: ReadOptions, with_intervals: bool) -> tuple[str, int]:
         names = dict.fromkeys(row.method for row in report.rows)
         rows = tuple(row for row in report.rows if row.method.startswith(options.method))
         if not rows:
-            raise UsageError(f"method={options.method}: {nearest(options.method, names)}")
+            raise UsageError(
+                f"method={options.method}: not in the run; nearest: {nearest(options.method, sorted(names), 5)}"
+            )
         report = replace(report, rows=rows)
     return form(report, with_intervals), len(report.rows)
 
