@@ -25,9 +25,8 @@ def table(options: ReadOptions, with_intervals: bool) -> tuple[str, int]:
         names = dict.fromkeys(row.method for row in report.rows)
         rows = tuple(row for row in report.rows if row.method.startswith(options.method))
         if not rows:
-            raise UsageError(
-                f"method={options.method}: not in the run; nearest: {nearest(options.method, sorted(names), 5)}"
-            )
+            near = nearest(options.method, sorted(names), 5)
+            raise UsageError(f"method={options.method}: not in the run; nearest: {near}")
         report = replace(report, rows=rows)
     return form(report, with_intervals), len(report.rows)
 
