@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from jobs.progress import Progress, progress_line
+from jobs.progress import Progress
+from jobs.progress_line import progress_line
 from pipeline.executor import Summary
 from pipeline.metrics import COUNTERS
 from pipeline.usage import UsageCounters
@@ -130,7 +131,7 @@ def test_hours_are_printed_as_hours() -> None:
     line = progress_line(
         {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12"}
     )
-    assert line.endswith("0 problems, ETA 05:12 (in 3:40 h)")
+    assert line.startswith("reading 0%: ETA 05:12 (in 3:40 h), 0/10 units")
 
 
 def test_rays_metrics_are_the_usage_counters() -> None:
