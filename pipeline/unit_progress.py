@@ -48,4 +48,5 @@ class UnitProgress:
     @property
     def asked_share(self) -> float:
         """The same without what was replayed or shared."""
-        return self.share * (self._num_asked / self._num_replies if self._num_replies else 1.0)
+        asked = self._num_asked / self._num_replies if self._num_replies else 1.0
+        return self.share * min(asked, 1.0)  # a reply is counted a little later than its call
