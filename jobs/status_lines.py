@@ -30,9 +30,8 @@ def status_lines(
         lines += _stages(found["steps"], width)
     workers = [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]
     room = height - len(lines)
-    few = min(room - min(len(workers), 3), room // 2) if workers else room
-    lines += _problems(found["problems"], max(few, 3))
-    lines += _first(workers, max(height - len(lines), 2), "lines like these")
+    lines += _problems(found["problems"], room - len(workers), width)
+    lines += _first(workers, max(height - len(lines), 2))
     return [_cut(printable(line), _NO_LIMIT if steps else width) for line in lines]
 
 
@@ -84,20 +83,25 @@ def _stages(steps: Rows, width: int) -> list[str]:
     return lines
 
 
-def _problems(problems: Rows, room: int) -> list[str]:
-    """An empty line and a table, if there are any, in `room` lines."""
+def _problems(problems: Rows, room: int, width: int) -> list[str]:
+    """A table with an empty line before it, if there are any; one line where `room` lines are too
+    few for that."""
     if not problems:
         return []
-    head, rule, *rows = markdown(problems, left=("problem",)).splitlines()
-    return ["", head, rule, *_first(rows, max(room - 3, 1), "kinds")]
+    table = ["", *markdown(problems, left=("problem",)).splitlines()]
+    if len(table) <= room:
+        return table
+    most = sorted(problems, key=lambda row: -row["inputs"])
+    line = "problems: " + ", ".join(f"{p['inputs']} {p['problem']} ({p['stage']})" for p in most)
+    return [_cut(line, width)]
 
 
-def _first(lines: Sequence[str], room: int, what: str) -> list[str]:
+def _first(lines: Sequence[str], room: int) -> list[str]:
     """The lines, or the first of them and how many there are besides."""
     if len(lines) <= room:
         return list(lines)
-    shown = lines[: max(room - 1, 0)]
-    return [*shown, f"and {len(lines) - len(shown)} more {what}; --json has all"]
+    shown = lines[: room - 1]
+    return [*shown, f"and {len(lines) - len(shown)} more lines like these; --json has all"]
 
 
 def _at_work(worker: Mapping[str, Any]) -> str:
@@ -109,7 +113,7 @@ def _at_work(worker: Mapping[str, Any]) -> str:
         line += "engine starting" if worker.get("is_starting") else "waiting"
     else:
         line += f"{len(documents)} documents, " if len(documents) > 1 else ""
-        line += f"{oldest} for {documents[oldest]:.0f} s"
+        line += f"{' '.join(oldest.split())} for {documents[oldest]:.0f} s"
         of_it = [one for one in worker.get("inside", ()) if one["document_id"] == oldest]
         line += "".join(f", {rows}" for one in of_it[:1] if (rows := inside(one)))
     return f"{line}; waiting for {away}" if (away := worker.get("waiting_for")) else line
