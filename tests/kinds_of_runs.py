@@ -42,7 +42,8 @@ class Kind:
 
 KINDS = {
     "many_methods": Kind(("corpus=demo", *UNIFORM, MANY, "limit=1")),
-    "no_evidence": Kind(("corpus=tables", "methods=full_text", "rater=none", "corpus.path=FOLDER/plain")),
+    "no_evidence": Kind(("corpus=tables", "methods=full_text", "rater=none",
+                         "corpus.path=FOLDER/plain")),
     "no_questions": Kind(("corpus=text", "methods=gist_only", "rater=none", *UNIFORM,
                           "corpus.path=FOLDER/texts")),
     "chats": Kind(("corpus=longmemeval", f"corpus.path={CHATS}", "limit=2", "rater=none",

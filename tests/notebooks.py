@@ -30,9 +30,13 @@ def execute(notebook: Any, cwd: Path, **environment: str) -> Outputs:
         kernel_name="python3",
         resources={"metadata": {"path": str(cwd)}},
     )
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GISTMILL_")}
-    client.execute(env={**kept, "PYTHONPATH": str(ROOT), **environment})
+    client.execute(env={**_own(), "PYTHONPATH": str(ROOT), **environment})
     return {cell.id: cell.outputs for cell in code_cells(notebook)}
+
+
+def _own() -> dict[str, str]:
+    """The environment without what chooses a run."""
+    return {name: value for name, value in os.environ.items() if "GISTMILL_" not in name}
 
 
 class Kernel:
@@ -43,13 +47,12 @@ class Kernel:
         self._manager = AsyncKernelManager(kernel_name="python3")
 
     def execute(self, notebook: Any, **environment: str) -> Outputs:
-        """As `execute`, in the warehouse that `environment` names."""
-        kept = {name: value for name, value in os.environ.items() if "GISTMILL_" not in name}
-        begin = f"%reset -f\nimport os\nos.environ.clear()\nos.environ.update({kept | environment})"
+        """As `execute`, of the warehouse and run that `environment` names."""
+        begin = f"%reset -f\nimport os\nos.environ.update({environment})"
         first = new_code_cell(begin, id="environment")  # type: ignore[no-untyped-call]  # nbformat
         notebook.cells.insert(0, first)
         client = NotebookClient(notebook, km=self._manager, timeout=120)
-        client.execute(env={**kept, "PYTHONPATH": str(ROOT)})
+        client.execute(env={**_own(), "PYTHONPATH": str(ROOT)})
         return {cell.id: cell.outputs for cell in code_cells(notebook)[1:]}
 
     def end(self) -> None:
