@@ -18,7 +18,7 @@ up, rouge the answer against its references, recall the share of the evidence th
 next at what is behind a row:
   .venv/bin/gistmill trace meeting-02 method=readagent   one question, from pages to its scores
   .venv/bin/gistmill report by=question_type             the table by type of question
-  .venv/bin/gistmill sql "from answers"                  any table of the run
+  .venv/bin/gistmill sql "from calls"                    every model call, with its reply
 """
 _INSTALLED = Path(".venv/base")  # holds the seconds that the install took
 
