@@ -6,7 +6,7 @@ PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --
 
 .PHONY: demo test test-slow chaos test-duckdb test-vllm test-gpu lint
 demo: .venv/base
-	$(BIN)/python -m jobs.demo
+	@$(BIN)/python -m jobs.demo
 
 test: .venv/dev
 	$(PYTEST) 3 -m "not slow and not chaos and not vllm and not dense and not gpu"
@@ -44,7 +44,9 @@ lint: .venv/dev
 	@started=$$(date +%s); \
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "gistmill needs Python 3.11 or newer; set PYTHON=..."; exit 2; }; \
-	$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --editable . \
+	echo "Installing gistmill and what it needs into .venv of this folder: some 100 packages (Ray,"; \
+	echo "PyArrow, DuckDB, SciPy ...; no torch), 1 GB on disk, a minute or more. pip says how far it is."; \
+	$(PYTHON) -m venv .venv && $(BIN)/pip install --disable-pip-version-check --editable . \
 	  && echo $$(( $$(date +%s) - started )) > $@
 
 .venv/dev: .venv/base

@@ -5,10 +5,11 @@ first.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pipeline.units import DocumentKey, Item, Unit
+from pipeline.document_progress import weight
+from pipeline.units import DocumentKey, Item
 
 REPLY_COSTS = 10.0  # the cost of a reply token, in prompt tokens
 _SECONDS_OF_RATE = 20.0  # window of the rate, or the later half of the phase if that is longer
@@ -24,45 +25,64 @@ def cost(usage: Mapping[str, Any], reply_costs: float) -> float:
     )
 
 
-def weights(items: Sequence[Item], keys: Sequence[DocumentKey]) -> list[tuple[str, float]]:
-    """Each item's document_id and weight, of which only ratios are meaningful: a memory stage reads
-    the document once, a question some tenths of it."""
+def weights(
+    items: Sequence[Item], keys: Sequence[DocumentKey], asking: Collection[str]
+) -> list[tuple[str, float]]:
+    """Each item's document_id and weight, that of its pending units; `asking`: the ids of the steps
+    that ask a model."""
     words = {key.document_id: key.num_words for key in keys}
     return [
-        (document_id, sum(_weight(unit, words[document_id]) for unit in units if not unit.is_done))
+        (
+            document_id,
+            sum(
+                weight(unit, words[document_id], unit.step_id in asking)
+                for unit in units
+                if not unit.is_done
+            ),
+        )
         for document_id, units in items
     ]
-
-
-def _weight(unit: Unit, num_words: int) -> float:
-    return 0.2 * len(unit.inputs) * num_words + 300 if unit.inputs else num_words + 1
 
 
 class Eta:
     """The estimate for one phase.
 
     `planned`: every item's document_id and weight. What a weight costs is inferred from finished
-    documents.
+    documents, or from those in flight where more of them is done: a single long document is in
+    flight all the time.
     """
 
     def __init__(self, planned: Sequence[tuple[str, float]]) -> None:
         self._all = sum(weight for _, weight in planned)
         # A document may be several items, each a chunk of its questions; summaries do not tell
         # them apart.
-        items = Counter(document_id for document_id, _ in planned)
+        self._left = Counter(document_id for document_id, _ in planned)  # items not finished
         self._planned: dict[str, float] = defaultdict(float)
-        for document_id, weight in planned:
-            self._planned[document_id] += weight / items[document_id]
+        for document_id, own in planned:
+            self._planned[document_id] += own / self._left[document_id]
         # Of finished documents: planned weight, cost, and cost had no call been replayed.
         self._weight = self._took = self._full = 0.0
+        # Of documents in flight: the weight done, and that part of it that was not replayed.
+        self._begun = self._begun_asked = 0.0
         self._seen: deque[tuple[float, float]] = deque()  # (clock, cost so far)
 
     def finished(self, document_id: str, took: float, spared: float = 0.0) -> None:
         """Record that an item of the document is finished, at the cost `took`; replayed calls have
         `spared` the rest."""
+        self._left[document_id] -= 1
         self._weight += self._planned[document_id]
         self._took += took
         self._full += took + spared
+
+    def in_flight(self, inside: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Record how far the documents in flight are, as `DocumentProgress.state` has it. Returns
+        them but for those that are finished: heartbeats are late."""
+        found = [one for one in inside if self._left[one["document_id"]] > 0]
+        self._begun = sum(self._planned[one["document_id"]] * one["share"] for one in found)
+        self._begun_asked = sum(
+            self._planned[one["document_id"]] * one["asked_share"] for one in found
+        )
+        return found
 
     def spent(self, cost_so_far: float, now: float) -> None:
         """Record the cost of all workers so far, including documents in flight; `now`: seconds."""
@@ -76,7 +96,11 @@ class Eta:
 
     @property
     def total(self) -> float | None:
-        """The estimated cost of the whole phase; null before the first document is finished."""
+        """The estimated cost of the whole phase; null before anything of a document is done."""
+        spent = self._seen[-1][1] if self._seen else 0.0
+        if self._begun_asked > self._weight and spent > self._took:
+            ratio = (spent - self._took) / self._begun_asked
+            return spent + ratio * max(self._all - self._weight - self._begun, 0.0)
         if not self._weight:
             return None
         ratio = self._full / self._weight

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
 from jobs.eta import Eta, cost
+from jobs.progress_line import BAR_WIDTH, StateColumn, progress_line
 from pipeline.executor import Summary
 from pipeline.usage import UsageCounters
 
@@ -44,6 +45,7 @@ class Progress:
         self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, by last heartbeat
         self._gone: set[str] = set()  # workers of earlier phases
         self._finished = UsageCounters()  # of this phase's finished documents
+        self._inside: list[Mapping[str, Any]] = []  # of documents in flight
         self._waiting_for = ""  # the server that is away
         self._eta = Eta([])
         self._reply_costs: float | None = None
@@ -51,12 +53,12 @@ class Progress:
         self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=BAR_WIDTH),
             TaskProgressColumn(),
-            TextColumn("{task.fields[rates]}"),
+            StateColumn(lambda: self._console.width),
             console=self._console,
         )
-        self._task = self._bar.add_task("", total=1.0, rates="")
+        self._task = self._bar.add_task("", total=1.0, state=self.state())
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and self._num_units:
@@ -92,6 +94,7 @@ class Progress:
     def _end_phase(self) -> None:
         self._gone |= set(self._alive)
         self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
+        self._inside = []
 
     def took(self) -> dict[str, Any]:
         """The seconds, workers, calls and tokens of the phase so far, as JSON."""
@@ -109,15 +112,17 @@ class Progress:
         if summary.spared and self._reply_costs is not None:
             spared = cost(summary.spared, self._reply_costs)
         self._eta.finished(summary.document_id, self._cost(summary), spared)
+        self._inside = self._eta.in_flight(self._inside)
         self._eta.spent(self._cost(self._phase_total()), self._clock())
         self._show()
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
         """Update from the workers' heartbeats. Of a crashed worker the last one still counts."""
-        for worker in workers:
-            if worker["worker"] in self._gone:
-                continue
+        own = [worker for worker in workers if worker["worker"] not in self._gone]
+        for worker in own:
             self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
+        inside = [document for worker in own for document in worker.get("inside", ())]
+        self._inside = self._eta.in_flight(inside)
         waiting = [away for worker in workers if (away := worker.get("waiting_for"))]
         self._waiting_for = next(iter(waiting), "")
         self._eta.spent(self._cost(self._phase_total()), self._clock())
@@ -144,6 +149,8 @@ class Progress:
             "problems": self._total().problems,
             "refused": self._refused(),
             "waiting_for": self._waiting_for,
+            # Of several documents the share tells.
+            "inside": self._inside[0] if len(self._inside) == 1 else None,
         }
 
     def _cost(self, done: UsageCounters) -> float:
@@ -169,7 +176,7 @@ class Progress:
                 self._task,
                 description=self._phase,
                 completed=state["share"],
-                rates=_line(state),
+                state=state,
             )
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = self._clock()
@@ -182,31 +189,3 @@ class Progress:
 def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
     listed = list(counters)
     return UsageCounters(**{name: sum(getattr(usage, name) for usage in listed) for name in _NAMES})
-
-
-def progress_line(state: Mapping[str, Any]) -> str:
-    """`Progress.state` as one line of text."""
-    return f"{state['phase']} {100 * state['share']:.0f}%: {_line(state)}"
-
-
-def _line(state: Mapping[str, Any]) -> str:
-    parts = [
-        f"{state['units']}/{state['planned_units']} units",
-        f"{state['rows_per_second']:.4g} rows/s",
-        f"{state['tokens_per_second']:.0f} tokens/s",
-        f"{100 * state['cached_share']:.0f}% cached",
-        f"{state['problems']} problems",
-    ]
-    if state.get("waiting_for"):
-        parts.append(f"waiting for {state['waiting_for']}")
-    if state["ends_at"]:
-        hours, minutes = divmod(round(state["seconds_left"] / 60), 60)
-        parts.append(f"ETA {state['ends_at'][11:]} (in {hours}:{minutes:02} h)")
-    if state.get("refused"):
-        parts.append(f"progress {not_written(state['refused'])}")
-    return ", ".join(parts)
-
-
-def not_written(refused: Mapping[str, Any]) -> str:
-    """What storage refused, as `Advisory.state` has it, as part of a line."""
-    return f"could not be written for {refused['seconds']:.0f} s ({refused['error']})"

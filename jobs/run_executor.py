@@ -51,11 +51,12 @@ class RunExecutor:
         cluster = self._config.cluster
         pool = phase.pool(cluster)
         make = phase.make_worker(self._folder.path, self._launch, self._start(phase))
+        asking = {step.id for step in phase.steps if step.prompts}
         for name, items in phase.executions(self._keys, self._units, pool.size):
             on_heartbeats = functools.partial(_take_heartbeats, ending, self.progress)
             stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, on_heartbeats)
             watch = functools.partial(_look, ending, stall)
-            planned = weights(items, self._keys)
+            planned = weights(items, self._keys, asking)
             self.progress.start(name, planned, REPLY_COSTS if phase.engine else None)
             self._publish(self.progress.state())
             tags = {"run": self._folder.path.name, "phase": name}

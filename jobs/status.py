@@ -1,12 +1,19 @@
 """`gistmill status`: what of a run is done, running and failed, from the files alone."""
 
+import shutil
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
 from jobs.options import ReadOptions
-from jobs.progress import not_written, progress_line
-from jobs.tables import print_json, print_line, print_table
+from jobs.status_lines import not_done, status_lines
+from jobs.tables import print_json, print_line
 from jobs.turns import LEASE
 from pipeline.errors import UsageError
 from pipeline.store import connect
@@ -14,6 +21,7 @@ from pipeline.store.lease import holder
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query, run_name
 
+_ACTIVE = ("PENDING", "RUNNING")  # of jobs
 _STEPS = """
 select r.stage, r.method, r.repeat, r.step_id, r.inputs, r.ok, r.problem, r.skipped, r.not_done,
   r.calls, r.prompt_tokens, r.cached_tokens, r.reply_tokens, r.seconds, r.problems
@@ -21,13 +29,51 @@ from runs r left join steps s using (step_id)
 order by list_position(getvariable('stages'), r.stage), r.method nulls first, r.repeat"""
 
 
-def show_status(options: ReadOptions, as_json: bool) -> None:
-    """Print a row per step and per kind of problem, and the workers with a fresh heartbeat."""
-    found = _found(options)
+def show_status(options: ReadOptions, as_json: bool, steps: bool = False) -> None:
+    """Print a row per stage, or with `steps` per step, one per kind of problem, and the workers; in
+    a terminal no more than a screen of it."""
+    _print(_found(options), as_json, steps)
+
+
+def watch_status(options: ReadOptions, as_json: bool, steps: bool, seconds: float) -> None:
+    """The same every `seconds`, in place in a terminal, until the run is no longer at work."""
+    console = Console(file=sys.stdout, markup=False, highlight=False)
+    looks = _while_at_work(options, seconds)
+    if as_json or not console.is_terminal:
+        for number, found in enumerate(looks):
+            if number:
+                print_line()
+            _print(found, as_json, steps)
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        for found in looks:
+            lines = status_lines(found, console.width, console.height - 1, steps)
+            live.update(Text("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)
+
+
+def _while_at_work(options: ReadOptions, seconds: float) -> Iterator[dict[str, Any]]:
+    """What there is to see every `seconds`, up to the first time that the run is not at work."""
+    yield (found := _found(options))
+    while _is_at_work(found):
+        time.sleep(seconds)
+        yield (found := _found(options))
+
+
+def _print(found: Mapping[str, Any], as_json: bool, steps: bool) -> None:
     if as_json:
         print_json(found)
-    else:
-        _print(found)
+        return
+    room = {}
+    if sys.stdout.isatty():
+        size = shutil.get_terminal_size()
+        room = {"width": size.columns, "height": size.lines - 1}
+    print_line("\n".join(status_lines(found, **room, steps=steps)))
+
+
+def _is_at_work(found: Mapping[str, Any]) -> bool:
+    """Whether a command executes the run, a worker is alive, or a job of it is not over."""
+    job = found["job"]
+    return bool(found["driver"] or found["alive"] or (job and job["status"] in _ACTIVE))
 
 
 def _found(options: ReadOptions) -> dict[str, Any]:
@@ -43,7 +89,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
     progress, alive = folder.at_work()
     return {
         "run": name,
-        "complete": not _not_done(steps),
+        "complete": not not_done(steps),
         "steps": steps,
         "problems": problems,
         "driver": holder(folder.path, LEASE),
@@ -53,26 +99,6 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         "job": _job(options, name),
         "left_out": [*left_out, *folder.left_out.rows],
     }
-
-
-def _print(found: dict[str, Any]) -> None:
-    steps, alive = found["steps"], found["alive"]
-    state = "complete" if found["complete"] else f"{_not_done(steps)} inputs not done"
-    print_line(f"run {found['run']}: {state}, {_who(found['driver'], alive)}\n")
-    if job := found["job"]:
-        print_line(f"job {job['id']}: {job['status'].lower()}\n")
-    if found["progress"]:
-        print_line(f"{progress_line(found['progress'])}\n")
-    print_table(steps, left=("method", "step_id"))
-    if found["problems"]:
-        print_line()
-        print_table(found["problems"], left=("problem",))
-    for line in (*map(_at_work, alive), *_refused(alive, found["silent"])):
-        print_line(line)
-
-
-def _not_done(steps: list[dict[str, Any]]) -> int:
-    return sum(step["not_done"] for step in steps)
 
 
 def _problems(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -87,18 +113,6 @@ def _problems(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _who(driver: str | None, alive: list[dict[str, Any]]) -> str:
-    """Who is at work: the command that executes the run, and its workers by machine."""
-    hosts = Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive)
-    workers = f"{len(alive)} workers at work"
-    if hosts:
-        workers += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
-    if driver is None:
-        return workers
-    host, _, pid = driver.rpartition("-")
-    return f"executed on {host} (process {pid}), {workers}"
-
-
 def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     """The last job of the run at `cluster.address`. Raises UsageError where there is none."""
     if options.address is None:
@@ -109,20 +123,3 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     if job is None:
         raise UsageError(f"cluster.address={options.address}: no job of run {run} was sent there")
     return {"id": job.id, "status": job.status, "exit_code": job.exit_code}
-
-
-def _at_work(worker: dict[str, Any]) -> str:
-    documents = ", ".join(f"{d} for {s:.0f} s" for d, s in worker["documents"].items())
-    away = worker.get("waiting_for")
-    return f"worker {worker['worker']}: {documents or 'waiting'}" + (
-        f"; waiting for {away}" if away else ""
-    )
-
-
-def _refused(alive: list[dict[str, Any]], silent: dict[str, float]) -> Iterator[str]:
-    """What workers could not say of themselves."""
-    for worker in alive:
-        if worker.get("refused"):
-            yield f"worker {worker['worker']}: its heartbeat {not_written(worker['refused'])}"
-    for name, seconds in silent.items():
-        yield f"worker {name}: no heartbeat for {seconds:.0f} s; it died, hangs or cannot write"

@@ -19,6 +19,7 @@ from pipeline.rows import Call, utc_now
 from pipeline.settings import sha
 from pipeline.shared_replies import SharedReplies
 from pipeline.slots import Slots
+from pipeline.unit_progress import UnitProgress
 from pipeline.usage import UsageCounters
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class Reader:
 
 class Ask:
     """Sends one stage's prompts for one unit, but those that `replay` has.
-    `asked` has the calls that were sent."""
+    `asked` has the calls that were sent, `progress` how far the unit is."""
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class Ask:
         self._by_key = {about(call.request_sha, call): call for call in replay.calls}
         self._calls: list[Call] = []
         self.asked: list[Call] = []
+        self.progress = UnitProgress()
 
     @property
     def _reader(self) -> Reader:
@@ -128,6 +130,7 @@ class Ask:
         Problems: see `Asked`. Raises EngineError where the engine is dead.
         """
         reply = await self._reply(self._request(prompt, subject), subject, is_shared)
+        self.progress.replied(subject)
         if reply.problem not in (None, "truncated"):
             return Asked(None, reply.problem, reply.text)
         form = self._reader.family.form(type(prompt))
@@ -218,6 +221,7 @@ class Ask:
         )
         self._reader.usage.called(call)
         self.asked.append(call)
+        self.progress.asked()
         return call
 
     def calls(self) -> tuple[Call, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pipeline.ask import Ask, Reader
 from pipeline.calls import Earlier, Replay
+from pipeline.document_progress import DocumentProgress
 from pipeline.errors import AccountingError, EngineError, OutageError, StorageError
 from pipeline.in_flight import Crashes, InFlightMarker
 from pipeline.journal import Journal
@@ -68,12 +69,14 @@ class DocumentExecutor:
     crashes: Crashes
     shared: Callable[[str], SharedReplies]  # step_id -> the step's shared replies
     usage: UsageCounters  # of the worker
+    progress: DocumentProgress
     is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
     tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
     one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)  # after a crash
 
     async def finish(self) -> None:
         """Commit all pending units, unless the run is ending."""
+        self.progress.plan(self.units, self.steps)
         pending = {unit.step_id for unit in self.units if not unit.is_done}
         await asyncio.gather(*(self.rows_of(self.steps[step_id]) for step_id in pending))
 
@@ -102,6 +105,7 @@ class DocumentExecutor:
         num_problems = sum(row.problem is not None for row in made)
         for usage in (self.usage, self.summary):
             usage.committed(len(made), num_problems)
+        self.progress.committed(unit)
         return made
 
     def _load(self, step: Step, unit: Unit) -> Rows:
@@ -118,6 +122,8 @@ class DocumentExecutor:
                 return None
             rows = rows_of(found, unit.inputs) if upstream.per_question else found
             tables[upstream.writes] = rows
+        (document,) = tables[Document]
+        self.progress.num_words = document.num_words
         return stage_input(stage, unit, tables)
 
     def _read_by(self, step: Step) -> list[Step]:
@@ -136,7 +142,7 @@ class DocumentExecutor:
         recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
         async with Journal(self.shards.warehouse, *own) as journal:
             past = await self._past(step, unit, recorded, journal)
-            make = partial(self._make, step, stage, rows)
+            make = partial(self._make, step, stage, unit, rows)
             if self.crashes.give_up(f"{step.id}/{unit.unit}"):
                 calls: tuple[Call, ...] = ()
                 made: Rows = tuple(stage.failed(rows, "unit_failed", _GIVEN_UP))
@@ -162,12 +168,14 @@ class DocumentExecutor:
         )
 
     async def _make(
-        self, step: Step, stage: Stage, rows: UnitRows, recorded: Replay
+        self, step: Step, stage: Stage, unit: Unit, rows: UnitRows, recorded: Replay
     ) -> tuple[Rows, tuple[Call, ...]]:
         document_id = rows.document.document_id
         shared, worker = self.shared(step.id), self.summary.worker
         reader = self.reader and replace(self.reader, shared=shared, worker=worker)
         ask = Ask(reader, step.name, document_id, recorded, step.repeat, self.rank)
+        ask.progress.tell(stage.expected(rows))
+        self.progress.started(unit, ask.progress)
         made = await run_stage(stage, rows, ask)
         self.summary.stage_made(step.id, ask)
         return made, ask.calls()

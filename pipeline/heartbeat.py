@@ -1,4 +1,6 @@
-"""A worker's heartbeat file: documents in flight and usage counters, for `status`. Advisory."""
+"""A worker's heartbeat file, for `status`: documents in flight, how far each is, usage counters.
+
+Advisory."""
 
 import asyncio
 import time
@@ -8,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
+from pipeline.document_progress import DocumentProgress
 from pipeline.json_files import write_json
 from pipeline.place import AnyPath, place
 from pipeline.retries import Advisory
@@ -29,7 +32,7 @@ class Heartbeat:
         self._launch = launch
         self._usage = usage
         self._file = place(folder) / f"{self.name}.json"
-        self._since: dict[str, float] = {}
+        self._in_flight: list[DocumentProgress] = []
         self._is_starting = False
         self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
         self._task: asyncio.Task[None] | None = None
@@ -50,14 +53,15 @@ class Heartbeat:
             self._at_once.set()
 
     @contextmanager
-    def document(self, document_id: str) -> Iterator[None]:
-        """Report the document as in flight inside the context."""
-        self._since[document_id] = time.monotonic()
+    def document(self, document_id: str) -> Iterator[DocumentProgress]:
+        """Report the document, or a chunk of its questions, as in flight inside the context."""
+        progress = DocumentProgress(document_id)
+        self._in_flight.append(progress)
         self._keep_beating()
         try:
-            yield
+            yield progress
         finally:
-            self._since.pop(document_id, None)  # another chunk of it may have ended
+            self._in_flight = [one for one in self._in_flight if one is not progress]
 
     def _keep_beating(self) -> None:
         if self._task is None:
@@ -79,7 +83,8 @@ class Heartbeat:
             "is_starting": self._is_starting,
             "waiting_for": self.waiting_for(),
             **asdict(self._usage),
-            "documents": {name: round(now - start, 1) for name, start in self._since.items()},
+            "documents": {o.document_id: round(now - o.since, 1) for o in self._in_flight},
+            "inside": [one.state() for one in self._in_flight],
             "refused": self._advisory.state(),
         }
 

@@ -94,6 +94,15 @@ class Stage(Settings):
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless `made` has the rows that these inputs require."""
 
+    def expected(self, rows: UnitRows) -> int | None:
+        """How many questions or pages its calls are about, for the progress inside a unit; null
+        where only `run` can say so (`ask.progress`)."""
+        if self.asks_in_turn:
+            return None
+        if self.per_question():
+            return len(rows.questions)
+        return max((len(rows[record]) for record in self.reads), default=None)
+
     def lack(self, rows: UnitRows) -> str | None:
         """Why the unit cannot run at all: the first failed document or index row, or null.
 

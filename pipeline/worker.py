@@ -88,7 +88,7 @@ class Worker:
             self._text.held(text),
             self._markers.attempt(item, crashes.limit) as marker,
         ):
-            with self._heartbeat.document(document_id):
+            with self._heartbeat.document(document_id) as progress:
                 executor = DocumentExecutor(
                     shards=self._shards,
                     steps=self._steps,
@@ -100,6 +100,7 @@ class Worker:
                     crashes=crashes,
                     shared=self._shared_replies,
                     usage=self.usage,
+                    progress=progress,
                     is_ending=self._stop.is_sent,
                 )
                 await executor.finish()

@@ -7,6 +7,7 @@ and get on with it token by token.
 import heapq
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -80,3 +81,45 @@ def test_replayed_calls_do_not_make_the_rest_look_cheap() -> None:
     eta.spent(4.0, 25.0)
     assert eta.seconds == pytest.approx(15.0)  # 1 + 6 in all, 3 are left, at 0.2 a second
     assert eta.share == pytest.approx(4 / 7)
+
+
+def inside(document_id: str, share: float, asked: float | None = None) -> dict[str, Any]:
+    asked = share if asked is None else asked
+    return {"document_id": document_id, "share": share, "asked_share": asked}
+
+
+def test_a_single_document_is_foretold_from_inside_it() -> None:
+    eta = Eta([("book", 1000.0)])
+    eta.in_flight([inside("book", 0.0)])
+    eta.spent(0.0, 0.0)
+    assert eta.seconds is None
+    eta.in_flight([inside("book", 0.1)])
+    eta.spent(50.0, 10.0)
+    eta.in_flight([inside("book", 0.2)])
+    eta.spent(100.0, 20.0)
+    # A fifth cost 100, so four fifths will cost 400, at 50 in 10 seconds.
+    assert eta.share == pytest.approx(0.2)
+    assert eta.seconds == pytest.approx(80.0)
+
+
+def test_what_was_replayed_is_neither_cheap_nor_counted_twice() -> None:
+    """Of a fifth that is done half was replayed: a tenth cost 50, so the rest will cost 400."""
+    eta = Eta([("book", 1000.0)])
+    eta.spent(10.0, 2.0)
+    eta.in_flight([inside("book", 0.2, asked=0.1)])
+    eta.spent(50.0, 10.0)
+    assert eta.total == pytest.approx(450.0)
+    assert eta.seconds == pytest.approx(400 / 5)
+
+
+def test_finished_documents_count_once_more_of_them_is_done() -> None:
+    eta = Eta([("a", 10.0), ("b", 20.0), ("c", 30.0)])
+    eta.spent(1.0, 0.0)
+    assert eta.in_flight([inside("b", 0.5), inside("a", 0.25)]) != []
+    eta.spent(25.0, 10.0)
+    assert eta.total == pytest.approx(25 + 47.5 * 2), "12.5 of 60 cost 25"
+    eta.finished("b", 60.0)
+    left = eta.in_flight([inside("b", 0.9), inside("a", 0.5)])  # b's heartbeat is late
+    assert [one["document_id"] for one in left] == ["a"]
+    eta.spent(70.0, 20.0)
+    assert eta.total == pytest.approx(60 + 40 * 3)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from jobs.progress import Progress, progress_line
+from jobs.progress import Progress
+from jobs.progress_line import fitted, progress_line
 from pipeline.executor import Summary
 from pipeline.metrics import COUNTERS
 from pipeline.usage import UsageCounters
@@ -125,12 +126,86 @@ def test_a_terminal_has_one_live_line() -> None:
     assert "reading" in shown and "50%" in shown and "1 rows/s" in shown and "ETA" in shown
 
 
+def of_book(done: int, about: int, share: float, document_id: str = "a") -> dict[str, Any]:
+    return {"document_id": document_id, "share": share, "asked_share": share, "table": "pages",
+            "done": done, "about": about}  # fmt: skip
+
+
+def test_a_document_alone_shows_how_far_it_is() -> None:
+    clock, states = Clock(), list[Any]()
+    progress = begun(clock, states)
+    clock.now = 1.0
+    progress.alive([heartbeat("w1", calls=1, prompt_tokens=10)])
+    clock.now = 11.0
+    book = of_book(37, 300, 0.25)
+    progress.alive([heartbeat("w1", calls=9, prompt_tokens=110) | {"inside": [book]}])
+    # A quarter of 60 of 100 words cost 110; the other 85 cost 5.67 times as much, at 10 a second.
+    assert states[-1]["inside"] == book
+    assert (states[-1]["share"], states[-1]["seconds_left"]) == (0.15, 62)
+    assert ", pages 37 of about 300, 0/10 units" in progress_line(states[-1])
+    other = of_book(1, 20, 0.1, "b")
+    progress.alive([heartbeat("w1", calls=9, prompt_tokens=110) | {"inside": [book, other]}])
+    assert states[-1]["inside"] is None and "pages" not in progress_line(states[-1])
+    progress.add(Summary("a", "w1", calls=12, prompt_tokens=200))
+    assert progress.state()["inside"] == other
+    progress.add(Summary("b", "w1", calls=12, prompt_tokens=200))
+    assert progress.state()["inside"] is None
+
+
+def busy(clock: Clock) -> dict[str, Any]:
+    """A state with every part of the line."""
+    state = begun(clock, []).state()
+    return {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12",
+            "inside": of_book(37, 300, 0.1), "units": 1429, "planned_units": 28580,
+            "problems": 3, "tokens_per_second": 81234.5, "cached_share": 0.87}  # fmt: skip
+
+
+AT = {
+    60: "ETA 05:12 (in 3:40 h)",
+    80: "ETA 05:12 (in 3:40 h), pages 37 of about 300",
+    100: "ETA 05:12 (in 3:40 h), pages 37 of about 300, 1429/28580 units",
+    120: "ETA 05:12 (in 3:40 h), pages 37 of about 300, 1429/28580 units, 3 problems, 87% cached",
+    200: "ETA 05:12 (in 3:40 h), pages 37 of about 300, 1429/28580 units, 3 problems, "
+    "81234 tokens/s, 87% cached, 0 rows/s",
+}
+
+
+@pytest.mark.parametrize("width", AT)
+@pytest.mark.parametrize("phase", ["reading", "building memories: questions"])
+def test_bar_percent_and_time_left_stay_however_narrow(width: int, phase: str) -> None:
+    """What is less important is left out first."""
+    progress = Progress(10, clock=Clock())
+    screen = io.StringIO()
+    progress._console = Console(file=screen, width=width)
+    progress._bar.update(progress._task, description=phase, completed=0.12, state=busy(Clock()))
+    progress._console.print(progress._bar.get_renderable())
+    (line,) = screen.getvalue().splitlines()
+    assert len(line) <= width
+    assert line.startswith(f"{phase} ━") and " 12% " in line
+    if phase == "reading":
+        assert line.partition("% ")[2].rstrip() == AT[width]
+    else:
+        assert width < 80 or "ETA 05:12 (in 3:40 h)" in line
+
+
+def test_a_server_that_is_away_has_a_shorter_form() -> None:
+    state = {**busy(Clock()), "waiting_for": "http://inference.example.org:8000/v1"}
+    whole = "ETA 05:12 (in 3:40 h), waiting for http://inference.example.org:8000/v1, pages 37"
+    assert fitted(state, 200).startswith(whole)
+    assert fitted(state, 46) == "ETA 05:12 (in 3:40 h), waiting for a server"
+
+
+def test_what_a_terminal_would_obey_is_escaped() -> None:
+    outage = {"count": 1, "seconds": 9.0, "error": "[red]\x1b[2J"}
+    assert "([red]\\x1b[2J)" in progress_line({**busy(Clock()), "refused": outage})
+
+
 def test_hours_are_printed_as_hours() -> None:
     state = begun(Clock(), []).state()
     line = progress_line(
         {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12"}
     )
-    assert line.endswith("0 problems, ETA 05:12 (in 3:40 h)")
+    assert line.startswith("reading 0%: ETA 05:12 (in 3:40 h), 0/10 units")
 
 
 def test_rays_metrics_are_the_usage_counters() -> None:

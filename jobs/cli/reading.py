@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -17,13 +18,14 @@ from jobs.render import render
 from jobs.report import make_report
 from jobs.show_compare import show as show_comparison
 from jobs.show_trace import show_trace
-from jobs.status import show_status
+from jobs.status import show_status, watch_status
 from jobs.tables import print_json, print_line, print_table
 from pipeline.store import connect
 from pipeline.store.locks import only_select
 from pipeline.store.views import query as rows_of
 
 _OPTION = re.compile(r"[\w.]+=")  # a method's first = stands behind a bracket
+_SECONDS_BETWEEN_LOOKS = 5.0
 
 
 @app.command()
@@ -59,10 +61,26 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) ->
 
 
 @app.command()
-def status(words: Words = None, json: Json = False) -> None:
+def status(
+    words: Words = None,
+    steps: Annotated[bool, typer.Option("--steps", help="A row per step, not per stage.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Every 5 s, until the run is no longer at work.")
+    ] = False,
+    every: Annotated[
+        float | None,
+        typer.Option(min=0.1, max=86_400, metavar="SECONDS", help="Watch, but so often."),
+    ] = None,
+    json: Json = False,
+) -> None:
     """What is done, running and failed, from the files alone: warehouse=, run=. With
     cluster.address=, also the state of the run's job there."""
-    show_status(read_options(words or [], ("warehouse", "run", "cluster.address")), json)
+    options = read_options(words or [], ("warehouse", "run", "cluster.address"))
+    if not watch and every is None:
+        show_status(options, json, steps)
+        return
+    with suppress(KeyboardInterrupt):  # the run goes on
+        watch_status(options, json, steps, every or _SECONDS_BETWEEN_LOOKS)
 
 
 @app.command()

@@ -20,6 +20,7 @@ from jobs.plan.pilot import Pilot
 from jobs.preparation import Prepared
 from pipeline.ask import Reader
 from pipeline.counting_engine import CountingEngine
+from pipeline.document_progress import DocumentProgress
 from pipeline.embedder import EmbedderSettings, Kind, Vectors
 from pipeline.engines import reader_of
 from pipeline.executor import DocumentExecutor, Summary
@@ -131,6 +132,7 @@ async def _phase(phase: Phase, pilot: Pilot, copies: Copies, reader: Reader | No
                 shared=shared,
                 usage=UsageCounters(),
                 is_ending=_never,
+                progress=DocumentProgress(document_id),
             ).finish()
 
 

@@ -97,6 +97,7 @@ class MergedPages(Paginate):
             else:
                 left.appendleft(both)
                 fits = await self._is_enough([*done, *left], ask, is_asked)
+            ask.progress.tell(len(made), len(made) - len(left))
         return [*done, *(_ended(one, "rule") for one in list(left)[:-1]), _ended(left[-1], "end")]
 
     async def _is_enough(self, made: Sequence[Merged], ask: Ask, is_asked: bool) -> bool:

@@ -226,6 +226,8 @@ class PaginateByModel(_FromText):
                 window = Window(parts, first, labels, previous)
                 page = await self._chosen(rows, window, len(made), ask)
             made.append(page)
+            about = len(made) * len(rows.document.text) / page.end_char  # pages as long as so far
+            ask.progress.tell(max(round(about), len(made)), len(made))
             previous, first = first, bisect_left(ends, page.end_char) + 1
 
     async def _chosen(self, rows: UnitRows, window: Window, page_index: int, ask: Ask) -> Page:

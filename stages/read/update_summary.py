@@ -76,6 +76,7 @@ class UpdateRunningSummary(Stage):
         """
         text = rows.document.text
         spans = await segments(text, self.segment_tokens, ask.text_tokens) or [(0, 0)]
+        ask.progress.tell(len(spans) * len(rows.questions), 0)
         read = (self._read(text, spans, question, ask) for question in rows.questions)
         return [row for found in await asyncio.gather(*read) for row in found]
 
@@ -88,6 +89,7 @@ class UpdateRunningSummary(Stage):
             before = done[-1].summary if done else None
             segment = text[row.start_char : row.end_char].strip()
             done.append(await self._update(row, segment, before, question, ask))
+            ask.progress.done += 1
         return done
 
     async def _update(
