@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from upath import UPath
 
 from pipeline.rows import Document, Question
-from stages.corpora.article_text import article_text
+from stages.text.article_text import article_text
 from stages.corpora.checks import (
     BadInputError,
     index_of,
