@@ -9,7 +9,7 @@ from jobs.config import validated
 from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
-from pipeline.methods import stage_specs
+from pipeline.methods import NO_METHODS, stage_specs
 from pipeline.settings import sha
 from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
@@ -92,7 +92,9 @@ def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
     methods = ",".join(dict.fromkeys([*_names(earlier), *_names(config)]))
     both = [*earlier.raters, *config.raters]
     raters = tuple({sha(rater.model_dump(mode="json")): rater for rater in both}.values())
-    return config.model_copy(update={"run": name, "methods": methods, "raters": raters})
+    return config.model_copy(
+        update={"run": name, "methods": methods or NO_METHODS, "raters": raters}
+    )
 
 
 def stored_config(folder: RunFolder) -> RunConfig:
