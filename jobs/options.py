@@ -21,6 +21,8 @@ class ReadOptions:
     by: str | None = None
     where: str | None = None
     method: str | None = None
+    memory: str | None = None  # of `show`, and which of its pages
+    page: str | None = None
     rater: str | None = None
     plugins: str | None = None
     older_than: str | None = None  # of `gc`

@@ -13,6 +13,7 @@ from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.render import render
 from jobs.report import make_report
+from jobs.show_pages import show_pages
 from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
@@ -70,6 +71,13 @@ def trace(
     """One question from pages to scores, by method: warehouse=, run=, method=PREFIX."""
     options = read_options(words or [], ("warehouse", "run", "method"))
     show_trace(options, question_id, full, json)
+
+
+@app.command()
+def show(document_id: str, words: Words = None, json: Json = False) -> None:
+    """A document's memory, pages and gists side by side: warehouse=, run=, memory=, page=0,3..5."""
+    options = read_options(words or [], ("warehouse", "run", "memory", "page"))
+    show_pages(options, document_id, json)
 
 
 @app.command()

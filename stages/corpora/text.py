@@ -98,7 +98,7 @@ def _ids_of(entries: Sequence[Entry]) -> list[str]:
     """The ids wanted: names without suffixes, but where two would be the same; those of files that
     are left out have the suffix."""
     found = [entry.name if entry.left_out else _stem(entry.name) for entry in entries]
-    while len(times := Counter(found)) < len(found):
+    while len(times := Counter(found)) < len(found):  # ends: names are unique
         named = zip(found, entries, strict=True)
         found = [entry.name if times[made] > 1 else made for made, entry in named]
     return found
