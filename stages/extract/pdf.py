@@ -31,11 +31,12 @@ def pdf_text(content: bytes) -> Extracted:
     except ImportError:
         raise UnreadableError(f"a PDF needs pypdfium2; {EXTRA}") from None
     try:
-        pages = [_page(pypdfium2, document, index) for document in
-                 [pypdfium2.PdfDocument(content)] for index in range(len(document))]  # fmt: skip
+        document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
         raise UnreadableError(_advice(str(error))) from None
-    read = [page for page in pages if page]
+    pages = [_page(pypdfium2, document, index) for index in range(len(document))]
+    usual = median([step for page in pages for step in _steps(page) if step > 0] or [0.0])
+    read = [_paragraphs(page, usual) for page in pages if page]
     if not read:
         raise UnreadableError(
             f"no text in the {len(pages)} pages of this PDF, which is probably a scan; recognize "
@@ -56,8 +57,8 @@ def _first(numbers: list[str]) -> str:
     return ", ".join(numbers[:10]) + (" ..." if len(numbers) > 10 else "")
 
 
-def _page(pypdfium2: Any, document: Any, index: int) -> list[str]:
-    """The paragraphs of a page; none where it has no text or cannot be read."""
+def _page(pypdfium2: Any, document: Any, index: int) -> list[_Line]:
+    """The lines of a page; none where it has no text or cannot be read."""
     try:
         page = document[index]
         found = page.get_textpage()
@@ -69,7 +70,7 @@ def _page(pypdfium2: Any, document: Any, index: int) -> list[str]:
     lines = [line for line in _lines(text, found if has_places else None) if line.text.strip()]
     found.close()
     page.close()
-    return _paragraphs(lines)
+    return lines
 
 
 def _lines(text: str, places: Any) -> list[_Line]:
@@ -84,12 +85,16 @@ def _lines(text: str, places: Any) -> list[_Line]:
     return lines
 
 
-def _paragraphs(lines: list[_Line]) -> list[str]:
-    """The lines grouped; the lines of a paragraph keep their line breaks."""
-    steps = [above.bottom - line.bottom for above, line in pairwise(lines)]
-    usual = median([step for step in steps if step > 0] or [0.0])
+def _steps(lines: list[_Line]) -> list[float]:
+    """How far each line stands below the one before; less than 0 at the top of a column."""
+    return [above.bottom - line.bottom for above, line in pairwise(lines)]
+
+
+def _paragraphs(lines: list[_Line], usual: float) -> list[str]:
+    """The lines grouped; the lines of a paragraph keep their line breaks. `usual`: the step between
+    lines of a paragraph."""
     groups = [[line] for line in lines[:1]]
-    for (above, line), step in zip(pairwise(lines), steps, strict=True):
+    for (above, line), step in zip(pairwise(lines), _steps(lines), strict=True):
         if _begins(above, line, step, usual, first=groups[-1][0]):
             groups.append([line])
         else:
