@@ -1,6 +1,6 @@
-"""`gistmill ask`: one question to files or folders, answered from memories that the warehouse keeps.
+"""`gistmill ask`: one question to files or folders, answered from memories that are kept.
 
-Each document is asked by itself, as a memory is of one document: several files give an answer each.
+Each document is asked by itself, as a memory is one document's: several files give several answers.
 """
 
 import dataclasses

@@ -101,6 +101,9 @@ def show_pages(options: ReadOptions, document_id: str, as_json: bool) -> None:
 def _document(connection: Any, document_id: str) -> dict[str, Any]:
     found = query(connection, _DOCUMENT)
     if not found:
+        others = [f"run={row['run']}" for row in query(connection, _ELSEWHERE)]
+        if others:
+            raise UsageError(f"{document_id}: not in this run; add {' or '.join(others)}")
         similar = ", ".join(row["document_id"] for row in query(connection, _LIKE))
         raise UsageError(f"{document_id}: no such document in the run; similar: {similar}")
     if why := found[0]["detail"]:
@@ -124,7 +127,9 @@ def _pages(rows: Sequence[Mapping[str, Any]]) -> list[ShownPage]:
     return [ShownPage(index, tuple(texts)) for index, texts in found.items()]
 
 
-def _selected(pages: list[ShownPage], wanted: str | None, document_id: str) -> tuple[ShownPage, ...]:
+def _selected(
+    pages: list[ShownPage], wanted: str | None, document_id: str
+) -> tuple[ShownPage, ...]:
     """The pages that `wanted` names: `3`, `0..4`, `1,5..6`; all where it is null."""
     if wanted is None:
         return tuple(pages)
@@ -188,10 +193,15 @@ def _side_by_side(texts: Sequence[PageText], width: int) -> str:
     return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
 
 
-_DOCUMENT = "select title, num_words, detail from documents where document_id = getvariable('document')"
+_DOCUMENT = (
+    "select title, num_words, detail from documents where document_id = getvariable('document')"
+)
 _LIKE = """
 select document_id from documents where not skipped
 order by jaro_winkler_similarity(document_id, getvariable('document')) desc, document_id limit 3"""
+_ELSEWHERE = """
+select distinct run from all_documents
+where document_id = getvariable('document') and run is not null order by run limit 3"""
 _MEMORIES = """
 select distinct memory from page_texts where document_id = getvariable('document') order by memory"""
 _TEXTS = """

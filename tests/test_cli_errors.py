@@ -51,7 +51,7 @@ CORPUS = [
     ("corpus.path={}/torn", "documents.jsonl:1: not JSON (Unterminated string starting at, col"),
     ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here; set corpus"),
     ("corpus.clean=tags", "corpus.clean: no such key; there are "),
-    ("corpus.format=xml", "corpus.format=xml: no such format; there are huggingface, infinitebe"),
+    ("corpus.format=xml", "corpus.format=xml: no such format; there are asked, huggingface, infi"),
     ("corpus.family=nosuch", "corpus.family=nosuch: no such family or folder; there are generic"),
 ]
 METHODS = [

@@ -13,8 +13,8 @@ from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.store import Shards
 from stages.corpora import Loaded
-from stages.extract.isolated import Extractor
 from stages.extract.extracted import UnreadableError
+from stages.extract.isolated import Extractor
 from tests.documents import epub, pdf, scan, word
 from tests.loading import asked, details, loaded
 
@@ -111,7 +111,9 @@ def test_a_folder_in_which_nothing_can_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"bad: no document in it can be read: scan\.pdf: no text"):
         loaded(tmp_path / "bad", "text")
     placed(tmp_path / "others", {"x.jpg": b"x", "questions.csv": b"document_id,question\na,b\n"})
-    with pytest.raises(UsageError, match=r"others: no \.txt .* it has 1 other files \(x\.jpg\); set"):
+    with pytest.raises(
+        UsageError, match=r"others: no \.txt .* it has 1 other files \(x\.jpg\); set"
+    ):
         loaded(tmp_path / "others", "text")
     with pytest.raises(UsageError, match=r"x\.pdf: no document in it can be read: x\.pdf: damaged"):
         loaded(placed(tmp_path, {"x.pdf": b"x"}) / "x.pdf", "text")
@@ -125,7 +127,10 @@ def test_an_extractor_that_is_not_installed_is_named(
     monkeypatch.setenv("PYTHONPATH", str(hidden))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     with Extractor() as extractor:
-        for kind, library in (("pdf", "a PDF needs pypdfium2"), ("docx", "a Word file needs mammoth")):
+        for kind, library in (
+            ("pdf", "a PDF needs pypdfium2"),
+            ("docx", "a Word file needs mammoth"),
+        ):
             with pytest.raises(UnreadableError) as caught:
                 extractor.extract(kind, pdf([LINE]))
             assert str(caught.value) == f"{library}; pip install 'gistmill[documents]'"

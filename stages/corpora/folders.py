@@ -39,9 +39,7 @@ def suffix_of(name: str, suffixes: Collection[str]) -> str | None:
 
 
 class _Walk:
-    def __init__(
-        self, root: UPath, suffixes: Collection[str], without: Collection[str]
-    ) -> None:
+    def __init__(self, root: UPath, suffixes: Collection[str], without: Collection[str]) -> None:
         self._suffixes = suffixes
         self._without = without
         self._is_remote = is_remote(root)

@@ -9,9 +9,9 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from stages.text.article_text import article_text
 from stages.corpora.checks import BadInputError
 from stages.corpora.opening import NotTextError, encoding_of, refuse_binary, up_to_most
+from stages.text.article_text import article_text
 
 _GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 2**16
