@@ -203,7 +203,8 @@ _ELSEWHERE = """
 select distinct run from all_documents
 where document_id = getvariable('document') and run is not null order by run limit 3"""
 _MEMORIES = """
-select distinct memory from page_texts where document_id = getvariable('document') order by memory"""
+select distinct memory from page_texts where document_id = getvariable('document')
+order by memory"""
 _TEXTS = """
 select page_index, heading, text, num_words, problem from page_texts
 where document_id = getvariable('document') and memory = getvariable('memory')

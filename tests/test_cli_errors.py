@@ -141,6 +141,8 @@ def test_what_is_not_set(place: Place) -> None:
     [
         (["nosuch"], "No such command 'nosuch'; see gistmill --help"),
         (["prompts"], "Missing command; see gistmill prompts --help"),
+        (["show"], "Missing argument 'document_id'; see gistmill show --help"),
+        (["ask"], "Missing argument 'words'; see gistmill ask --help"),
         (["trace"], "Missing argument 'question_id'; see gistmill trace --help"),
         (["sql"], "Missing argument 'query'; see gistmill sql --help"),
         (["report", "limit=3"], "'limit=3': unknown option; there are warehouse, run, by, where"),

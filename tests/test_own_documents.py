@@ -112,7 +112,7 @@ def test_a_folder_in_which_nothing_can_be_read(tmp_path: Path) -> None:
         loaded(tmp_path / "bad", "text")
     placed(tmp_path / "others", {"x.jpg": b"x", "questions.csv": b"document_id,question\na,b\n"})
     with pytest.raises(
-        UsageError, match=r"others: no \.txt .* it has 1 other files \(x\.jpg\); set"
+        UsageError, match=r"others: no \.txt .* files of other kinds: 1 \(x\.jpg\);"
     ):
         loaded(tmp_path / "others", "text")
     with pytest.raises(UsageError, match=r"x\.pdf: no document in it can be read: x\.pdf: damaged"):

@@ -1,7 +1,8 @@
 """The views that commands read, independent of the stages: a contract with the record classes.
 
 Some combine selects of record classes (`measures`, `memories`, `sizes`, `counts`,
-`page_texts`, `results`); the others are derived from the columns of tables (`inputs`, `accounting`, `runs`, `rests_on`).
+`page_texts`, `results`); the others are derived from the columns of tables (`inputs`, `accounting`,
+`runs`, `rests_on`).
 """
 
 from collections.abc import Iterator, Mapping

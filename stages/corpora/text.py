@@ -63,7 +63,7 @@ def entries_of(path: UPath) -> list[Entry]:
     if all(entry.left_out for entry in found):
         kinds = " ".join(SUFFIXES)
         named = ", ".join(entry.name for entry in found[:3])
-        others = f"; it has {len(found)} other files ({named})" if found else ""
+        others = f"; files of other kinds: {len(found)} ({named})" if found else ""
         raise UsageError(f"{path}: no {kinds} in this folder{others}; set corpus.path=...")
     return found
 
