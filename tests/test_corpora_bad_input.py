@@ -46,7 +46,7 @@ def test_a_path_without_the_format_is_refused(tmp_path: Path) -> None:
         (
             "text",
             tmp_path,
-            r"no \.txt .* in this folder; files of other kinds: 2 \(empty\.dat, torn",
+            r"no \.txt .*; files of other kinds: 2 \(empty\.dat, torn",
         ),
         ("tables", tmp_path, r"no documents\.jsonl or documents\.parquet here"),
         ("tables", empty, r"no documents\.jsonl or documents\.parquet here"),

@@ -85,7 +85,9 @@ class _Child:
             return None
         finally:
             timer.cancel()
-        found: dict[str, str | None] = json.loads(line) if line.endswith(b"\n") else None
+        if not line.endswith(b"\n"):
+            return None
+        found: dict[str, str | None] = json.loads(line)
         return found
 
     def end(self) -> tuple[int, str]:
