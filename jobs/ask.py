@@ -21,7 +21,7 @@ from pipeline.store import connect
 from pipeline.store.views import query
 
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
-_METHOD = "readagent_p"
+_EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
 _EXAMPLE = 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]'
 _REFUSED = ("corpus", "corpus.path", "corpus.format", "experiment", "run")
 _EXCERPT_CHARS = 200
@@ -71,10 +71,9 @@ def ask_config(words: Sequence[str]) -> tuple[RunConfig, str]:
         if key in _REFUSED:
             raise UsageError(f"ask: {key}= is not for it; files and the question say what to read")
     given = [re.sub(r"^method=", "methods=", word) for word in options]
-    defaults = [f"methods={_METHOD}", "rater=none"]
-    values = composed(["corpus=text", f"corpus.path={files[0]}", *defaults, *given])
+    values = composed([_EXPERIMENT, f"corpus.path={files[0]}", *given])
     asked = {"format": "asked", "paths": files, "question": question}
-    values |= {"name": "ask", "corpus": {**values["corpus"], **asked}}
+    values["corpus"] = {**values["corpus"], **asked}
     return validated(values), question
 
 

@@ -7,6 +7,7 @@ that corpus has made of them is not made again.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
@@ -43,7 +44,7 @@ class AskedCorpus(FileCorpus):
     def check(self) -> None:
         for path in self.paths:
             if not path.exists():
-                raise UsageError(f"{path}: no such file or folder; name one that is there")
+                raise UsageError(f"{path}: no such file or folder; {_nearest(path)}")
             try:
                 if not path.is_dir():
                     refuse_special(path)
@@ -64,6 +65,13 @@ class AskedCorpus(FileCorpus):
         return Question(
             document_id=document.document_id, question_id=question_id, question=self.question
         )
+
+
+def _nearest(path: UPath) -> str:
+    folder = path.parent
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    near = get_close_matches(path.name, names, n=3)
+    return f"there is {', '.join(near)}" if near else "name one that is there"
 
 
 def _entries(paths: tuple[UPath, ...]) -> list[Entry]:

@@ -48,7 +48,7 @@ class _Walk:
 
     def entries(self, folder: UPath, prefix: str) -> Iterator[Entry]:
         try:
-            found = list(folder.iterdir())
+            found = sorted(folder.iterdir(), key=lambda file: file.name)
         except OSError as error:
             yield Entry(folder, prefix.rstrip("/"), wrong=f"{error.strerror}; fix or delete it")
             return

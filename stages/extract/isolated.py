@@ -50,6 +50,8 @@ class Extractor:
             self._child = None
             if code == -SIGKILL:
                 raise UnreadableError(f"not read within {self._seconds:.0f} s; fix or delete it")
+            if error.startswith("MemoryError"):
+                raise UnreadableError("takes over 4 GiB of memory; fix or delete it")
             raise UnreadableError(f"damaged ({error or f'exit code {code}'}); fetch it again")
         if "wrong" in reply:
             raise UnreadableError(reply["wrong"] or "")

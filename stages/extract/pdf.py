@@ -62,15 +62,15 @@ def _page(pypdfium2: Any, document: Any, index: int) -> list[_Line]:
     try:
         page = document[index]
         found = page.get_textpage()
+        text = found.get_text_range().replace("\0", " ")
+        # Beyond the first plane of Unicode characters and positions differ; lines are kept then.
+        has_places = len(text) == found.count_chars()
+        lines = _lines(text, found if has_places else None)
+        found.close()
+        page.close()
     except pypdfium2.PdfiumError:
         return []
-    text = found.get_text_range().replace("\0", " ")
-    # Beyond the first plane of Unicode characters and positions differ; lines are kept then.
-    has_places = len(text) == found.count_chars()
-    lines = [line for line in _lines(text, found if has_places else None) if line.text.strip()]
-    found.close()
-    page.close()
-    return lines
+    return [line for line in lines if line.text]
 
 
 def _lines(text: str, places: Any) -> list[_Line]:

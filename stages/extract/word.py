@@ -17,7 +17,7 @@ def word_text(content: bytes) -> Extracted:
     except ImportError:
         raise UnreadableError(f"a Word file needs mammoth; {EXTRA}") from None
     archive = Archive(content, "Word file")
-    if archive.read("word/document.xml") is None and archive.read("[Content_Types].xml") is None:
+    if not {"word/document.xml", "[Content_Types].xml"} & archive.names:
         raise UnreadableError("a zip archive, no Word file; unpack it or save it as .docx")
     archive.refuse_large((".xml", ".rels"))
     no_pictures = mammoth.images.img_element(lambda image: {})
