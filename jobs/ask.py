@@ -7,6 +7,7 @@ import dataclasses
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -33,7 +34,7 @@ _NO_MODEL = (
 
 @dataclass(frozen=True)
 class PageRead:
-    """A page that an answer rests on; its text begins with `text`."""
+    """A page that an answer rests on, and its text."""
 
     page_index: int
     text: str
@@ -60,11 +61,11 @@ def ask_config(words: Sequence[str]) -> tuple[RunConfig, str]:
 
     Raises UsageError where a file or the question is missing, or an option is not for `ask`.
     """
-    options = [word for word in words if _OPTION.match(word) and not Path(word).exists()]
+    options = [word for word in words if _OPTION.match(word) and not _is_file(word)]
     *files, question = [word for word in words if word not in options] or [""]
     if not files or not question.strip():
         raise UsageError(f"ask: name a file or folder, and then the question: {_EXAMPLE}")
-    if len(question) < 256 and Path(question).exists():
+    if _is_file(question):
         raise UsageError(f"ask: {question} is a file; the question comes after it: {_EXAMPLE}")
     keys = [word.partition("=")[0].lstrip("+~") for word in options]
     for key in keys:
@@ -75,6 +76,12 @@ def ask_config(words: Sequence[str]) -> tuple[RunConfig, str]:
     asked = {"format": "asked", "paths": files, "question": question}
     values["corpus"] = {**values["corpus"], **asked}
     return validated(values), question
+
+
+def _is_file(word: str) -> bool:
+    with suppress(OSError):  # of a name that no file can have
+        return Path(word).exists()
+    return False
 
 
 def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int:

@@ -12,11 +12,12 @@ from jobs.loading import load_corpus
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.store import Shards
-from stages.corpora import Loaded
+from stages.corpora import Loaded, load
+from stages.corpora import corpus_of as of_section
 from stages.extract.extracted import UnreadableError
 from stages.extract.isolated import Extractor
 from tests.documents import epub, pdf, scan, word
-from tests.loading import asked, details, loaded
+from tests.loading import asked, corpus_of, details, loaded
 
 LINE = "The keeper climbed the tower."
 
@@ -157,6 +158,22 @@ def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
     placed(tmp_path, {"questions.jsonl": b"{}"})
     with pytest.raises(UsageError, match=r"both questions\.jsonl and questions\.csv; keep one"):
         loaded(tmp_path, "text")
+
+
+def test_files_that_are_asked_have_names_of_their_own(tmp_path: Path) -> None:
+    """Two of one name are called by their paths; one that is named twice is asked once."""
+    placed(tmp_path, {"a/x.txt": b"A.", "b/x.txt": b"B.", "b/y.pdf": scan(), "z.txt": b"Z."})
+    paths = [str(tmp_path / name) for name in ("a/x.txt", "b", "z.txt", "b/x.txt")]
+    section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
+    asked_of = {"format": "asked", "paths": paths, "question": "Who?"}
+    found = list(load(of_section({**section, **asked_of})))
+    x = str(tmp_path / "a" / "x"), str(tmp_path / "b" / "x")
+    assert texts(found) == {x[0]: "A.", x[1]: "B.", "z": "Z."}
+    questions = asked(found)
+    assert [question.document_id for question in questions] == [*x, "z"]
+    assert {question.question for question in questions} == {"Who?"}
+    assert len({question.question_id for question in questions}) == 3
+    assert [i.document.document_id for i in found if i.document.problem] == ["y"]
 
 
 def test_what_is_said_of_a_folder(tmp_path: Path) -> None:

@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
+from jobs.options import ReadOptions
+from jobs.show_pages import PageText, ShownDocument, ShownPage, show_pages
 from tests.command import gistmill, refused, succeed
 from tests.finished_run import FinishedRun
 
@@ -63,6 +66,22 @@ def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:
 )
 def test_what_cannot_be_shown(warehouse: Path, words: list[str], says: str) -> None:
     assert refused("show", *words, f"warehouse={warehouse}").startswith(says)
+
+
+def test_texts_cannot_steer_the_terminal_or_the_layout(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = (
+        PageText("page", "\x1b[2J[red]x[/red] :smile:\n\n| a | b |", 4, None),
+        PageText("gist", None, None, "timeout"),
+    )
+    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, (ShownPage(0, texts),), [])
+    monkeypatch.setattr("jobs.show_pages.shown_document", lambda options, document_id: found)
+    show_pages(ReadOptions(UPath(warehouse)), "d", as_json=False)
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "\x07" not in out
+    assert "\\x1b[2J[red]x[/red] :smile:" in out and "| a | b |" in out
+    assert "page 0, 4 words · gist, timeout" in out
 
 
 def test_a_name_from_a_corpus_cannot_steer_the_terminal(warehouse: Path) -> None:

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator
 from upath import UPath
 
 from pipeline.errors import UsageError
+from pipeline.place import reaching
 from pipeline.rows import Document, Question
 from pipeline.settings import sha
 from stages.corpora.corpus import Address, FileCorpus, Unhashed
@@ -43,7 +44,9 @@ class AskedCorpus(FileCorpus):
 
     def check(self) -> None:
         for path in self.paths:
-            if not path.exists():
+            with reaching(path, "FILE"):
+                is_there = path.exists()
+            if not is_there:
                 raise UsageError(f"{path}: no such file or folder; {_nearest(path)}")
             try:
                 if not path.is_dir():
