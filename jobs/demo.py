@@ -19,6 +19,7 @@ def main() -> None:
     seconds = time.monotonic() - started
     print_line("\nTry next:")
     print_line("  .venv/bin/gistmill trace meeting-02 method=readagent")
+    print_line("  .venv/bin/gistmill show tide_mill_handbook page=1")
     print_line("  .venv/bin/gistmill report by=question_type")
     print_line(
         '  .venv/bin/gistmill sql "select method, measure, avg(value) from measures group by all"'
