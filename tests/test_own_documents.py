@@ -89,6 +89,15 @@ def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     assert (said["cover.jpg"] or "").startswith("cover.jpg: none of .txt .md")
 
 
+def test_of_very_many_files_that_are_left_out_the_first_are_named(tmp_path: Path) -> None:
+    placed(tmp_path, {"a.txt": b"one", **{f"x{n:03}.js": b"x" for n in range(103)}})
+    said = left_out(loaded(tmp_path, "text"))
+    assert len(said) == 101 and "x099.js" in said and "x100.js" not in said
+    assert (said["(others)"] or "").startswith(
+        "(others): 3 more that are left out (x100.js, x101.js, x102.js ...); "
+    )
+
+
 def test_what_cannot_be_read_is_named_and_costs_no_other(tmp_path: Path) -> None:
     corpus = loaded(placed(tmp_path, {
         "good.txt": LINE.encode(), "scan.pdf": scan(2), "torn.epub": b"PK\x03\x04",

@@ -7,6 +7,7 @@ from upath import UPath
 
 from pipeline.place import is_remote
 
+_MOST_LEFT_OUT = 100  # each is a row; a folder of programs has files by the ten thousand
 _WAREHOUSE = "gistmill.json"  # in a warehouse, whose files are our own
 
 
@@ -26,10 +27,18 @@ def walk(folder: UPath, suffixes: Collection[str], without: Collection[str] = ()
 
     `suffixes`: of documents, in lower case, with or without `.gz` after them. `without`: names of
     files that are no entries. Hidden files and folders are left out, and so is a link to a folder
-    that is read anyway: links in a circle end. A warehouse within is no part of the folder.
+    that is read anyway: links in a circle end. A warehouse within is no part of the folder. Of very
+    many that are left out one entry, the last, stands for all but the first.
     """
     walked = _Walk(folder, suffixes, frozenset(without))
-    return sorted(walked.entries(folder, ""), key=lambda entry: entry.name)
+    found = sorted(walked.entries(folder, ""), key=lambda entry: entry.name)
+    more = [entry for entry in found if entry.left_out][_MOST_LEFT_OUT:]
+    if not more:
+        return found
+    named = ", ".join(entry.name for entry in more[:3])
+    rest = f"{len(more)} more that are left out ({named} ...); move them to be rid of this line"
+    left = {entry.name for entry in more}
+    return [*(e for e in found if e.name not in left), Entry(folder, "(others)", left_out=rest)]
 
 
 def suffix_of(name: str, suffixes: Collection[str]) -> str | None:
