@@ -94,7 +94,7 @@ def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int
     if as_json:
         rows = [dataclasses.asdict(answer) for answer in answers]
         facts = {"question": question, "run": outcome.run, "warehouse": config.warehouse}
-        print_json({**facts, "exit_code": outcome.exit_code, "answers": rows})
+        print_json({**facts, "exit_code": outcome.exit_code, "results": rows})
     else:
         where = [f"run={outcome.run}"]
         where += [] if config.warehouse == "warehouse" else [f"warehouse={config.warehouse}"]
@@ -110,15 +110,15 @@ def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int
 def _answers(warehouse: str, run: str) -> list[AskedAnswer]:
     with connect(warehouse, run) as connection:
         rows = query(connection, _RESULTS)
-        return [AskedAnswer(**_with_pages(connection, row)) for row in rows]
+        return [_with_pages(connection, row) for row in rows]
 
 
-def _with_pages(connection: Any, row: dict[str, Any]) -> dict[str, Any]:
+def _with_pages(connection: Any, row: dict[str, Any]) -> AskedAnswer:
     connection.execute("set variable document = ?", [row["document_id"]])
     connection.execute("set variable memory = ?", [row["memory"]])
     texts = {page["page_index"]: page["text"] for page in query(connection, _PAGES)}
     read = [PageRead(index, texts.get(index) or "") for index in row.pop("page_indexes")]
-    return {**row, "num_pages": len(texts), "pages": tuple(read)}
+    return AskedAnswer(**row, num_pages=len(texts), pages=tuple(read))
 
 
 def _print(answer: AskedAnswer, where: Sequence[str], is_one_of_several: bool) -> None:
@@ -143,9 +143,9 @@ def _rests_on(answer: AskedAnswer) -> str:
     words = f"{answer.num_context_words or 0} words in the final context"
     if not answer.pages:
         return f"rests on no whole page; {words}"
-    pages = "page" if len(answer.pages) == 1 else "pages"
+    several = "" if len(answer.pages) == 1 else "s"
     indexes = ", ".join(str(page.page_index) for page in answer.pages)
-    return f"rests on {pages} {indexes} of {answer.num_pages}; {words}"
+    return f"rests on page{several} {indexes} of {answer.num_pages}; {words}"
 
 
 _RESULTS = """

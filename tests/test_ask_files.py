@@ -85,7 +85,7 @@ def test_the_commands_that_it_names_run(asked: Asked) -> None:
 
 def test_the_same_question_is_not_answered_twice(asked: Asked) -> None:
     found = json.loads(succeeded(asked.again))
-    (answer,) = found["answers"]
+    (answer,) = found["results"]
     assert answer["document_id"] == "tower"
     assert [page["page_index"] for page in answer["pages"]] == [1]
     assert succeeded(asked.first).startswith(answer["answer"])
