@@ -9,7 +9,7 @@ from jobs.config import validated
 from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
-from pipeline.methods import stage_specs
+from pipeline.methods import NO_METHODS, stage_specs
 from pipeline.papers import papers_of
 from pipeline.settings import sha
 from pipeline.steps import Step
@@ -106,8 +106,8 @@ def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
     both = [*earlier.raters, *config.raters]
     raters = tuple({sha(rater.model_dump(mode="json")): rater for rater in both}.values())
     predictions = {**earlier.predictions, **config.predictions}
-    update = {"run": name, "methods": methods, "predictions": predictions, "raters": raters}
-    return config.model_copy(update=update)
+    update = {"run": name, "methods": methods or NO_METHODS, "predictions": predictions}
+    return config.model_copy(update={**update, "raters": raters})
 
 
 def stored_config(folder: RunFolder) -> RunConfig:

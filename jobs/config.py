@@ -27,12 +27,17 @@ def read_config(overrides: Sequence[str]) -> RunConfig:
     """The config of a command line. Raises UsageError, a single line, for every mistake."""
     if any(word.startswith("predictions=") for word in overrides):
         raise UsageError("predictions= is a word of score: gistmill score predictions=FILE method=")
+    return validated(composed(overrides))
+
+
+def composed(overrides: Sequence[str]) -> dict[str, Any]:
+    """The plain values of a command line, not yet checked."""
     named = [word.partition("=")[2] for word in overrides if word.startswith("plugins=")]
     confs = load_plugins(plugin_folders(named[-1] if named else None))
-    composed = compose(overrides, confs)
-    composed["raters"] = [composed.pop("rater")]
-    composed.pop("experiment", None)
-    return validated(composed)
+    values = compose(overrides, confs)
+    values["raters"] = [values.pop("rater")]
+    values.pop("experiment", None)
+    return values
 
 
 def validated(values: Mapping[str, Any]) -> RunConfig:

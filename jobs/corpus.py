@@ -51,14 +51,19 @@ class Distribution:
 def distributions(warehouse: AnyPath, run: str | None) -> list[Distribution]:
     """Every measure of every memory of a run. Raises UsageError where there is no such run."""
     with connect(warehouse, run) as connection:
-        return [
-            Distribution(
-                measure=of["measure"],
-                memory=of["memory"],
-                **rows_of(connection, _SUMMARY.format(_where(of)))[0],
-            )
-            for of in rows_of(connection, _MEASURES)
-        ]
+        return distributions_of(connection)
+
+
+def distributions_of(connection: Any) -> list[Distribution]:
+    """The same of the run that `connection` shows."""
+    return [
+        Distribution(
+            measure=of["measure"],
+            memory=of["memory"],
+            **rows_of(connection, _SUMMARY.format(_where(of)))[0],
+        )
+        for of in rows_of(connection, _MEASURES)
+    ]
 
 
 def table(found: Sequence[Distribution]) -> list[dict[str, str | None]]:

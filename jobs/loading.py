@@ -13,6 +13,11 @@ from stages.corpora import load
 from stages.corpora.loaded import Loaded
 
 _MOST_WARNINGS = 20
+_WHERE = {
+    "not read": "the column detail of skipped documents",
+    "read in part": "`missing` in the metadata of documents",
+    "bad_input": "the column detail of their rows",
+}
 
 
 def load_corpus(
@@ -26,8 +31,7 @@ def load_corpus(
     documents, questions = loading = steps[:2]
     committed = shards.committed(loading)
     keys = []
-    bad: list[str] = []
-    num_skipped = 0
+    said = _Said(warn)
     for loaded in chosen(config):
         key = DocumentKey.of(loaded.document, loaded.questions, steps)
         for unit in plan_document(loading, key, committed, config.questions_per_unit):
@@ -39,18 +43,41 @@ def load_corpus(
                 rows = [q for q in loaded.questions if q.question_id in unit.inputs]
                 shards.commit(Question, questions, unit, rows)
         keys.append(key)
-        num_skipped += loaded.document.skipped
-        details = [loaded.document.detail, *(q.detail for q in loaded.questions)]
-        bad += dict.fromkeys(detail for detail in details if detail)
-    if num_skipped:
-        warn(f"{num_skipped} documents have no text to read (no story) and are skipped")
-    for line in bad[:_MOST_WARNINGS]:
-        warn(f"bad_input: {line}")
-    if len(bad) > _MOST_WARNINGS:
-        warn(
-            f"bad_input: and {len(bad) - _MOST_WARNINGS} more; see the column detail of their rows"
-        )
+        said.add(loaded)
+    said.warn_all()
     return keys
+
+
+class _Said:
+    """What is said about a corpus once it is loaded: what was skipped, read in part, or bad."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._without_text = 0
+        self._lines: dict[str, list[str]] = {"not read": [], "read in part": [], "bad_input": []}
+
+    def add(self, loaded: Loaded) -> None:
+        document = loaded.document
+        if document.skipped and document.detail:
+            self._lines["not read"].append(document.detail)
+            return
+        self._without_text += document.skipped
+        if loaded.note:
+            self._lines["read in part"].append(loaded.note)
+        details = [document.detail, *(question.detail for question in loaded.questions)]
+        self._lines["bad_input"] += dict.fromkeys(detail for detail in details if detail)
+
+    def warn_all(self) -> None:
+        if self._without_text:
+            self._warn(
+                f"{self._without_text} documents have no text to read (no story) and are skipped"
+            )
+        for what, lines in self._lines.items():
+            for line in lines[:_MOST_WARNINGS]:
+                self._warn(f"{what}: {line}")
+            if len(lines) > _MOST_WARNINGS:
+                more = len(lines) - _MOST_WARNINGS
+                self._warn(f"{what}: and {more} more; see {_WHERE[what]}")
 
 
 def chosen(config: RunConfig) -> Iterator[Loaded]:

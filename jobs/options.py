@@ -22,6 +22,8 @@ class ReadOptions:
     where: str | None = None
     method: str | None = None
     metric: str | None = None  # of `compare`: names with commas between them
+    memory: str | None = None  # of `show`, and which of its pages
+    page: str | None = None
     rater: str | None = None
     plugins: str | None = None
     older_than: str | None = None  # of `gc`

@@ -1,7 +1,9 @@
 """Render a report as Markdown: tables, intervals and provenance."""
 
+from collections.abc import Callable
 from typing import Any
 
+from jobs.corpus import table as size_table
 from jobs.means import Mean
 from jobs.plan.outcome import rendered_beside
 from jobs.report import Report, Row
@@ -19,6 +21,10 @@ _INCOMPLETE = (
 _COST = (
     "Calls and tokens are those of each method's own stages, without judging. Those of memories:"
 )
+_UNASKED = (
+    "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
+    "`gistmill ask` and runs with questions answer from them."
+)
 _NO_MODEL = {
     "extractive": (
         "The extractive engine answered: sentences picked from the text by word counts, no "
@@ -34,29 +40,50 @@ _NO_MODEL = {
 
 def render(report: Report, intervals: bool = True) -> str:
     """The text that `gistmill report` prints; a run prints it without `intervals` at its end."""
-    groups = any(row.by is not None for row in report.rows)
-    scores, cost, spread = (
-        [{"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
-         for row in report.rows]
-        for columns in (_scores, _cost, _spread)
-    )  # fmt: skip
     not_done, planned = report.inputs["not_done"], report.inputs["planned"]
     parts = [
         f"# {report.run}",
         *([_INCOMPLETE.format(not_done, planned)] if not_done else []),
         _corpus(report),
-        markdown(scores),
-        *([_FEWER] if any("(n=" in str(v) for row in scores for v in row.values()) else []),
-        markdown(cost),
-        *([_COST, markdown(_memories(report))] if report.memories else []),
+        *(_answers(report) if report.rows else _unasked(report)),
         *([markdown([_stage(row) for row in report.stages])] if report.stages else []),
         *([rendered_beside(report.planned)] if report.planned else []),
-        *([_SPREAD, markdown(spread)] if intervals else []),
+        *([_SPREAD, markdown(_by_method(report, _spread))] if intervals and report.rows else []),
         _foot(report),
     ]
     if not report.foot["is_model"]:
         parts.append(_NO_MODEL[report.foot["engine"]])
     return "\n\n".join(parts)
+
+
+def _answers(report: Report) -> list[str]:
+    """The tables of methods, and what their memories cost."""
+    scores = _by_method(report, _scores)
+    return [
+        markdown(scores),
+        *([_FEWER] if any("(n=" in str(v) for row in scores for v in row.values()) else []),
+        markdown(_by_method(report, _cost)),
+        *([_COST, markdown(_memories(report))] if report.memories else []),
+    ]
+
+
+def _unasked(report: Report) -> list[str]:
+    """The tables of a run that was asked nothing: its memories and their sizes."""
+    return [
+        _UNASKED,
+        *([markdown(_memories(report))] if report.memories else []),
+        *([markdown(size_table(report.sizes))] if report.sizes else []),
+    ]
+
+
+def _by_method(
+    report: Report, columns: Callable[[Row, Report], dict[str, object]]
+) -> list[dict[str, object]]:
+    groups = any(row.by is not None for row in report.rows)
+    return [
+        {"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
+        for row in report.rows
+    ]
 
 
 def page(text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.corpus import Distribution, distributions_of
 from jobs.means import Key, Mean, means_of
 from jobs.options import ReadOptions
 from jobs.plan.outcome import planned_beside
@@ -43,6 +44,7 @@ class Report:
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]  # provenance: engine, prompts, rater, commits, versions
     planned: list[dict[str, Any]] | None = None  # null without a stored plan
+    sizes: tuple[Distribution, ...] = ()  # of documents and memories; only where nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
 
 
@@ -56,17 +58,19 @@ def make_report(options: ReadOptions) -> Report:
         rater = chosen_rater(connection, options.rater)
         columns, measures = shown_columns(connection, facts["columns"])
         memories = query(connection, _MEMORIES.format(shared=_text(SHARED)))
+        rows = _rows(connection, columns, facts, rater)
         return Report(
             run=name,
             inputs=query(connection, _INPUTS)[0],
             columns=columns,
             measures=measures,
-            rows=_rows(connection, columns, facts, rater),
+            rows=rows,
             memory=_memory(connection, memories),
             memories=tuple(memories),
             stages=_stages(connection, facts["stages"]),
             foot=_foot(folder, facts, rater),
             planned=planned_beside(folder, connection),
+            sizes=() if rows else tuple(distributions_of(connection)),
             left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
         )
 

@@ -1,6 +1,6 @@
 """Build the steps of a run in dependency order: the two that load the corpus, those of the shared
 memory, then for every method those of its `stages` and those that judge its answers. Rows of a
-memory that no question needs are not made."""
+memory that no method needs are not made, unless there is no method."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -51,9 +51,11 @@ class _Graph:
         return self._without_unread()
 
     def _without_unread(self) -> list[Placed]:
-        """All steps but those that make rows of a memory for no question: nobody would read what
-        the model is asked there. Raises UsageError where one left cannot run on this machine."""
-        needed = set[str]()
+        """All steps but those that make rows of a memory that no method reads: nobody would read
+        what the model is asked there. Without methods the shared memory is what is wanted. Raises
+        UsageError where one left cannot run on this machine."""
+        wanted = () if self.named_by else self.shared.values()
+        needed = {step.id for step in wanted}
         kept: list[Placed] = []
         for step, engine in reversed(self.found.values()):
             if step.stage is not None and step.stage.is_index() and step.id not in needed:

@@ -22,6 +22,7 @@ from pipeline.errors import UsageError
 from pipeline.settings import refuse_nonsense
 from pipeline.stage import STAGES, Stage
 
+NO_METHODS = "none"
 _MOST_VALUES = 10_000  # of one argument; each is a method of its own
 
 
@@ -139,15 +140,21 @@ def expand(text: str, folders: Sequence[Path]) -> list[Method]:
     """The methods that `text` names, in its order, without duplicates.
 
     `1..6` counts up inclusively, `a|b` are alternatives; several such arguments multiply in the
-    order written. Raises UsageError for unknown methods and for unknown or missing arguments.
+    order written. `none` stands for no method. Raises UsageError for unknown methods and for
+    unknown or missing arguments.
     """
+    if text.strip() == NO_METHODS:
+        return []
     files = _files(folders)
     found: dict[str, Method] = {}
     for part in _split(text):
         for method in _expand_one(part, files):
             found.setdefault(method.name, method)
     if not found:
-        raise UsageError(f"methods={text}: names no method; gistmill ls lists them")
+        raise UsageError(
+            f"methods={text}: names no method; gistmill ls lists them, and methods=none makes "
+            "memories alone"
+        )
     return list(found.values())
 
 
@@ -161,6 +168,8 @@ def _expand_one(part: str, files: Mapping[str, Path]) -> Iterator[Method]:
     if not match:
         raise UsageError(f"methods: {part!r} is not a method; write it like bm25(top_k=3)")
     name, written = match[1], match[2] or ""
+    if name == NO_METHODS:
+        raise UsageError("methods: none stands alone; leave it or the methods out")
     if name not in files:
         raise UsageError(f"methods: no method {name!r}; there are {', '.join(sorted(files))}")
     file = files[name]

@@ -23,8 +23,8 @@ Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of
 RECORDS: "dict[str, type[Record]]" = {}
 _TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
-    "accounting", "counts", "footers", "inputs", "left_out", "measures", "memories", "people",
-    "planned", "rests_on", "runs", "shards", "sizes", "steps", "units",
+    "accounting", "counts", "footers", "inputs", "left_out", "measures", "memories", "page_texts",
+    "people", "planned", "rests_on", "results", "runs", "shards", "sizes", "steps", "units",
 )  # fmt: skip
 
 
@@ -59,6 +59,12 @@ class Record:
     # sizes, the distributions of `report --corpus`: memory (or null), measure, rows_of (the unit of
     # the sample, in the plural), place (the measure's position in the report), value.
     sizes: ClassVar[str | None] = None
+    # page_texts, the columns of `gistmill show`: memory, document_id, page_index, place (the
+    # column's position), heading, text, num_words, problem.
+    page_texts: ClassVar[str | None] = None
+    # results, what methods reply to questions: method, repeat, memory, document_id, question_id,
+    # answer, answer_index, page_indexes (of pages read), num_context_words, problem, detail.
+    results: ClassVar[str | None] = None
     # memories: memory, and columns of its own, one row per memory.
     memories: ClassVar[str | None] = None
     # The select that `gistmill trace` reads instead of the table; null: the table itself. `shows`:

@@ -51,7 +51,7 @@ CORPUS = [
     ("corpus.path={}/torn", "documents.jsonl:1: not JSON (Unterminated string starting at, col"),
     ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here; set corpus"),
     ("corpus.clean=tags", "corpus.clean: no such key; there are "),
-    ("corpus.format=xml", "corpus.format=xml: no such format; there are huggingface, infinitebe"),
+    ("corpus.format=xml", "corpus.format=xml: no such format; there are asked, huggingface, infi"),
     ("corpus.family=nosuch", "corpus.family=nosuch: no such family or folder; there are generic"),
 ]
 METHODS = [
@@ -81,7 +81,7 @@ KEYS = [
     ("engine=gpt", "engine=gpt: no such choice; engine is one of extractive, "),
     ("rater=gpt", "rater=gpt: no such choice; rater is one of extractive, none, openai"),
     ("corpus=nosuch", "corpus=nosuch: no such choice; corpus is one of csv, demo, hugg"),
-    ("experiment=nosuch", "experiment=nosuch: no such choice; experiment is one of demo, "),
+    ("experiment=nosuch", "experiment=nosuch: no such choice; experiment is one of ask, demo"),
     ("limit", "'limit' is not an override; write key=value"),
     ("limit=[1", "limit=[1: cannot be parsed; put quotes around the value"),
     ("--limit", "No such option: --limit; see gistmill run --help"),
@@ -141,6 +141,8 @@ def test_what_is_not_set(place: Place) -> None:
     [
         (["nosuch"], "No such command 'nosuch'; see gistmill --help"),
         (["prompts"], "Missing command; see gistmill prompts --help"),
+        (["show"], "Missing argument 'document_id'; see gistmill show --help"),
+        (["ask"], "Missing argument 'FILE... QUESTION [KEY=VALUE]...'; see"),
         (["trace"], "Missing argument 'question_id'; see gistmill trace --help"),
         (["sql"], "Missing argument 'query'; see gistmill sql --help"),
         (["report", "limit=3"], "'limit=3': unknown option; there are warehouse, run, by, where"),

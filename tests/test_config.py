@@ -111,7 +111,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["hydra.run.dir=x"], "hydra.run.dir", "no such key"),
         (["corpus=nosuch"], "corpus=nosuch", "one of csv, demo, huggingface, infinitebench"),
         (["engine=gpt"], "engine=gpt", "extractive"),
-        (["experiment=nosuch"], "experiment=nosuch", "one of demo, "),
+        (["experiment=nosuch"], "experiment=nosuch", "one of ask, demo, "),
         (["rater=null"], "rater=null", "none, openai, reader"),
         (["experiment=null"], "experiment=null", "demo"),
         (["corpus=qmsum"], "corpus.path", "add corpus.path=..."),

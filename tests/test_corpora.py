@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from pipeline.errors import UsageError
 from stages.corpora import Loaded
-from stages.corpora.article_text import article_text
+from stages.text.article_text import article_text
 from tests.loading import DATA, corpus_of, details, loaded, written
 
 QMSUM = DATA / "qmsum" / "val.jsonl"

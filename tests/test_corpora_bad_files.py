@@ -77,15 +77,21 @@ BROKEN: dict[str, Broken] = {
         "text", {"a.txt": b"<5> Page [3] {{ x }} <|im_start|>"},
         [("a", "<5> Page [3] {{ x }} <|im_start|>")]),
     "text: 0 bytes": Broken(
-        "text", {"a.txt": b""}, [("a", "")], wrong=["a.txt: the text has no words"]),
+        "text", {"a.txt": b"", "b.md": b"x"}, [("a", ""), ("b", "x")],
+        wrong=["a.txt: the text has no words"]),
     "text: NULs alone": Broken(
-        "text", {"a.txt": b"\0" * 99}, [("a", "")], wrong=["a.txt: the text has no words"]),
+        "text", {"a.txt": b"\0" * 99, "b.md": b"x"}, [("a", ""), ("b", "x")],
+        wrong=["a.txt: the text has no words"]),
     "text: gzip": Broken("text", {"a.txt": gzip.compress(b"one")}, [("a", "one")]),
     "text: gzip that ends early": Broken(
-        "text", {"a.txt": gzip.compress(b"one two " * 99)[:-9]}, [("a", "")],
+        "text", {"a.txt": gzip.compress(b"one two " * 99)[:-9], "b.md": b"x"},
+        [("a", ""), ("b", "x")],
         wrong=["a.txt: the gzip file is damaged (Compressed file ended before"]),
     "text: names of dots": Broken(
-        "text", {"a..b.txt": b"x", ".txt": b"y"}, [(".txt", "y"), ("a..b", "x")]),
+        "text", {"a..b.txt": b"x", ".txt": b"y"}, [(".txt", ""), ("a..b", "x")],
+        wrong=[".txt: hidden; "]),
+    "text: nothing to read": Broken(
+        "text", {"a.txt": b"", "b.pdf": b"%PDF-"}, refused=r"no document .* a\.txt: the text"),
     "text: torn questions": Broken(
         "text", {"a.txt": b"one", "questions.jsonl": lines(ASKED) + b'{"document_id"'},
         [("a", "one"), ("questions.jsonl:2", "")], ["Who?"],

@@ -43,7 +43,11 @@ def test_a_path_without_the_format_is_refused(tmp_path: Path) -> None:
         ("qmsum", empty, "empty.dat: no line or row in it is an object"),
         ("qmsum", torn, "torn.dat:1: not JSON"),
         ("quality", empty, "empty.dat: no line or row in it is an object"),
-        ("text", tmp_path, r"no \*\.txt in this folder"),
+        (
+            "text",
+            tmp_path,
+            r"no \.txt .*; files of other kinds: 2 \(empty\.dat, torn",
+        ),
         ("tables", tmp_path, r"no documents\.jsonl or documents\.parquet here"),
         ("tables", empty, r"no documents\.jsonl or documents\.parquet here"),
     ):

@@ -138,7 +138,8 @@ def test_lone_surrogates_become_replacement_characters(tmp_path: Path) -> None:
 
 def test_a_file_name_that_is_no_utf8_makes_an_id_that_is(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"x\xff.txt")).write_text("", encoding="utf-8")
-    [item] = loaded(tmp_path, "text")
+    (tmp_path / "y.txt").write_text("one", encoding="utf-8")
+    [item, _] = loaded(tmp_path, "text")
     assert item.document.document_id == "x\ufffd"
     assert (item.document.detail or "").startswith("x\ufffd.txt: the text has no words")
 

@@ -20,9 +20,9 @@ Damage = Callable[[Path], None]
 VERBS = {
     "report": ["report"], "status": ["status"], "trace": ["trace", "q1"],
     "sql": ["sql", "select question_id, answer from all_answers"], "ls": ["ls"],
-    "corpus": ["report", "--corpus"],
+    "corpus": ["report", "--corpus"], "show": ["show", "d1"],
 }  # fmt: skip
-WITH_KEY = ("report", "status", "trace", "ls")  # whose JSON has the key left_out
+WITH_KEY = ("report", "status", "trace", "ls", "show")  # whose JSON has the key left_out
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,8 @@ HOMES = {
     "hydra": ("pipeline/config.py",),
     "omegaconf": ("pipeline/config.py",),
     "ijson": ("stages/corpora/containers.py",),
+    "pypdfium2": ("stages/extract/pdf.py",),
+    "mammoth": ("stages/extract/word.py",),
     "datasets": ("stages/corpora/huggingface.py",),
 }
 BROAD_HANDLER = "pipeline/executor.py"

@@ -81,6 +81,12 @@ def test_the_comparison_is_what_the_command_prints(outputs: list[str]) -> None:
     assert printed[-1].startswith("Look at one: gistmill trace meeting-01 run=")
 
 
+def test_the_gist_beside_its_page_is_what_the_command_prints(outputs: list[str]) -> None:
+    (shown,) = re.findall(r"^\$ gistmill show tide_.*?\n\n(.*?)^\.\.\.$", README, re.S | re.M)
+    assert len(shown.splitlines()) > 8
+    assert any(shown in output for output in outputs)
+
+
 @pytest.mark.slow
 def test_the_sql_of_the_means_is_the_reports(outputs: list[str], folder: Path) -> None:
     (query,) = [block for block in BLOCKS if "from measures" in block]

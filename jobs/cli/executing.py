@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.ask import ask as ask_files
 from jobs.cli.app import Json, Words, app, warn
 from jobs.config import read_config
 from jobs.options import ReadOptions
@@ -26,6 +27,18 @@ from pipeline.units import ONCE, Retries
 def run(words: Words = None, json: Json = False) -> None:
     """Run an experiment. Repeat the same command to resume it where it stopped."""
     execute(read_config(words or []), json)
+
+
+@app.command()
+def ask(
+    words: Annotated[
+        list[str], typer.Argument(metavar="FILE... QUESTION [KEY=VALUE]...", show_default=False)
+    ],
+    json: Json = False,
+) -> None:
+    """Ask files or folders a question: method=..., and the words of run. Their memories are made
+    once and kept; every document answers by itself."""
+    raise typer.Exit(ask_files(words, json, warn))
 
 
 @app.command()

@@ -17,6 +17,7 @@ from jobs.options import ReadOptions, read_options
 from jobs.render import render
 from jobs.report import make_report
 from jobs.show_compare import show as show_comparison
+from jobs.show_pages import show_pages
 from jobs.show_trace import show_trace
 from jobs.status import show_status, watch_status
 from jobs.tables import print_json, print_line, print_table
@@ -117,6 +118,13 @@ def compare(
         print_json(dataclasses.asdict(found))
     else:
         show_comparison(found, options)
+
+
+@app.command()
+def show(document_id: str, words: Words = None, json: Json = False) -> None:
+    """A document's memory, pages and gists side by side: warehouse=, run=, memory=, page=0,3..5."""
+    options = read_options(words or [], ("warehouse", "run", "memory", "page"))
+    show_pages(options, document_id, json)
 
 
 @app.command()

@@ -1,7 +1,8 @@
 """The views that commands read, independent of the stages: a contract with the record classes.
 
-Some combine selects of record classes (`measures`, `memories`, `sizes`, `counts`); the others are
-derived from the columns of tables (`inputs`, `accounting`, `runs`, `rests_on`).
+Some combine selects of record classes (`measures`, `memories`, `sizes`, `counts`,
+`page_texts`, `results`); the others are derived from the columns of tables (`inputs`, `accounting`,
+`runs`, `rests_on`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ def derived(tables: Mapping[str, Any]) -> Iterator[str]:
     yield from (_ACCOUNTING, _RUNS)
     yield _rests_on_view(tables)
     yield _memories_view(tables, [record.memories for record in records if record.memories])
-    for view in ("measures", "sizes", "counts"):
+    for view in ("measures", "sizes", "counts", "page_texts", "results"):
         parts = [f"from ({part})" for record in records if (part := getattr(record, view))]
         yield f"create view {view} as {' union all by name '.join(parts)}"
 

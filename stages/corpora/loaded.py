@@ -14,11 +14,13 @@ from stages.corpora.row import Row
 class Loaded:
     """A document and its questions; the document_id of every question is the document's.
 
-    Questions about a missing document come with a Document of problem `bad_input`.
+    Questions about a missing document come with a Document of problem `bad_input`. `note`: what of
+    a document that can be read could not be, after the file's name.
     """
 
     document: Document
     questions: tuple[Question, ...]
+    note: str | None = None
 
 
 def bad_document(document_id: str, detail: str) -> Document:

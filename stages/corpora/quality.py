@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal
 from upath import UPath
 
 from pipeline.rows import Document, Question
-from stages.corpora.article_text import article_text
 from stages.corpora.checks import (
     BadInputError,
     index_of,
@@ -27,6 +26,7 @@ from stages.corpora.files import files_of, row_at, rows_of
 from stages.corpora.ids import Ids
 from stages.corpora.loaded import Loaded, bad_document, question_or_bad
 from stages.corpora.row import Row, rows_within
+from stages.text.article_text import article_text
 
 Place = tuple[UPath, int, int]  # a file, a line in it and the byte where that line starts
 _ABOUT = ("author", "year", "source", "topic", "url")

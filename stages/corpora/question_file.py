@@ -4,10 +4,12 @@ Required columns: document_id and question; optional: question_id, options, answ
 references (a list or one string), question_type, asked_at, evidence (spans of the document's text
 as loaded, `{"start_char": 0, "end_char": 9}` or `[0, 9]`) and metadata (an object or JSON text).
 Other columns are kept in metadata. Null counts as absent. Ids are made from document_id, question
-and options.
+and options. In CSV, options are separated by `|`, and these, references and evidence may be JSON.
 """
 
+import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -44,20 +46,24 @@ class QuestionFile:
         self._rows: dict[str, list[Row]] = {}
         self._without_id: list[Row] = []  # rows without a document_id
         self._ids = Ids()
-        for row in rows:
+        for row in map(_of_cells, rows):
             document_id = row.given_id("document_id")
             if document_id is None:
                 self._without_id.append(row)
             else:
                 self._rows.setdefault(document_id, []).append(row)
 
-    def take(self, document_id: str, num_chars: int | None) -> tuple[Question, ...]:
+    def take(
+        self, document_id: str, num_chars: int | None, also: str | None = None
+    ) -> tuple[Question, ...]:
         """Remove and return the document's questions, in file order.
 
         `num_chars`: the length of its text, which limits evidence spans; null: the document has no
-        text, and evidence is left out.
+        text, and evidence is left out. `also`: another name that rows may have for it.
         """
         rows = self._rows.pop(document_id, [])
+        if also is not None:
+            rows = sorted([*rows, *self._rows.pop(also, [])], key=lambda row: row.line)
         parse = partial(_question, document_id, num_chars)
         return tuple(
             question_or_bad(row, document_id, self._id(row, document_id), parse) for row in rows
@@ -89,6 +95,29 @@ class QuestionFile:
         value = row.value or {}
         content = (document_id, value.get("question"), value.get("options"))
         return self._ids.of_row(row, "question_id", *content)
+
+
+def _of_cells(row: Row) -> Row:
+    """The row with the values that its cells stand for, if it is of a CSV file."""
+    if row.value is None or not {".csv", ".tsv"} & {*row.file.suffixes}:
+        return row
+    value = {key: _of_cell(key, cell) for key, cell in row.value.items()}
+    return replace(row, value=value)
+
+
+def _of_cell(key: str, cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    if key == "answer_index" and cell.strip().isdecimal() and len(cell) < 10:
+        return int(cell)
+    if key in ("options", "references", "evidence") and cell.lstrip().startswith("["):
+        try:
+            return json.loads(cell)
+        except (ValueError, RecursionError):
+            return cell
+    if key == "options":
+        return [option.strip() for option in cell.split("|")]
+    return cell
 
 
 def _no_document(row: Row) -> str:

@@ -9,9 +9,9 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from stages.corpora.article_text import article_text
 from stages.corpora.checks import BadInputError
 from stages.corpora.opening import NotTextError, encoding_of, refuse_binary, up_to_most
+from stages.text.article_text import article_text
 
 _GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 2**16
@@ -40,14 +40,11 @@ def decoded(content: bytes) -> str:
     gzip is decompressed; lines end in a newline; byte order mark and NULs are removed. Raises
     BadInputError where the gzip is damaged or too large, or the file is no text.
     """
+    content = unpacked(content)
     try:
-        content = _unpacked(content)
         refuse_binary(content[:_HEAD_BYTES])
     except NotTextError as error:
         raise BadInputError(f"{error.strerror}; fix or delete it") from None
-    except (EOFError, OSError, zlib.error) as error:
-        why = str(error).split("\n")[0]
-        raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None
     try:
         text = content.decode(encoding_of(content) or "utf-8-sig")
     except UnicodeDecodeError:
@@ -55,11 +52,21 @@ def decoded(content: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
-def _unpacked(content: bytes) -> bytes:
+def unpacked(content: bytes) -> bytes:
+    """The content of a gzip file, or of any other as it is.
+
+    Raises BadInputError where the gzip is damaged or too large.
+    """
     if not content.startswith(_GZIP):
         return content
-    with gzip.open(io.BytesIO(content)) as unpacked:
-        return up_to_most(unpacked)
+    try:
+        with gzip.open(io.BytesIO(content)) as packed:
+            return up_to_most(packed)
+    except NotTextError as error:
+        raise BadInputError(f"{error.strerror}; fix or delete it") from None
+    except (EOFError, OSError, zlib.error) as error:
+        why = str(error).split("\n")[0]
+        raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None
 
 
 def story(content: bytes, start: str, end: str) -> tuple[str, str]:

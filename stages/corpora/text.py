@@ -1,59 +1,135 @@
-"""A folder of *.txt files, or one text file of any name; questions.jsonl in the folder.
+"""A folder of documents, or one: .txt, .md, .html, .pdf, .epub, .docx; questions beside them.
 
-A document's id and title are its file's name without the suffix. The questions are read as
-question_file.py describes; a single file has none.
+A document's id and title are its path in the folder without the suffix (`letters/may`), and with it
+where several would have the same (`may.pdf`, `may.txt`). Questions stand in questions.jsonl,
+.json, .csv, .tsv or .parquet in the folder and are read as question_file.py describes; they name a
+document by its id or by its path with the suffix. A single file has none.
 """
 
-from collections.abc import Iterator
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from upath import UPath
 
+from pipeline.errors import UsageError
 from pipeline.rows import Document
 from stages.corpora.checks import BadInputError, without_lone_surrogates
 from stages.corpora.corpus import FileCorpus
-from stages.corpora.files import files_of, is_there, rows_of, stem
+from stages.corpora.documents import SUFFIXES, text_of_file
+from stages.corpora.files import is_there, rows_of
+from stages.corpora.folders import Entry, suffix_of, walk
 from stages.corpora.ids import Ids
 from stages.corpora.loaded import Loaded, bad_document
-from stages.corpora.opening import read_whole
 from stages.corpora.question_file import QuestionFile
 from stages.corpora.row import Row
-from stages.corpora.stories import decoded
+from stages.extract.isolated import Extractor
+
+QUESTION_FILES = tuple(f"questions.{end}" for end in ("jsonl", "json", "csv", "tsv", "parquet"))
 
 
 class TextCorpus(FileCorpus):
-    """A folder of text files, or one text file."""
+    """A folder of documents, or one document."""
 
     format: Literal["text"]
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per file, sorted by name; subfolders are not read.
+        """Yield one Loaded per file, sorted by name, sub-folders included.
 
-        bad_input: a file without a word, that cannot be opened, or whose name without the suffix is
-        that of an earlier file (a.txt and a.txt.gz). Raises UsageError where there is no text, or
-        where questions.jsonl holds no question.
+        bad_input: a document that cannot be read or has no word. A file that is no document is a
+        skipped one that says why. Raises UsageError where no document can be read, or where the
+        questions' file holds no question.
         """
-        files = files_of(self.path, "*.txt")
-        asked = self.path / "questions.jsonl"
-        questions = QuestionFile(rows_of([asked]) if is_there(asked) else ())
+        asked = _question_file(self.path) if self.path.is_dir() else None
+        questions = QuestionFile(rows_of([asked]) if asked else ())
         ids = Ids()
-        for file in files:
-            document = _document(self, file, ids)
+        for entry, loaded in documents_of(self, entries_of(self.path), ids):
+            document = loaded.document
             num_chars = None if document.problem else len(document.text)
-            yield Loaded(document, questions.take(document.document_id, num_chars))
+            also = without_lone_surrogates(entry.name)
+            asked_of_it = questions.take(document.document_id, num_chars, also)
+            yield replace(loaded, questions=asked_of_it)
         yield from questions.take_rest(ids)
 
 
-def _document(corpus: FileCorpus, file: UPath, ids: Ids) -> Document:
-    name, document_id = (without_lone_surrogates(part) for part in (file.name, stem(file)))
-    whole = Row(file, 1, None)
-    first = ids.claim(document_id, whole)
-    if first is not None:
+def entries_of(path: UPath) -> list[Entry]:
+    """The files of a folder, but for its questions; or the one file. Raises UsageError where the
+    folder has no document."""
+    if not path.is_dir():
+        return [Entry(path, path.name)]
+    found = walk(path, SUFFIXES, QUESTION_FILES)
+    if all(entry.left_out for entry in found):
+        kinds = " ".join(SUFFIXES)
+        named = ", ".join(entry.name for entry in found[:3])
+        others = f"; files of other kinds: {len(found)} ({named})" if found else ""
+        raise UsageError(f"{path}: no {kinds} in this folder{others}; set corpus.path=...")
+    return found
+
+
+def documents_of(
+    corpus: FileCorpus, entries: Sequence[Entry], ids: Ids
+) -> Iterator[tuple[Entry, Loaded]]:
+    """Yield the document of each entry, without questions, in order. Raises UsageError where none
+    can be read."""
+    waiting: list[tuple[Entry, Loaded]] = []
+    is_any_read = False
+    with Extractor() as extractor:
+        for entry, wanted in zip(entries, _ids_of(entries), strict=True):
+            waiting.append((entry, _loaded(corpus, entry, ids, wanted, extractor)))
+            is_any_read = is_any_read or not waiting[-1][1].document.lack()
+            if is_any_read:
+                yield from waiting
+                waiting.clear()
+    if not is_any_read:
+        bad = [loaded.document.detail for _, loaded in waiting if loaded.document.problem]
+        raise UsageError(f"{corpus.path}: no document in it can be read: {bad[0]}")
+
+
+def _question_file(folder: UPath) -> UPath | None:
+    found = [file for name in QUESTION_FILES if is_there(file := folder / name)]
+    if len(found) > 1:
+        raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
+    return found[0] if found else None
+
+
+def _ids_of(entries: Sequence[Entry]) -> list[str]:
+    """The ids wanted: names without suffixes, but where two would be the same; those of files that
+    are left out have the suffix."""
+    found = [entry.name if entry.left_out else _stem(entry.name) for entry in entries]
+    while len(times := Counter(found)) < len(found):  # ends: names are unique
+        named = zip(found, entries, strict=True)
+        found = [entry.name if times[made] > 1 else made for made, entry in named]
+    return found
+
+
+def _stem(name: str) -> str:
+    suffix = suffix_of(name, SUFFIXES)
+    if suffix is None:  # a single file of any name
+        folder, slash, own = name.rpartition("/")
+        return folder + slash + (own.rpartition(".")[0] or own)
+    is_packed = name.lower().endswith(".gz")
+    return name[: -len(suffix) - 3 * is_packed] or name
+
+
+def _loaded(
+    corpus: FileCorpus, entry: Entry, ids: Ids, wanted: str, extractor: Extractor
+) -> Loaded:
+    name, document_id = without_lone_surrogates(entry.name), without_lone_surrogates(wanted)
+    whole = Row(entry.file, 1, None)
+    if (first := ids.claim(document_id, whole)) is not None:
         wrong = f"its document_id would be that of {first.removesuffix(':1')}; rename or delete it"
-        return bad_document(ids.of_place(whole), f"{name}: {wrong}")
+        return Loaded(bad_document(ids.of_place(whole), f"{name}: {wrong}"), ())
+    if entry.left_out:
+        detail = f"{name}: {entry.left_out}"
+        return Loaded(Document(document_id=document_id, skipped=True, detail=detail), ())
     try:
-        return corpus.document(document_id, decoded(read_whole(file)), title=document_id)
+        if entry.wrong:
+            raise BadInputError(entry.wrong)
+        found = text_of_file(entry.file, extractor)
+        about = json.dumps({"missing": found.missing}) if found.missing else "{}"
+        document = corpus.document(document_id, found.text, document_id, about)
+        return Loaded(document, (), f"{name}: {found.missing}" if found.missing else None)
     except BadInputError as wrong_text:
-        return bad_document(document_id, f"{name}: {wrong_text}")
-    except OSError as error:
-        return bad_document(document_id, f"{name}: {error.strerror}; fix or delete it")
+        return Loaded(bad_document(document_id, f"{name}: {wrong_text}"), ())

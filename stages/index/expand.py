@@ -44,6 +44,11 @@ class Expansion(IndexRow):
     table: ClassVar[str] = "expansions"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "item_index")
     once_per_memory: ClassVar[bool] = False  # of several kinds
+    page_texts: ClassVar[str | None] = """
+        select memory, document_id, page_index, 40 as place, 'extracted' as heading,
+          string_agg(text, chr(10) order by kind, item_index) as text, null::bigint as num_words,
+          min(problem) as problem
+        from expansions group by all"""
     page_index: int
     item_index: int
     kind: str

@@ -52,6 +52,10 @@ class Gist(IndexRow):
         select g.*, p.num_words as page_words, p.chosen_by
         from gists g join pages p using (memory, document_id, page_index)"""
     shows: ClassVar[tuple[type[Record], ...]] = (Page,)
+    page_texts: ClassVar[str | None] = """
+        select memory, document_id, page_index, 20 as place, 'gist' as heading, gist as text,
+          num_words, problem
+        from gists"""
     page_index: int
     gist: str | None
     num_words: int

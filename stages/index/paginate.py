@@ -70,6 +70,10 @@ class Page(IndexRow):
         select memory, 'words per page' as measure, 'pages' as rows_of, 50 as place,
           num_words::double as value
         from pages where text is not null"""
+    page_texts: ClassVar[str | None] = """
+        select memory, document_id, page_index, 10 as place, 'page' as heading, text, num_words,
+          problem
+        from pages"""
     page_index: int
     start_char: int
     end_char: int

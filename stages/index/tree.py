@@ -35,6 +35,11 @@ class Node(IndexRow):
         select memory, 'words per summary' as measure, 'nodes' as rows_of, 80 as place,
           num_words::double as value
         from nodes where summary is not null"""
+    page_texts: ClassVar[str | None] = """
+        select memory, document_id, page_index, 30 as place, 'leaf of the tree' as heading,
+          any_value(summary) as text, any_value(num_words) as num_words,
+          any_value(problem) as problem
+        from nodes where page_index is not null group by all"""
     once_per_memory: ClassVar[bool] = False  # trees of several shapes rest on the same segments
     node_index: int
     level: int  # of leaves 0

@@ -66,6 +66,10 @@ class Answer(QuestionRow):
           where p.memory = a.memory and p.document_id = a.document_id
             and list_contains(a.page_indexes, p.page_index)), []) as pages_read
         from answers a join questions q using (document_id, question_id)"""
+    results: ClassVar[str | None] = """
+        select method, repeat, memory, document_id, question_id, answer, answer_index,
+          page_indexes, num_context_words, problem, detail
+        from answers where not skipped"""
     reader: str  # the engine that answered
     answer: str | None
     answer_index: int | None = None  # the option chosen

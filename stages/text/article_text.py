@@ -27,12 +27,17 @@ def article_text(article: str) -> str:
     keeps its lines; script, style, title and comments are left out.
     """
     if _IS_HTML.search(article):
-        parser = _Text()
-        parser.feed(_MARKED_SECTION.sub("", article))
-        parser.close()
-        return parser.text()
+        return html_text(article)
     paragraphs = (" ".join(part.split()) for part in _BLANK_LINES.split(article))
     return "\n\n".join(filter(None, paragraphs))
+
+
+def html_text(html: str) -> str:
+    """The same of what is known to be HTML or XHTML."""
+    parser = _Text()
+    parser.feed(_MARKED_SECTION.sub("", html))
+    parser.close()
+    return parser.text()
 
 
 class _Text(HTMLParser):

@@ -1,0 +1,211 @@
+"""`gistmill show`: a document's memory, its pages and what was made of each side by side."""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from jobs.options import ReadOptions
+from jobs.step_graph import SHARED
+from jobs.tables import print_json, print_line, printable
+from pipeline.errors import UsageError
+from pipeline.store import connect
+from pipeline.store.views import query, run_name
+
+_NARROW = 60  # columns of a terminal; below, texts stand under each other
+_WRAP = re.compile(r"(?<=\S)\n(?=[a-z])")  # a line break within a sentence, of a file's own width
+_WIDTH = (100, 24)  # where there is no terminal
+
+
+@dataclass(frozen=True)
+class PageText:
+    """The page itself or what was made of it; `text` null: nothing, for the reason `problem`."""
+
+    heading: str
+    text: str | None
+    num_words: int | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class ShownPage:
+    """A page with its texts, the page itself first."""
+
+    page_index: int
+    texts: tuple[PageText, ...]
+
+
+@dataclass(frozen=True)
+class ShownDocument:
+    """A document's memory in a run; `num_pages` of all, `pages` those that were asked for."""
+
+    run: str
+    document_id: str
+    title: str
+    num_words: int
+    memory: str
+    memories: tuple[str, ...]  # all that the run has of the document
+    num_pages: int
+    pages: tuple[ShownPage, ...]
+    left_out: list[dict[str, Any]]
+
+
+def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
+    """The memory of a document. Raises UsageError where the run has no such document, memory or
+    page, or no pages of it."""
+    run = run_name(options.warehouse, options.run)
+    with connect(options.warehouse, run) as connection:
+        connection.execute("set variable document = ?", [document_id])
+        document = _document(connection, document_id)
+        memories = [row["memory"] for row in query(connection, _MEMORIES)]
+        if not memories:
+            raise UsageError(
+                f"{document_id}: run={run} has no pages of it; make them with gistmill run ... "
+                "methods=none"
+            )
+        memory = _chosen(memories, options.memory, document_id)
+        connection.execute("set variable memory = ?", [memory])
+        pages = _pages(query(connection, _TEXTS))
+        return ShownDocument(
+            run=run,
+            document_id=document_id,
+            title=document["title"],
+            num_words=document["num_words"],
+            memory=memory,
+            memories=tuple(memories),
+            num_pages=len(pages),
+            pages=_selected(pages, options.page, document_id),
+            left_out=query(connection, "from left_out"),
+        )
+
+
+def show_pages(options: ReadOptions, document_id: str, as_json: bool) -> None:
+    """Print the memory of a document at the terminal's width."""
+    found = shown_document(options, document_id)
+    if as_json:
+        print_json(asdict(found))
+        return
+    print_line(_title(found))
+    width = max(20, shutil.get_terminal_size(_WIDTH).columns)
+    for page in found.pages:
+        print_line()
+        print_line(_heading(page))
+        print_line(_side_by_side(page.texts, width))
+
+
+def _document(connection: Any, document_id: str) -> dict[str, Any]:
+    found = query(connection, _DOCUMENT)
+    if not found:
+        others = [f"run={row['run']}" for row in query(connection, _ELSEWHERE)]
+        if others:
+            raise UsageError(f"{document_id}: not in this run; add {' or '.join(others)}")
+        similar = ", ".join(row["document_id"] for row in query(connection, _LIKE))
+        raise UsageError(f"{document_id}: no such document in the run; similar: {similar}")
+    if why := found[0]["detail"]:
+        raise UsageError(f"{document_id}: was not read: {why}")
+    return found[0]
+
+
+def _chosen(memories: Sequence[str], wanted: str | None, document_id: str) -> str:
+    if wanted is None:
+        return SHARED if SHARED in memories else memories[0]
+    if wanted not in memories:
+        raise UsageError(f"memory={wanted}: not of {document_id}, which has {', '.join(memories)}")
+    return wanted
+
+
+def _pages(rows: Sequence[Mapping[str, Any]]) -> list[ShownPage]:
+    found: dict[int, list[PageText]] = {}
+    for row in rows:
+        text = PageText(row["heading"], row["text"], row["num_words"], row["problem"])
+        found.setdefault(row["page_index"], []).append(text)
+    return [ShownPage(index, tuple(texts)) for index, texts in found.items()]
+
+
+def _selected(
+    pages: list[ShownPage], wanted: str | None, document_id: str
+) -> tuple[ShownPage, ...]:
+    """The pages that `wanted` names: `3`, `0..4`, `1,5..6`; all where it is null."""
+    if wanted is None:
+        return tuple(pages)
+    indexes = set[int]()
+    for part in wanted.split(","):
+        span = re.fullmatch(r"\s*(\d{1,9})(?:\.\.(\d{1,9}))?\s*", part)
+        if not span:
+            raise UsageError(f"page={wanted}: write page=3 or page=0..4 or page=1,5..6")
+        first, last = int(span[1]), int(span[2] or span[1])
+        own = {page.page_index for page in pages if first <= page.page_index <= last}
+        if not own:
+            raise UsageError(
+                f"page={part.strip()}: {document_id} has pages {pages[0].page_index} to "
+                f"{pages[-1].page_index}"
+            )
+        indexes |= own
+    return tuple(page for page in pages if page.page_index in indexes)
+
+
+def _title(found: ShownDocument) -> str:
+    others = [name for name in found.memories if name != found.memory]
+    more = f"; it has memory={' and memory='.join(others)}, too" if others else ""
+    return (
+        f"{found.document_id}: {found.num_words} words, {_counted(found.num_pages, 'page')} "
+        f"(memory {found.memory} of run {found.run}{more})"
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _heading(page: ShownPage) -> str:
+    first, *others = [_facts(text) for text in page.texts]
+    return f"page {page.page_index}{first}" + "".join(
+        f" · {text.heading}{facts}" for text, facts in zip(page.texts[1:], others, strict=True)
+    )
+
+
+def _facts(text: PageText) -> str:
+    words = "" if text.num_words is None else f", {_counted(text.num_words, 'word')}"
+    return f"{words}{f', {text.problem}' if text.problem else ''}"
+
+
+def _side_by_side(texts: Sequence[PageText], width: int) -> str:
+    """The texts in columns, the first and widest that of the page; in a narrow terminal one under
+    the other."""
+    console = Console(width=width, color_system=None, emoji=False, highlight=False, markup=False)
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    shown = [Text(_WRAP.sub(" ", printable(text.text or "-").strip())) for text in texts]
+    if width < _NARROW:
+        for one in shown:
+            table.add_row(one)
+            table.add_row("")
+    else:
+        for number in range(len(shown)):
+            table.add_column(ratio=2 if number else 3, overflow="fold")
+        table.add_row(*shown)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
+
+
+_DOCUMENT = (
+    "select title, num_words, detail from documents where document_id = getvariable('document')"
+)
+_LIKE = """
+select document_id from documents where not skipped
+order by jaro_winkler_similarity(document_id, getvariable('document')) desc, document_id limit 3"""
+_ELSEWHERE = """
+select distinct run from all_documents
+where document_id = getvariable('document') and run is not null order by run limit 3"""
+_MEMORIES = """
+select distinct memory from page_texts where document_id = getvariable('document')
+order by memory"""
+_TEXTS = """
+select page_index, heading, text, num_words, problem from page_texts
+where document_id = getvariable('document') and memory = getvariable('memory')
+order by page_index, place"""

@@ -1,0 +1,88 @@
+"""Files and folders that are all asked one question: the corpus of `gistmill ask`.
+
+Documents are read and named as in the corpus `text`, and their rows are the same: what a run of
+that corpus has made of them is not made again.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+from upath import UPath
+
+from pipeline.errors import UsageError
+from pipeline.place import reaching
+from pipeline.rows import Document, Question
+from pipeline.settings import sha
+from stages.corpora.corpus import Address, FileCorpus, Unhashed
+from stages.corpora.folders import Entry
+from stages.corpora.ids import Ids
+from stages.corpora.loaded import Loaded
+from stages.corpora.opening import NotTextError, refuse_special
+from stages.corpora.text import documents_of, entries_of
+
+_HEX_DIGITS = 16
+
+
+def _to_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class AskedCorpus(FileCorpus):
+    """One question, and the documents it is asked of. `path`: the first of `paths`."""
+
+    format: Literal["asked"]
+    paths: Annotated[tuple[Address, ...], BeforeValidator(_to_tuple), Unhashed()]
+    question: Annotated[str, Unhashed()]
+
+    def hashed(self) -> Mapping[str, Any]:
+        """As in the corpus `text`, whose documents these are."""
+        return {**super().hashed(), "format": "text"}
+
+    def check(self) -> None:
+        for path in self.paths:
+            with reaching(path, "FILE"):
+                is_there = path.exists()
+            if not is_there:
+                raise UsageError(f"{path}: no such file or folder; {_nearest(path)}")
+            try:
+                if not path.is_dir():
+                    refuse_special(path)
+            except NotTextError as error:
+                raise UsageError(f"{path}: {error.strerror}; name another") from None
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per document, with the question where it can be read.
+
+        Raises UsageError where no document can be read.
+        """
+        for _, loaded in documents_of(self, _entries(self.paths), Ids()):
+            document = loaded.document
+            yield loaded if document.lack() else replace(loaded, questions=(self._asked(document),))
+
+    def _asked(self, document: Document) -> Question:
+        question_id = sha([document.document_id, self.question], _HEX_DIGITS)
+        return Question(
+            document_id=document.document_id, question_id=question_id, question=self.question
+        )
+
+
+def _nearest(path: UPath) -> str:
+    folder = path.parent
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    near = get_close_matches(path.name, names, n=3)
+    return f"there is {', '.join(near)}" if near else "name one that is there"
+
+
+def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
+    """The entries of all paths, each file once; the whole path names those that have a name in
+    common."""
+    found = {str(entry.file): entry for path in paths for entry in entries_of(path)}
+    times = Counter(entry.name for entry in found.values())
+    return [
+        entry if times[entry.name] == 1 else replace(entry, name=path)
+        for path, entry in found.items()
+    ]

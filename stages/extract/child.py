@@ -1,0 +1,48 @@
+"""The process that isolated.py starts: reads files from standard input, writes their texts.
+
+A request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of JSON.
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+from stages.extract.epub import epub_text
+from stages.extract.extracted import UnreadableError
+from stages.extract.pdf import pdf_text
+from stages.extract.word import word_text
+
+EXTRACTORS = {"pdf": pdf_text, "epub": epub_text, "docx": word_text}
+_MOST_MEMORY = 2**32  # bytes of address space
+
+
+def main() -> None:
+    """Serve requests until standard input ends."""
+    _limit_memory()
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no reply
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        replies.write(json.dumps(_reply(asked["kind"], sys.stdin.buffer.read(asked["bytes"]))))
+        replies.write("\n")
+        replies.flush()
+
+
+def _limit_memory() -> None:
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+
+
+def _reply(kind: str, content: bytes) -> dict[str, Any]:
+    try:
+        found = EXTRACTORS[kind](content)
+    except UnreadableError as wrong:
+        return {"wrong": str(wrong)}
+    return {"text": found.text, "missing": found.missing}
+
+
+if __name__ == "__main__":
+    main()

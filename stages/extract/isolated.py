@@ -1,0 +1,105 @@
+"""Extract texts in a process of their own: what crashes it, or takes too much memory or time, costs
+one file. The process is started when it is first needed, and again after a crash."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGKILL
+from threading import Timer
+from types import TracebackType
+from typing import Self
+
+from stages.extract.extracted import Extracted, UnreadableError
+
+_ROOT = Path(__file__).parents[2]
+_SECONDS = 600.0
+
+
+class Extractor:
+    """A context manager; `seconds`: what one file may take."""
+
+    def __init__(self, seconds: float = _SECONDS) -> None:
+        self._seconds = seconds
+        self._child: _Child | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._child:
+            self._child.end()
+
+    def extract(self, kind: str, content: bytes) -> Extracted:
+        """The text of a file; `kind`: pdf, epub or docx.
+
+        Raises UnreadableError where the file cannot be read, or its process has crashed.
+        """
+        self._child = self._child or _Child()
+        reply = self._child.reply(kind, content, self._seconds)
+        if reply is None:
+            code, error = self._child.end()
+            self._child = None
+            if code == -SIGKILL:
+                raise UnreadableError(f"not read within {self._seconds:.0f} s; fix or delete it")
+            if error.startswith("MemoryError"):
+                raise UnreadableError("takes over 4 GiB of memory; fix or delete it")
+            raise UnreadableError(f"damaged ({error or f'exit code {code}'}); fetch it again")
+        if "wrong" in reply:
+            raise UnreadableError(reply["wrong"] or "")
+        return Extracted(reply["text"] or "", reply["missing"])
+
+
+class _Child:
+    """One process that runs child.py."""
+
+    def __init__(self) -> None:
+        path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # end closes it
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "stages.extract.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+
+    def reply(self, kind: str, content: bytes, seconds: float) -> dict[str, str | None] | None:
+        """What the process says to a file; null where it ends instead, or is killed by then."""
+        process, timer = self._process, Timer(seconds, self._process.kill)
+        assert process.stdin and process.stdout
+        timer.start()
+        try:
+            process.stdin.write(
+                json.dumps({"kind": kind, "bytes": len(content)}).encode() + b"\n" + content
+            )
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except BrokenPipeError:
+            return None
+        finally:
+            timer.cancel()
+        if not line.endswith(b"\n"):
+            return None
+        found: dict[str, str | None] = json.loads(line)
+        return found
+
+    def end(self) -> tuple[int, str]:
+        """End the process; its exit code, and the last line of what it wrote on standard error."""
+        assert self._process.stdin and self._process.stdout
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+        code = self._process.wait()
+        with self._errors as errors:
+            errors.seek(0)
+            lines = errors.read().decode("utf-8", "replace").split("\n")
+        return code, next((line for line in reversed(lines) if line.strip()), "")[:200]

@@ -1,0 +1,105 @@
+"""Real PDF, EPUB and Word files, made for tests by other libraries than those that read them."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+
+from docx import Document as WordDocument
+from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.pdfgen.canvas import Canvas
+
+_LINE, _TOP, _LEFT = 12.0, 800.0, 72.0  # points
+
+
+def pdf(*pages: Sequence[str], left: float = _LEFT, password: str | None = None) -> bytes:
+    """A page per list of lines, set in 10 points; an empty line is a gap of half a line, `# ` sets
+    a heading, two spaces indent a line."""
+    made = io.BytesIO()
+    locked = StandardEncryption(password) if password else None
+    canvas = Canvas(made, invariant=1, encrypt=locked)
+    for lines in pages:
+        y = _TOP
+        for line in lines:
+            canvas.setFont("Helvetica", 16 if line.startswith("# ") else 10)
+            indent = 18 if line.startswith("  ") else 0
+            canvas.drawString(left + indent, y, line.removeprefix("# ").strip())
+            y -= _LINE if line else _LINE / 2
+        canvas.showPage()
+    canvas.save()
+    return made.getvalue()
+
+
+def two_columns(first: Sequence[str], second: Sequence[str]) -> bytes:
+    """A page of two columns, written one after the other."""
+    made = io.BytesIO()
+    canvas = Canvas(made, invariant=1)
+    canvas.setFont("Helvetica", 10)
+    for left, lines in ((72, first), (320, second)):
+        for number, line in enumerate(lines):
+            canvas.drawString(left, _TOP - number * _LINE, line)
+    canvas.save()
+    return made.getvalue()
+
+
+def scan(num_pages: int = 1) -> bytes:
+    """Pages of lines drawn, without a letter."""
+    made = io.BytesIO()
+    canvas = Canvas(made, invariant=1)
+    for _ in range(num_pages):
+        canvas.rect(100, 100, 300, 300, fill=1)
+        canvas.showPage()
+    canvas.save()
+    return made.getvalue()
+
+
+def word(*parts: str | Sequence[Sequence[str]]) -> bytes:
+    """A paragraph per string, one with `# ` a heading; a table per list of rows."""
+    document = WordDocument()
+    for part in parts:
+        if not isinstance(part, str):
+            table = document.add_table(len(part), len(part[0]))
+            for row, cells in zip(table.rows, part, strict=True):
+                for cell, text in zip(row.cells, cells, strict=True):
+                    cell.text = text
+        elif part.startswith("# "):
+            document.add_heading(part.removeprefix("# "), 1)
+        else:
+            document.add_paragraph(part)
+    made = io.BytesIO()
+    document.save(made)
+    return made.getvalue()
+
+
+def epub(
+    chapters: Mapping[str, str],
+    spine: Sequence[str] | None = None,
+    more: Mapping[str, str | bytes] | None = None,
+) -> bytes:
+    """A book of XHTML bodies by file name; `spine`: their order, by name. `more`: further files."""
+    items = "".join(f'<item id="i{n}" href="{name}" media-type="application/xhtml+xml"/>'
+                    for n, name in enumerate(chapters))  # fmt: skip
+    numbers = {name: n for n, name in enumerate(chapters)}
+    wanted = chapters if spine is None else spine
+    refs = "".join(f'<itemref idref="i{numbers.get(name, name)}"/>' for name in wanted)
+    files: dict[str, str | bytes] = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:'
+        'container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
+        "OEBPS/book.opf": f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}'
+        f"</manifest><spine>{refs}</spine></package>",
+        **{f"OEBPS/{name}": f'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml">'
+           f"<head><title>T</title></head><body>{body}</body></html>"
+           for name, body in chapters.items()},
+        **(more or {}),
+    }  # fmt: skip
+    return zipped(files)
+
+
+def zipped(files: Mapping[str, str | bytes | None]) -> bytes:
+    """A zip archive; a file that is null is left out."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            if content is not None:
+                archive.writestr(name, content)
+    return made.getvalue()
