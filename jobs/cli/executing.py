@@ -8,16 +8,12 @@ import typer
 
 from jobs.cli.app import Json, Words, app, warn
 from jobs.config import read_config
-from jobs.options import ReadOptions
-from jobs.rate import shown_rater, with_rater
-from jobs.render import page, render
-from jobs.report import make_report
+from jobs.rate import with_rater
+from jobs.render import render
 from jobs.retry import run_again
 from jobs.run_config import RunConfig
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import UsageError
-from pipeline.place import place
-from pipeline.store.runs import RunFolder
 from pipeline.units import ONCE, Retries
 
 
@@ -97,12 +93,9 @@ def plan(
 
 
 def _run(config: RunConfig, as_json: bool, retries: Retries | None = ONCE) -> None:
-    from jobs.run import run as run_config  # imported here, as ray takes a second
+    from jobs.run_report import run_and_report  # imported here, as ray takes a second
 
-    outcome = run_config(config, warn, retries)
-    warehouse, rater = place(config.warehouse), shown_rater(config, outcome.run)
-    made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))
-    RunFolder(warehouse, outcome.run).write_report(page(render(made)))
+    outcome, made = run_and_report(config, warn, retries)
     if as_json:
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:

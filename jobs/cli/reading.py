@@ -13,6 +13,7 @@ from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.render import render
 from jobs.report import make_report
+from jobs.show_schema import show_schema
 from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
@@ -98,6 +99,22 @@ def ls(words: Words = None, json: Json = False) -> None:
     options = read_options(words or [], ("warehouse", "plugins"))
     of_warehouse = any(word.startswith("warehouse=") for word in words or [])
     show_listing(options, of_warehouse, json)
+
+
+@app.command()
+def schema(
+    table: Annotated[
+        str | None, typer.Argument(help="A table or view.", show_default=False)
+    ] = None,
+    words: Words = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print all of it as a page.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """What every table, view and column means, and the problem codes; with plugins=DIR those of
+    plugins, too."""
+    show_schema(table, words or [], markdown, json)
 
 
 @app.command()

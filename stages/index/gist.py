@@ -27,6 +27,9 @@ class Gist(IndexRow):
     table: ClassVar[str] = "gists"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
     memories: ClassVar[str | None] = """
+        -- words_per_gist: the mean, in words
+        -- gist_compression: 100 * (1 - words of all gists / words of all pages)
+        -- truncated_gists: gists that the reply budget ended
         select memory, avg(g.num_words) as words_per_gist,
           100 * (1 - sum(g.num_words) / nullif(sum(p.num_words), 0)) as gist_compression,
           count(*) filter (g.problem = 'truncated') as truncated_gists
@@ -52,9 +55,9 @@ class Gist(IndexRow):
         select g.*, p.num_words as page_words, p.chosen_by
         from gists g join pages p using (memory, document_id, page_index)"""
     shows: ClassVar[tuple[type[Record], ...]] = (Page,)
-    page_index: int
-    gist: str | None
-    num_words: int
+    page_index: int  # of the page
+    gist: str | None  # the shortened text; null: there is none
+    num_words: int  # words of the gist
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
