@@ -92,7 +92,7 @@ def _typed() -> dict[str, dict[str, str]]:
     return found
 
 
-def _common(record: type[Record]) -> Iterator[tuple[str, str]]:
+def _common(record: Any) -> Iterator[tuple[str, str]]:
     """The columns that mean the same wherever they are: stamps, and fields of the base classes."""
     yield from STAMPS.items()
     for base in record.__mro__:

@@ -28,7 +28,7 @@ def show_schema(table: str | None, words: Sequence[str], as_page: bool, as_json:
     Raises UsageError for a table that does not exist.
     """
     if table is not None and "=" in table:
-        table, words = None, [table, *words]
+        words, table = [table, *words], None
     found = read_schema(read_options(words, ("plugins",)).plugins)
     if as_page:
         print_line(page(found))

@@ -6,10 +6,8 @@ import io
 import textwrap
 import tokenize
 from collections.abc import Iterator
-from functools import cache
 
 
-@cache
 def field_comments(cls: type) -> dict[str, str]:
     """By field, its own and inherited ones: the comment on its lines, else that right above it.
 
