@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline import errors
 from pipeline.arrow import schema
-from pipeline.errors import Problem, UsageError
+from pipeline.errors import Problem
 from pipeline.field_comments import field_comments
 from pipeline.plugins import load_plugins, plugin_folders
 from pipeline.rows import RECORDS, STAMPS, Record
@@ -144,7 +145,7 @@ def _views_of_records() -> dict[str, tuple[str, dict[str, str]]]:
 
 def _problems() -> dict[str, str]:
     """The problem codes, with the comments beside them."""
-    source = inspect.getsource(inspect.getmodule(UsageError) or UsageError)
+    source = inspect.getsource(errors)
     told = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     return {code: told.get(code, "") for code in typing.get_args(Problem)}
 
