@@ -11,6 +11,8 @@ from pipeline.settings import ClusterSettings
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]i?|m)?$")]
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 OneWord = Annotated[str, Field(pattern=r"^[^\s'\"#$`\\]+$")]
+_CLAIM_OR_FOLDER = r"^(/[^\n]*|[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)$"
+Folder = Annotated[str, Field(pattern=r"^/[^\n]*$")]
 OneLine = Annotated[str, Field(pattern=r"^[^\n]*$")]
 
 
@@ -41,14 +43,21 @@ class KubeRayCluster(ClusterSettings):
     max_workers: PositiveInt  # pods
     worker_cpus: PositiveInt
     worker_memory: Quantity
+    worker_storage: Quantity | None  # ephemeral, that a node must have left; null: not asked for
     head_cpus: PositiveInt
     head_memory: Quantity
+    head_storage: Quantity | None
     node_selector: dict[str, str]  # of the worker pods
     tolerations: list[dict[str, Any]]
     secret: DnsLabel | None  # its keys become environment variables
     service_account: DnsLabel | None
     volume_claim: DnsLabel | None  # mounted in every pod at volume_path
     volume_path: OneLine
+    model_cache: Annotated[str, Field(pattern=_CLAIM_OR_FOLDER)] | None  # HF_HOME
+    model_cache_path: Folder  # where every pod has it
+    auth: Literal["token", "disabled"] | None  # of the Ray; null: left to Ray and the operator
+    active_deadline_seconds: PositiveInt | None  # null: until after the deadline, if there is one
+    overlay: str | None  # a YAML file that is merged into the manifest
     backoff_limit: NonNegativeInt  # restarts of a failed job; each resumes
     ttl_seconds: NonNegativeInt  # after the job, until its pods are deleted
 

@@ -28,6 +28,18 @@ _VIEWS = (  # that DuckDB has of every warehouse
 )  # fmt: skip
 
 
+# Columns that are added when a shard is written, and what they mean in every table.
+STAMPS = {
+    "corpus": "the corpus's name",
+    "step_id": "the step that made the row: its stage and 8 hex of a hash of all that shaped it",
+    "unit": "the unit of work that made the row, named by a hash of what it worked on",
+    "method": "the method that the row was made for; null for rows that methods share",
+    "repeat": "which of the run's `repeats`, from 0",
+    "memory": "the pagination that page indexes refer to; `shared` is the run's own",
+    "input_sha": "hash of all inputs of the question's rows",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Half-open span of characters of a document's text."""
@@ -71,8 +83,8 @@ class Record:
     # records that its lines include, which are not traced again.
     traced: ClassVar[str | None] = None
     shows: ClassVar[tuple[type["Record"], ...]] = ()
-    document_id: str
-    problem: Problem | None = None
+    document_id: str  # of the corpus, or made of the text's hash
+    problem: Problem | None = None  # why the row is not what was asked for; null: it is
 
     def __init_subclass__(cls) -> None:
         table = cls.__dict__.get("table")
@@ -114,7 +126,7 @@ class IndexRow(Record):
     stamps: ClassVar[tuple[str, ...]] = ("memory",)
     has_pages: ClassVar[bool] = True
     once_per_memory: ClassVar[bool] = True
-    detail: str | None = None
+    detail: str | None = None  # more about the problem
 
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
@@ -132,8 +144,8 @@ class QuestionRow(Record):
 
     stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
     has_pages: ClassVar[bool] = True
-    question_id: str
-    detail: str | None = None
+    question_id: str  # of the corpus, or made of the question's hash
+    detail: str | None = None  # more about the problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +158,13 @@ class Document(Record):
         select null::varchar as memory, 'words per document' as measure, 'documents' as rows_of,
           10 as place, num_words::double as value
         from documents where problem is null and not skipped"""
-    title: str = ""
-    text: str = ""
-    num_words: int = 0
-    num_paragraphs: int = 0
+    title: str = ""  # as the corpus has it
+    text: str = ""  # the whole text
+    num_words: int = 0  # words of the text
+    num_paragraphs: int = 0  # as pagination finds them
     metadata: str = "{}"  # JSON object: other fields of the corpus format
     skipped: bool = False  # a document without a text to read (no story)
-    detail: str | None = None
+    detail: str | None = None  # why it could not be loaded
 
     def lack(self) -> str | None:
         if self.problem is not None:
@@ -167,19 +179,19 @@ class Question(Record):
     table: ClassVar[str] = "questions"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
     stamps: ClassVar[tuple[str, ...]] = ("input_sha",)
-    question_id: str
-    question: str = ""
-    options: tuple[str, ...] = ()
+    question_id: str  # of the corpus, or made of the question's hash
+    question: str = ""  # as it is asked
+    options: tuple[str, ...] = ()  # to choose from; empty: the answer is free-form
     references: tuple[str, ...] = ()  # for a multiple-choice question the text of the right option
     answer_index: int | None = None  # the right option
-    question_type: str | None = None
+    question_type: str | None = None  # as the corpus has it
     evidence: tuple[Span, ...] = ()  # gold characters of the document's text; empty: not given
-    asked_at: str | None = None
+    asked_at: str | None = None  # the question's date, as the corpus has it
     only_judged: bool = False  # word-overlap metrics do not apply; a judge decides
     task: str | None = None  # of a benchmark that scores each of its tasks in another way
     classes: tuple[str, ...] = ()  # the labels that a classification task chooses from
-    metadata: str = "{}"
-    detail: str | None = None
+    metadata: str = "{}"  # JSON object: other fields of the corpus format
+    detail: str | None = None  # why it could not be loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,22 +202,22 @@ class Call(Record):
     key: ClassVar[tuple[str, ...]] = ("unit", "call_index")
     stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
     call_index: int  # position within the unit, sorted by the columns below
-    stage: str
-    question_id: str | None
-    page_index: int | None
-    turn: int | None
-    reference_index: int | None
-    prompt: str
-    request_sha: str
-    engine: str
-    attempt: int
-    prompt_tokens: int
-    cached_tokens: int
-    reply_tokens: int
-    finish_reason: str
-    seconds: float
+    stage: str  # the stage that asked
+    question_id: str | None  # the question that it was for; null: for the document
+    page_index: int | None  # the page that it was for
+    turn: int | None  # of a question's turns, from 0
+    reference_index: int | None  # the reference that an answer was compared with
+    prompt: str  # the name of its template
+    request_sha: str  # hash of rendered messages, model, sampling, seed and attempt
+    engine: str  # the engine and model
+    attempt: int  # 0, or how often the request had failed before
+    prompt_tokens: int  # counted by the engine
+    cached_tokens: int  # of the prompt's tokens, those that the engine had in its cache
+    reply_tokens: int  # counted by the engine, thinking included
+    finish_reason: str  # stop; length: the reply budget ended it; abort: no usable reply
+    seconds: float  # from when it was sent to its reply
     reply: str  # without any thinking
-    thinking: str | None = None
+    thinking: str | None = None  # what the model wrote before its reply
     is_shared: bool = False  # copied from another page's identical request, at no cost
     started_at: datetime | None = None  # UTC; when it was sent to the engine
     worker: str | None = None  # host and process

@@ -8,11 +8,12 @@ import pytest
 
 from tests.command import ROOT
 
-PACKAGES = ("pipeline", "stages", "jobs")
+PACKAGES = ("pipeline", "stages", "jobs", "gistmill")
 MAY_IMPORT = {
     "pipeline": {"pipeline"},
     "stages": {"pipeline", "stages"},
     "jobs": {"pipeline", "stages", "jobs"},
+    "gistmill": {"pipeline", "jobs", "gistmill"},
 }
 HOMES = {
     "ray": ("pipeline/cluster/",),

@@ -8,7 +8,8 @@ import json
 import os
 import re
 import shlex
-from datetime import datetime
+import textwrap
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ EVERYTHING = [
     "cluster.node_selector={cloud.google.com/gke-spot: 'true'}",
     "cluster.tolerations=[{key: spot, operator: Equal, value: 'yes', effect: NoSchedule}]",
     "cluster.runtime_env.pip=['some-package==1.0']", "cluster.stall_minutes=9.0",
+    "cluster.model_cache=models",
 ]  # fmt: skip
 
 
@@ -104,14 +106,145 @@ def test_spot_nodes_secrets_and_volumes() -> None:
     for pod in (head, worker):
         assert pod["serviceAccountName"] == "reader"
         assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "s3-keys"}}]
-        assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": "weights"}
-        assert pod["containers"][0]["volumeMounts"] == [{"name": "shared", "mountPath": "/shared"}]
+        assert pod["volumes"] == [
+            {"name": "shared", "persistentVolumeClaim": {"claimName": "weights"}},
+            {"name": "model-cache", "persistentVolumeClaim": {"claimName": "models"}},
+        ]
+        assert pod["containers"][0]["volumeMounts"] == [
+            {"name": "shared", "mountPath": "/shared"},
+            {"name": "model-cache", "mountPath": "/model-cache"},
+        ]
+        assert pod["containers"][0]["env"] == [{"name": "HF_HOME", "value": "/model-cache"}]
+
+
+def test_a_model_cache_on_the_nodes() -> None:
+    for pod in pods(manifest(*WORDS, "cluster.model_cache=/mnt/my models")):
+        (volume,) = pod["volumes"]
+        assert volume["hostPath"] == {"path": "/mnt/my models", "type": "Directory"}
+    assert "volumes" not in pods(manifest(*WORDS))[1]
+    assert "model_cache=A claim: String should match" in refused(
+        "submit", "--print", *WORDS, "cluster.model_cache=A claim"
+    )
+
+
+def test_ephemeral_storage() -> None:
+    head, worker = pods(manifest(*WORDS))
+    requests = [pod["containers"][0]["resources"]["requests"] for pod in (head, worker)]
+    assert [one["ephemeral-storage"] for one in requests] == ["10Gi", "30Gi"]
+    for pod in pods(manifest(*WORDS, "cluster.worker_storage=null", "cluster.head_storage=null")):
+        assert {*pod["containers"][0]["resources"]["requests"]} == {"cpu", "memory"}
+
+
+def test_only_who_has_the_token_may_use_the_ray() -> None:
+    def options(*words: str) -> Any:
+        return manifest(*WORDS, *words)["spec"]["rayClusterSpec"].get("authOptions")
+
+    assert options() == {"mode": "token"}
+    assert options("cluster.auth=disabled") == {"mode": "disabled"}
+    assert options("cluster.auth=null") is None
+
+
+def test_pods_from_the_beginning_where_nothing_autoscales() -> None:
+    """Kueue admits no RayJob that autoscales."""
+    made = manifest(*WORDS, "cluster.autoscales=false", "cluster.max_workers=3")
+    cluster = made["spec"]["rayClusterSpec"]
+    (group,) = cluster["workerGroupSpecs"]
+    assert cluster["enableInTreeAutoscaling"] is False
+    assert (group["replicas"], group["minReplicas"], group["maxReplicas"]) == (3, 3, 3)
+    assert "cluster.autoscales=false" in shlex.split(made["spec"]["entrypoint"])
+
+
+def test_the_job_ends_some_time_after_its_deadline() -> None:
+    assert "activeDeadlineSeconds" not in manifest(*WORDS)["spec"]
+    given = (datetime.now().astimezone() + timedelta(hours=2)).isoformat(timespec="seconds")
+    seconds = manifest(*WORDS, f"cluster.deadline={given}")["spec"]["activeDeadlineSeconds"]
+    assert 2 * 3600 < seconds <= 2 * 3600 + 600
+    own = [f"cluster.deadline={given}", "cluster.active_deadline_seconds=99"]
+    assert manifest(*WORDS, *own)["spec"]["activeDeadlineSeconds"] == 99
+    far = manifest(*WORDS, "cluster.deadline=2999-12-01T07:00")
+    jsonschema.validate(far, SCHEMA)  # whose seconds are 32 bits
+
+
+OVERLAY = """
+metadata:
+  labels: {kueue.x-k8s.io/queue-name: nights, team: "007"}
+spec:
+  backoffLimit: 0
+  ttlSecondsAfterFinished: null
+  rayClusterSpec:
+    workerGroupSpecs:
+      - groupName: workers
+        template:
+          metadata: {labels: {team: a}}
+          spec:
+            tolerations: []
+            containers:
+              - name: ray-worker
+                env:
+                  - {name: HF_HOME, value: /elsewhere}
+                  - {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf, key: token}}}
+"""
+
+
+def test_an_overlay_is_merged(tmp_path: Path) -> None:
+    file = tmp_path / "my overlay.yaml"
+    file.write_text(OVERLAY)
+    plain, made = manifest(*EVERYTHING), manifest(*EVERYTHING, f"cluster.overlay={file}")
+    jsonschema.validate(made, SCHEMA)
+    assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "nights", "team": "007"}
+    assert made["spec"]["backoffLimit"] == 0
+    assert "ttlSecondsAfterFinished" not in made["spec"]
+    head, worker = pods(made)
+    assert head == pods(plain)[0]
+    assert worker["tolerations"] == []
+    assert worker["containers"][0]["env"] == [
+        {"name": "HF_HOME", "value": "/elsewhere"},
+        {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
+    ]
+    assert worker["containers"][0]["image"] == "registry.example/gistmill:1"
+    assert made["spec"]["entrypoint"] == plain["spec"]["entrypoint"], "it stays here"
+
+
+def test_the_readmes_overlay_is_merged(tmp_path: Path) -> None:
+    text = (ROOT / "jobs" / "README.md").read_text()
+    (block,) = re.findall(r"^  ```yaml\n(.*?)^  ```", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "overlay.yaml").write_text(textwrap.dedent(block))
+    made = manifest(*WORDS, f"cluster.overlay={tmp_path / 'overlay.yaml'}")
+    jsonschema.validate(made, SCHEMA)
+    assert pods(made)[1]["priorityClassName"] == "batch"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "not YAML: while parsing a flow"),
+        ("- a", "write sections, such as metadata: {labels: ...}"),
+        ("", "write sections"),
+        ("spce: {}", "spce: no section; an overlay has metadata, spec"),
+        ("kind: Job", "kind: no section"),
+        ("metadata: {name: mine}", "metadata: the run names the job; set run=, cluster.namespace="),
+        ("spec: 3", "spec: the manifest has a section there, not a value"),
+        ("spec: {rayClusterSpec: {workerGroupSpecs: {}}}",
+         "spec: rayClusterSpec: workerGroupSpecs: the manifest has a list there, not a section"),
+        ("spec: {entrypoint: [a]}", "spec: entrypoint: the manifest has a value there, not a list"),
+    ],
+)  # fmt: skip
+def test_overlays_that_are_none(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "overlay.yaml"
+    file.write_text(content)
+    line = refused("submit", "--print", *WORDS, f"cluster.overlay={file}")
+    assert line.startswith(f"{file}: ") and says in line
+
+
+def test_an_overlay_that_is_not_there() -> None:
+    line = refused("submit", "--print", *WORDS, "cluster.overlay=/nowhere.yaml")
+    assert line == "cluster.overlay=/nowhere.yaml: No such file or directory; name a YAML file"
 
 
 def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
     spec = manifest(*EVERYTHING)["spec"]
     assert shlex.split(spec["entrypoint"]) == [
-        "exec", "python", "-m", "jobs", "run", "warehouse=s3://b/w", *VLLM[:2],
+        "exec", "python", "-m", "jobs.submit.rayjob_entry", "run", "warehouse=s3://b/w", *VLLM[:2],
         "engine.args.tensor_parallel_size=4", "cluster.stall_minutes=9.0", "run=night",
         "cluster=ray", "cluster.address=auto", "cluster.autoscales=true",
         "cluster.wait_minutes=30.0", "engine.max_workers=8",

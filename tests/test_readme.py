@@ -104,7 +104,8 @@ def test_the_sql_of_the_means_is_the_reports(outputs: list[str], folder: Path) -
 def test_the_methods_that_it_adds_run(tmp_path: Path) -> None:
     """Its YAML of a method with its own memory, and its class with a YAML as it says."""
     (text,) = re.findall(r"^```yaml\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    (code,) = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    (code,) = [block for block in blocks if "class FirstPages" in block]
     methods = tmp_path / "my_plugin" / "conf" / "method"
     methods.mkdir(parents=True)
     (methods / "long_pages.yaml").write_text(text)

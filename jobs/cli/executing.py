@@ -9,17 +9,12 @@ import typer
 from jobs.ask import ask as ask_files
 from jobs.cli.app import Json, Words, app, warn
 from jobs.config import read_config
-from jobs.options import ReadOptions
 from jobs.predictions import with_predictions
-from jobs.rate import shown_rater
-from jobs.render import page, render
-from jobs.report import make_report
+from jobs.render import render
 from jobs.retry import run_again
 from jobs.run_config import RunConfig
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import UsageError
-from pipeline.place import place
-from pipeline.store.runs import RunFolder
 from pipeline.units import ONCE, Retries
 
 
@@ -113,12 +108,9 @@ def plan(
 
 def execute(config: RunConfig, as_json: bool, retries: Retries | None = ONCE) -> None:
     """Execute a run, print its report, and end with its exit code."""
-    from jobs.run import run as run_config  # imported here, as ray takes a second
+    from jobs.run_report import run_and_report  # imported here, as ray takes a second
 
-    outcome = run_config(config, warn, retries)
-    warehouse, rater = place(config.warehouse), shown_rater(config, outcome.run)
-    made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))
-    RunFolder(warehouse, outcome.run).write_report(page(render(made)))
+    outcome, made = run_and_report(config, warn, retries)
     if as_json:
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:

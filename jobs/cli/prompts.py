@@ -1,14 +1,19 @@
 """Verbs about families of prompts."""
 
+import dataclasses
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jobs.check_prompts import check_prompts
-from jobs.cli.app import Json, app
+from jobs.cli.app import Json, Words, app
+from jobs.options import read_options
 from jobs.tables import print_json, print_line
+from pipeline.family_copy import export_family
+from stages.readagent_notebook.family import import_notebook, shown
 
-prompts = typer.Typer(help="Check a family of prompts.")
+prompts = typer.Typer(help="Check, copy or import a family of prompts.")
 app.add_typer(prompts, name="prompts")
 
 
@@ -27,3 +32,38 @@ def check(
     else:
         print_line("\n".join(failures) or "all prompts render and all example replies are read")
     raise typer.Exit(2 if failures else 0)
+
+
+@prompts.command()
+def export(
+    family: Annotated[str, typer.Argument(help="A family's name, or its folder.")],
+    folder: Annotated[Path, typer.Argument(help="A new folder.")],
+    words: Words = None,
+    json: Json = False,
+) -> None:
+    """Copy a family to FOLDER, with all that it inherits, to read and to change: plugins=."""
+    options = read_options(words or [], ("plugins",))
+    made = export_family(family, folder, options.plugins)
+    if json:
+        print_json(dataclasses.asdict(made))
+    else:
+        print_line(
+            f"{made.folder}: family.yaml and {len(made.templates)} templates; "
+            f"family={made.folder} reads with them"
+        )
+
+
+@prompts.command()
+def import_readagent(
+    notebook: Annotated[Path, typer.Argument(help="Your copy of the notebook, FILE.ipynb.")],
+    folder: Annotated[Path, typer.Argument(help="A new folder.")],
+    json: Json = False,
+) -> None:
+    """Make a family of the prompts in a copy of the ReadAgent authors' notebook. None of the
+    notebook's code is executed."""
+    made = import_notebook(notebook, folder)
+    if json:
+        print_json(dataclasses.asdict(made))
+    else:
+        print_line("\n".join(shown(made)))
+    raise typer.Exit(2 if made.failures else 0)

@@ -18,6 +18,7 @@ from jobs.render import render
 from jobs.report import make_report
 from jobs.show_compare import show as show_comparison
 from jobs.show_pages import show_pages
+from jobs.show_schema import show_schema
 from jobs.show_trace import show_trace
 from jobs.status import show_status, watch_status
 from jobs.tables import print_json, print_line, print_table
@@ -153,6 +154,22 @@ def ls(words: Words = None, json: Json = False) -> None:
     options = read_options(words or [], ("warehouse", "plugins"))
     of_warehouse = any(word.startswith("warehouse=") for word in words or [])
     show_listing(options, of_warehouse, json)
+
+
+@app.command()
+def schema(
+    table: Annotated[
+        str | None, typer.Argument(help="A table or view.", show_default=False)
+    ] = None,
+    words: Words = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print all of it as a page.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """What every table, view and column means, and the problem codes; with plugins=DIR those of
+    plugins, too."""
+    show_schema(table, words or [], markdown, json)
 
 
 @app.command()

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.clusters import KubeRayCluster, SlurmCluster
+from jobs.deadline import deadline
 from jobs.provenance import sent_from
 from jobs.run_config import RunConfig
+from jobs.submit.overlay import overlaid
 from jobs.submit.package import absolute, command, refuse_unshared, words_there
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
@@ -22,6 +25,7 @@ from pipeline.settings import sha
 
 _LONGEST_NAME = 38  # characters; with `gistmill-` before it 47, KubeRay's limit
 _SECONDS_TO_ANSWER = 60
+_SECONDS_AFTER_DEADLINE = 600
 
 
 class _Quoted(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
@@ -40,16 +44,32 @@ def rayjob(config: RunConfig, words: Sequence[str]) -> str:
     refuse_unshared(config)
     there = words_there(config, words, absolute(config))
     env_vars = {**sent_from(), **cluster.runtime_env.get("env_vars", {})}
-    return _environment("kuberay").get_template("rayjob.yaml.jinja").render(
+    text = _environment("kuberay").get_template("rayjob.yaml.jinja").render(
         cluster=cluster,
         run=config.run_name(),
         name=dns_name(config.run_name()),
         warehouse=config.warehouse,
-        entrypoint=command(["-m", "jobs", "run", *there]),
+        entrypoint=command(["-m", "jobs.submit.rayjob_entry", "run", *there]),
         runtime_env=yaml.safe_dump({**cluster.runtime_env, "env_vars": env_vars}),
         ray_version=importlib.metadata.version("ray"),
         gpus=_gpus(config) if cluster.gpus is None else cluster.gpus,
+        least=0 if cluster.autoscales else cluster.max_workers,
+        active_seconds=_active_seconds(cluster),
     )  # fmt: skip
+    if cluster.overlay is None:
+        return text
+    merged = overlaid(yaml.safe_load(text), Path(cluster.overlay))
+    return str(yaml.dump(merged, Dumper=_Quoted, sort_keys=False, width=math.inf))
+
+
+def _active_seconds(cluster: KubeRayCluster) -> int | None:
+    """The time that KubeRay gives each start of the job. The run itself ends at its deadline; this
+    is for one that cannot, as its head hangs or no pod is ever placed."""
+    if cluster.active_deadline_seconds or cluster.deadline is None:
+        return cluster.active_deadline_seconds
+    now = datetime.now()
+    seconds = deadline(cluster.deadline, now).timestamp() - now.timestamp()
+    return min(round(seconds) + _SECONDS_AFTER_DEADLINE, 2**31 - 1)
 
 
 def slurm_script(config: RunConfig, words: Sequence[str]) -> str:

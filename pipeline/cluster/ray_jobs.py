@@ -4,6 +4,7 @@ The client does not join the cluster. Ray's client itself reads a token from the
 """
 
 import asyncio
+import json
 import logging
 import os
 import re
@@ -17,6 +18,8 @@ from typing import Any
 import aiohttp
 import ray
 import requests
+from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
+from ray.dashboard.modules.job.common import JOB_ID_METADATA_KEY
 from ray.exceptions import AuthenticationError
 from ray.job_submission import JobSubmissionClient
 
@@ -27,6 +30,7 @@ _SECONDS_TO_ANSWER = 8.0
 _SECONDS_OF_SILENCE = 60.0  # without a log line; then the job's status is polled
 _SECONDS_LOST = 30.0  # a head that does not answer for longer is taken to be gone
 _SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_TO_BE_STOPPED = 60.0  # by Ray, which kills a job that does not hear its signal
 _OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
@@ -43,6 +47,18 @@ class Job:
     @property
     def is_over(self) -> bool:
         return self.status in _OVER
+
+
+def stop_this_job() -> None:
+    """Have Ray stop the job whose driver this process is, and wait to be ended; without an effect
+    where it is none, or its head does not answer."""
+    config = json.loads(os.environ.get(RAY_JOB_CONFIG_JSON_ENV_VAR) or "{}")
+    job_id = config.get("metadata", {}).get(JOB_ID_METADATA_KEY)
+    if job_id is None:
+        return
+    with suppress(RuntimeError, OSError), quiet_stderr():
+        if JobSubmissionClient().stop_job(job_id):
+            time.sleep(_SECONDS_TO_BE_STOPPED)
 
 
 class RayJobs:

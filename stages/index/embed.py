@@ -36,11 +36,11 @@ class Embedding(IndexRow):
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "chunk_index")
     once_per_memory: ClassVar[bool] = False  # of pages and of gists
     traced: ClassVar[str | None] = "select * exclude embedding from embeddings"
-    page_index: int
-    chunk_index: int
-    start_char: int
-    end_char: int
-    embedding: tuple[Float32, ...] | None
+    page_index: int  # of the page that is found by it
+    chunk_index: int  # of the page's chunks, or keys
+    start_char: int  # of the embedded text
+    end_char: int  # of the embedded text
+    embedding: tuple[Float32, ...] | None  # of length 1; null: there was nothing to embed
 
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:

@@ -49,11 +49,11 @@ class Expansion(IndexRow):
           string_agg(text, chr(10) order by kind, item_index) as text, null::bigint as num_words,
           min(problem) as problem
         from expansions group by all"""
-    page_index: int
-    item_index: int
-    kind: str
-    text: str | None
-    day: str | None = None
+    page_index: int  # of the page
+    item_index: int  # of the page's items, from 0
+    kind: str  # summary, keyphrase, fact or event; none, where nothing was asked
+    text: str | None  # the item; null: the page has none
+    day: str | None = None  # YYYY/MM/DD, of an event, else of the session
 
     def lack(self) -> str | None:
         """Only where there was no reply: after one that cannot be read the value is the key."""

@@ -27,6 +27,9 @@ class Gist(IndexRow):
     table: ClassVar[str] = "gists"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
     memories: ClassVar[str | None] = """
+        -- words_per_gist: the mean, in words
+        -- gist_compression: 100 * (1 - words of all gists / words of all pages)
+        -- truncated_gists: gists that the reply budget ended
         select memory, avg(g.num_words) as words_per_gist,
           100 * (1 - sum(g.num_words) / nullif(sum(p.num_words), 0)) as gist_compression,
           count(*) filter (g.problem = 'truncated') as truncated_gists
@@ -56,9 +59,9 @@ class Gist(IndexRow):
         select memory, document_id, page_index, 20 as place, 'gist' as heading, gist as text,
           num_words, problem
         from gists"""
-    page_index: int
-    gist: str | None
-    num_words: int
+    page_index: int  # of the page
+    gist: str | None  # the shortened text; null: there is none
+    num_words: int  # words of the gist
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:

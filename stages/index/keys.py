@@ -30,11 +30,11 @@ class Key(IndexRow):
         select memory, 'keys per page' as measure, 'pages' as rows_of, 90 as place,
           count(text)::double as value
         from keys group by memory, step_id, document_id, page_index"""
-    page_index: int
-    key_index: int
-    kind: str
+    page_index: int  # of the page that is found by it
+    key_index: int  # of the page's keys, from 0
+    kind: str  # value (the page's own text), merged, or that of an item that was extracted
     text: str | None  # null: the page has no key
-    day: str | None
+    day: str | None  # YYYY/MM/DD, of the event, else of the session
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:

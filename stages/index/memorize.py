@@ -37,13 +37,13 @@ class MemoryPassage(IndexRow):
     key: ClassVar[tuple[str, ...]] = ("document_id", "passage_index")
     has_pages: ClassVar[bool] = False
     once_per_memory: ClassVar[bool] = False  # several kinds of memories of the same pages
-    passage_index: int
-    part_index: int
+    passage_index: int  # of the document's passages, from 0
+    part_index: int  # of the part that it is shown with
     page_index: int | None  # of a gist
     start_char: int | None  # of the text
-    end_char: int | None
+    end_char: int | None  # of the text
     gist: str | None  # null: the text is shown as it stands
-    num_words: int
+    num_words: int  # of the gist, or of the text
 
     def lack(self) -> str | None:
         """A gist without a word is no failure: it is shown as it is."""

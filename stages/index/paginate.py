@@ -35,14 +35,23 @@ class Page(IndexRow):
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}fallbacks as
+        -- A row per step whose model chooses, and how often its reply named nothing legal.
+        -- stage: the stage that asks
+        -- what: what was chosen without a reply
+        -- asked: how often a model was to choose
+        -- fell_back: of that, how often its reply could not be used
         select {run}'paginate' as stage, step_id, memory,
           'of the page ends asked for were chosen by no reply' as what,
           count(*) filter (chosen_by in ('model', 'fallback')) as asked,
           count(*) filter (chosen_by = 'fallback') as fell_back
         from {prefix}pages group by all""",
-        # A row per page of a question that has evidence. Where gold spans overlap, each counts from
-        # where those before it end.
+        # Where gold spans overlap, each counts from where those before it end.
         """create view {prefix}page_evidence as
+        -- A row per page and question that has gold evidence.
+        -- page_index: of the page
+        -- start_char: of the page, in the document's text
+        -- end_char: of the page, in the document's text
+        -- gold_chars: characters of gold evidence on the page, each counted once
         with spans as (
           select {run}document_id, question_id, unnest(evidence) as span from {prefix}questions),
         gold as (
@@ -58,6 +67,9 @@ class Page(IndexRow):
         where text is not null group by all""",
     )
     memories: ClassVar[str | None] = """
+        -- pages: pages of all documents
+        -- words_per_page: the mean, in words
+        -- fallback: of the page ends that a model was to choose, the percentage chosen by no reply
         select memory, count(*) as pages, avg(num_words) as words_per_page,
           100 * count(*) filter (chosen_by = 'fallback')
             / nullif(count(*) filter (chosen_by in ('model', 'fallback')), 0) as fallback
@@ -74,12 +86,12 @@ class Page(IndexRow):
         select memory, document_id, page_index, 10 as place, 'page' as heading, text, num_words,
           problem
         from pages"""
-    page_index: int
-    start_char: int
-    end_char: int
-    text: str | None
-    num_words: int
-    chosen_by: str | None  # model, rule, end, fallback
+    page_index: int  # of the document's pages, from 0
+    start_char: int  # in the document's text
+    end_char: int  # in the document's text
+    text: str | None  # of the page; null: the document could not be cut
+    num_words: int  # words of the page
+    chosen_by: str | None  # what chose its end: model, rule, end (of the text) or fallback
     merged_from: tuple[int, ...] = ()  # page indexes of the memory that this one was made from
 
     @classmethod

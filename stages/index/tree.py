@@ -41,14 +41,14 @@ class Node(IndexRow):
           any_value(problem) as problem
         from nodes where page_index is not null group by all"""
     once_per_memory: ClassVar[bool] = False  # trees of several shapes rest on the same segments
-    node_index: int
+    node_index: int  # of the tree's nodes, level by level, leaves first
     level: int  # of leaves 0
     parent: int | None  # node index; null: the root
     children: tuple[int, ...]  # node indexes, in document order
-    start_char: int
-    end_char: int
+    start_char: int  # of what is below it, in the document's text
+    end_char: int  # of what is below it, in the document's text
     page_index: int | None  # of a leaf: its segment
-    summary: str | None
+    summary: str | None  # what a navigator is shown; null: there is none
     num_words: int  # of the summary
     is_compressed: bool = False  # whether the children's summaries were too long together
 

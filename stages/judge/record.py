@@ -38,11 +38,17 @@ class Rating(QuestionRow):
     table: ClassVar[str] = "ratings"
     key: ClassVar[tuple[str, ...]] = ("question_id", "reference_index", "rubric")
     views: ClassVar[tuple[str, ...]] = (
-        "create view {prefix}raters as "
-        "select distinct {run}step_id, rater from {prefix}ratings where rater_is_model",
+        """create view {prefix}raters as
+        -- A row per rater that is a language model, and step of its ratings.
+        -- rater: the engine and 4 hex of its identity
+        select distinct {run}step_id, rater from {prefix}ratings where rater_is_model""",
         # Over references exact wins, else any unscored makes it unscored, else partial wins
         # (ReadAgent section 4.1). An answer with a problem is `none`.
         f"""create view {{prefix}}lr as
+        -- A row per answer and rater: the verdict of ReadAgent's LLM ratings, LR.
+        -- rater: the engine and 4 hex of its identity
+        -- rater_is_model: whether it is a language model
+        -- lr: exact, partial, none or unscored
         with {_NAMED},
         pairs as (
           select {_ANSWER}, reference_index, max(label) filter (rubric = 'strict') as strict,
@@ -63,6 +69,12 @@ class Rating(QuestionRow):
             else 'none' end as lr
         from verdicts group by all""",
         f"""create view {{prefix}}judged as
+        -- A row per answer and rater that judged it by a rubric of LongMemEval.
+        -- rater: the engine and 4 hex of its identity
+        -- rater_is_model: whether it is a language model
+        -- rubric: what the question's type is judged by
+        -- label: yes or no; null: none could be read
+        -- value: of the label, 1 or 0; null: the answer is unscored
         with {_NAMED}
         select {_ANSWER}, rubric, label, value
         from named where rubric not in ('strict', 'permissive')""",
@@ -103,11 +115,11 @@ class Rating(QuestionRow):
           union all by name select *, value is null as is_unscored from judged)
         where rater_is_model group by method, repeat, document_id, question_id, rater"""
     rater: str  # the engine and 4 hex of its identity
-    rater_is_model: bool
+    rater_is_model: bool  # whether it is a language model: reports show no other's verdicts
     rubric: Rubric | None = None  # null: nothing to rate
     reference_index: int | None = None  # null: the answer was rated as a whole
-    label: Label | None = None
-    value: float | None = None
+    label: Label | None = None  # yes, partially or no; null: none could be read
+    value: float | None = None  # of the label: 1, 0.5 or 0; null: the answer is unscored
     skipped: bool = False  # multiple choice or no reference: nothing to rate
 
     @classmethod

@@ -37,13 +37,14 @@ class Query(QuestionRow):
           count(*) filter (text is not null and dropped is null and kind <> 'time_range')::double
             as value
         from queries group by all"""
-    query_index: int
+    query_index: int  # of the question's queries, from 0
+    # what it is: question, span, surrogate, draft, point, hypothetical, sub_question or time_range.
     kind: str
     text: str | None  # null: no reply, or none that can be read
-    dropped: str | None = None
-    part_index: int | None = None
+    dropped: str | None = None  # why it is not searched for: short, duplicate, over_maximum
+    part_index: int | None = None  # the part of the memory that it comes from
     start_date: str | None = None  # YYYY/MM/DD; of a time range
-    end_date: str | None = None
+    end_date: str | None = None  # YYYY/MM/DD; of a time range
 
     def lack(self) -> str | None:
         """Only where there was no reply: after one that cannot be read other queries remain."""

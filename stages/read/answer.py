@@ -71,16 +71,16 @@ class Answer(QuestionRow):
           page_indexes, num_context_words, problem, detail
         from answers where not skipped"""
     reader: str  # the engine that answered
-    answer: str | None
+    answer: str | None  # as the model gave it; null: none
     answer_index: int | None = None  # the option chosen
     page_indexes: tuple[int, ...] = ()  # raw pages in the final context, document order
     context_spans: tuple[Span, ...] = ()  # raw text in the final context
     num_lookups: int = 0  # distinct pages used
     num_context_words: int | None = None  # words of gists and raw text in the final context
-    num_document_words: int = 0
+    num_document_words: int = 0  # words of the document
     compression_rate: float | None = None  # 100 * (1 - context words / document words)
-    num_answer_words: int = 0
-    skipped: bool = False
+    num_answer_words: int = 0  # words of the answer
+    skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:

@@ -27,7 +27,7 @@ class Note(QuestionRow):
 
     table: ClassVar[str] = "notes"
     key: ClassVar[tuple[str, ...]] = ("question_id", "page_index")
-    page_index: int | None
+    page_index: int | None  # of the page that was read; null: none was
     note: str | None  # "": nothing; null: no reply, or no page
 
     def lack(self) -> str | None:

@@ -31,9 +31,9 @@ class RunningSummary(QuestionRow):
     table: ClassVar[str] = "running_summaries"
     key: ClassVar[tuple[str, ...]] = ("question_id", "segment_index")
     has_pages: ClassVar[bool] = False
-    segment_index: int
+    segment_index: int  # of the document's segments, from 0
     start_char: int  # of the segment, in the document's text
-    end_char: int
+    end_char: int  # of the segment, in the document's text
     summary: str | None  # null: no segment so far gave one
     num_words: int = 0  # of the summary
 

@@ -42,12 +42,13 @@ class Lookup(QuestionRow):
     key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
     views: ClassVar[tuple[str, ...]] = (RANKINGS, RETRIEVAL)
     measures: ClassVar[str | None] = SELECTED
-    turn: int
+    turn: int  # of the question's look-ups, from 0
     query_index: int | None = None  # of the query that was searched for
     requested: tuple[int, ...] = ()  # page indexes in the order of the reply, legal or not
     used: tuple[int, ...] | None = ()  # page indexes in order of importance; null: no reply
+    # requested and not read: duplicate, out_of_range, over_maximum, no_room or rejected.
     dropped: tuple[Dropped, ...] = ()
-    ranked: tuple[RankedPage, ...] = ()  # best first, to RANKS_KEPT; empty where a model chose
+    ranked: tuple[RankedPage, ...] = ()  # best first, to the 50th; empty where a model chose
     skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)
 
     def lack(self) -> str | None:

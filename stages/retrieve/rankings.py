@@ -28,6 +28,10 @@ _REPORTED = (5, 10)
 MEASURES = tuple(f"session_{metric}@{k}" for metric in _METRICS for k in _REPORTED)
 
 RANKINGS = """create view {prefix}rankings as
+-- A row per page that a method ranked for a question, to the 50th.
+-- page_index: of the page
+-- score: what it was ranked by, in the ranking's own unit; null where that is nothing
+-- rank: from 1; of several turns the pages that each requested come first
 with listed as (
   select {run}method, repeat, memory, document_id, question_id, turn,
     len(requested) as num_requested, unnest(ranked) as page,
@@ -43,6 +47,15 @@ select {run}method, repeat, memory, document_id, question_id, page_index, score,
 from once"""
 
 RETRIEVAL = """create view {prefix}retrieval as
+-- A row per question, level and k of every method that ranks. The last four columns are 0-100.
+-- level: page; or session, of documents that have sessions
+-- k: how many of the first are looked at: 1, 3, 5, 10, 30 or 50
+-- left_out: why the question has no values: no evidence, abstention, no user evidence
+-- problem: of the look-up; the question then scores 0
+-- recall_any: 100 if any item with gold evidence is among the first k
+-- recall_all: 100 if all of them are
+-- ndcg: with the discount log2(rank + 1)
+-- ndcg_published: with LongMemEval's discount: log2(rank), and 1 at rank 1
 with asked as (
   select {run}method, repeat, memory, document_id, question_id, max(problem) as problem
   from {prefix}lookups where not skipped group by all),

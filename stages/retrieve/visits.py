@@ -55,7 +55,7 @@ class Visit(QuestionRow):
             left join answers a using (method, repeat, document_id, question_id))
         unpivot (value for measure in (valid_actions, stray, recovery, text_read, text_read_right,
           steps, depth))"""
-    turn: int
+    turn: int  # of the question's visits, from 0
     node_index: int | None = None  # null: the navigation could not begin
     depth: int = 0  # levels below the root
     page_index: int | None = None  # of a leaf
@@ -63,13 +63,13 @@ class Visit(QuestionRow):
     to_node: int | None = None  # the node that is visited next
     chosen_by: str | None = None  # model; rule: the only legal action, without a call
     reason: str | None = None  # what the reply says before its action
-    num_replies: int = 0
+    num_replies: int = 0  # of the model, at this visit
     num_invalid: int = 0  # replies without a legal action
     rejected: tuple[int, ...] = ()  # children that could not be chosen again, by node index
     num_memory_words: int = 0  # of the working memory shown
     is_memory_cut: bool = False  # whether all of it would not have fitted the context
     num_new_words: int = 0  # shown here for the first time, without working memory
-    answer: str | None = None
+    answer: str | None = None  # as the model gave it; null: none
     answer_index: int | None = None  # the option chosen
     reader: str = ""  # the engine that replied
 

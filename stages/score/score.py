@@ -34,9 +34,14 @@ class Score(QuestionRow):
 
     table: ClassVar[str] = "scores"
     key: ClassVar[tuple[str, ...]] = ("question_id", "metric")
-    # A row per question, metric and ordered pair of methods that both have a value of it.
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}paired as
+        -- A row per question, metric and ordered pair of methods that both have a value of it.
+        -- other: the method that `method` is compared with
+        -- metric: its name in the report
+        -- value: of `method`, 0-100
+        -- other_value: of `other`, 0-100
+        -- difference: value - other_value
         with valued as (
           select {run}method, repeat, document_id, question_id, metric, value
           from {prefix}scores where not skipped and value is not null)
@@ -49,9 +54,9 @@ class Score(QuestionRow):
         select method, repeat, document_id, question_id, null::varchar as rater, problem,
           metric as measure, value
         from scores where not skipped and value is not null"""
-    metric: str
-    value: float | None
-    skipped: bool = False
+    metric: str  # its name in the report
+    value: float | None  # 0-100; null where the metric does not apply
+    skipped: bool = False  # the metric does not apply, or was not asked for
 
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:

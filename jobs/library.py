@@ -1,0 +1,102 @@
+"""Runs and reports from a script or a notebook; the package `gistmill` offers these names."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.config import read_config
+from jobs.options import ReadOptions
+from jobs.report import Report, make_report
+from jobs.run_config import RunConfig
+from pipeline.errors import UsageError
+from pipeline.place import AnyPath, place
+from pipeline.retries import refusals, refused
+from pipeline.secrets import without_passwords
+from pipeline.store import connect
+
+_LOG = logging.getLogger("gistmill")
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run has left. `exit_code` and `complaints` are those of `gistmill run`: 0 complete, 3
+    finished with more problems than allowed, 4 incomplete (the same call resumes).
+
+    `warehouse` is a folder or an address; `calls`: model calls of this launch, by step.
+    """
+
+    run: str
+    warehouse: str
+    exit_code: int
+    complaints: tuple[str, ...]
+    calls: Mapping[str, int]
+    config: RunConfig
+    report: Report
+
+    def connect(self, unsafe: bool = False) -> Any:
+        """A DuckDB connection with the views of this run; see `gistmill.connect`."""
+        return connect(self.warehouse, self.run, unsafe)
+
+
+def run(*words: str | RunConfig) -> RunResult:
+    """Execute a run, or resume it: `run("experiment=qmsum", "limit=3")`, or `run(config)`.
+
+    `words` are those of `gistmill run`. Warnings go to the logger `gistmill`. A Ray that this
+    process has joined is used, else one is started, which stays up for the next run. Raises
+    CommandError: UsageError for what is exit code 2 of the command, IncompleteError for 4 (the
+    deadline, storage, a server or Ray that stays away), others for a crash.
+    """
+    from jobs.run_report import run_and_report  # imported here, as ray takes a second
+
+    config = _config(words)
+    if threading.current_thread() is not threading.main_thread():
+        raise UsageError("gistmill.run: call it from the main thread; only that one sees signals")
+    try:
+        outcome, report = run_and_report(config, _warn)
+    except refusals() as error:
+        raise refused(getattr(error, "filename", None) or "storage", error) from error
+    return RunResult(
+        run=outcome.run,
+        warehouse=config.warehouse,
+        exit_code=outcome.exit_code,
+        complaints=outcome.complaints,
+        calls=outcome.calls,
+        config=config,
+        report=report,
+    )
+
+
+def report(
+    warehouse: AnyPath = "warehouse",
+    run: str | None = None,
+    *,
+    by: str | None = None,
+    where: str | None = None,
+    rater: str | None = None,
+) -> Report:
+    """The table of a run, by default the latest, as objects: `rows` has one per method, with its
+    means by measure. `by` and `where` are SQL over the questions. Raises UsageError."""
+    options = ReadOptions(place(warehouse), run, by=by, where=where, rater=rater)
+    return make_report(options)
+
+
+def _config(words: tuple[str | RunConfig, ...]) -> RunConfig:
+    """The one config given, or that of words."""
+    configs = [word for word in words if isinstance(word, RunConfig)]
+    if configs and len(words) > 1:
+        raise UsageError("gistmill.run: give one config, or words; gistmill.config makes a config")
+    strange = [word for word in words if not isinstance(word, str | RunConfig)]
+    if strange:
+        raise UsageError(f"gistmill.run: {str(strange[0])[:80]!r} is no text; write 'key=value'")
+    return configs[0] if configs else config(*(word for word in words if isinstance(word, str)))
+
+
+def config(*words: str) -> RunConfig:
+    """The config that the words of `gistmill run` make, checked. Raises UsageError."""
+    return read_config(words)
+
+
+def _warn(line: str) -> None:
+    _LOG.warning("%s", without_passwords(line))
