@@ -8,7 +8,7 @@ from typing import Any
 from jobs.means import Key, Mean, means_of
 from jobs.options import ReadOptions
 from jobs.plan.outcome import planned_beside
-from jobs.step_graph import SHARED
+from jobs.step_graph import SHARED, is_shared_sql
 from pipeline.errors import UsageError
 from pipeline.settings import sha
 from pipeline.stage import Column
@@ -55,7 +55,7 @@ def make_report(options: ReadOptions) -> Report:
         _choose(connection, options)
         rater = _rater(connection, options.rater)
         columns, measures = _columns(connection, facts["columns"])
-        memories = query(connection, _MEMORIES.format(shared=_text(SHARED)))
+        memories = query(connection, _MEMORIES)
         return Report(
             run=name,
             inputs=query(connection, _INPUTS)[0],
@@ -143,7 +143,7 @@ def _counts(
     for row in query(connection, _CALLS.format(judging=judges or "''")):
         found[row.pop("method"), row.pop("by_value")].update(row)
     of_memories = {row.pop("method"): row for row in
-                   query(connection, _RESTS_ON.format(shared=_text(SHARED)))}  # fmt: skip
+                   query(connection, _RESTS_ON)}  # fmt: skip
     for (method, _), counts in found.items():
         own = of_memories.get(method, {})
         counts |= {k: v for k, v in own.items() if v is not None or k == _FALLBACK.measure}
@@ -168,16 +168,16 @@ select method, by_value, count(*) as calls, sum(prompt_tokens + reply_tokens)::b
 from calls join chosen using (question_id)
 where method is not null and stage not in ({judging}) group by all"""
 # Per method, not per question: all questions of a method use the same memories.
-_RESTS_ON = """
+_RESTS_ON = f"""
 with fell_back as (
   select memory, sum(fell_back) as fell_back, sum(asked) as asked from fallbacks group by memory)
 select method, 100 * sum(f.fell_back) / nullif(sum(f.asked), 0) as fallback,
-  sum(m.calls) filter (memory <> {shared})::bigint as memory_calls,
-  sum(m.tokens) filter (memory <> {shared})::bigint as memory_tokens
+  sum(m.calls) filter (not {is_shared_sql("memory")})::bigint as memory_calls,
+  sum(m.tokens) filter (not {is_shared_sql("memory")})::bigint as memory_tokens
 from rests_on join memories m using (memory) left join fell_back f using (memory)
 group by method"""
-_MEMORIES = """from memories where pages is not null or calls > 0
-order by memory <> {shared}, memory"""
+_MEMORIES = f"""from memories where pages is not null or calls > 0
+order by not {is_shared_sql("memory")}, memory"""
 _CORPUS = """
 select count(*) filter (not skipped) as documents, coalesce(sum(num_words), 0)::bigint as words
 from documents where problem is null"""
