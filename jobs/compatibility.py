@@ -1,5 +1,5 @@
-"""Run compatibility: a named run may gain methods, raters, repeats, documents and questions; nothing
-else of it may change."""
+"""Run compatibility: a named run may gain methods, raters, repeats, documents and questions;
+nothing else of it may change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -44,6 +44,8 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
         "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],
         "family": family.name,
         "wording": family.wording,
+        "repeats": config.repeats,
+        "repeat_from": config.repeat_from,
     }
 
 
@@ -69,7 +71,7 @@ def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
 
 
 def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
-    """The config under the run's name, with the methods, raters and repeats that the run has already.
+    """The config under the run's name, with the methods, raters and repeats that the run has.
 
     Raises UsageError showing the differences where the run was started with other settings.
     """

@@ -1,11 +1,14 @@
-"""Render a report as Markdown: tables, intervals and provenance."""
+"""Render a report: tables, intervals and provenance, as Markdown or for a terminal."""
 
+from dataclasses import replace
 from typing import Any
 
+from jobs.intervals import LEAST_DOCUMENTS
 from jobs.means import Mean
-from jobs.plan.outcome import rendered_beside
-from jobs.report import Report, Row
-from jobs.tables import cell, markdown
+from jobs.plan.outcome import beside
+from jobs.report import FALLBACK, Report, Row
+from jobs.tables import Part, Table, as_markdown, cell
+from pipeline.stage import Column
 
 _SPREAD = (
     "Mean over all questions, a problem counts 0 [95% interval over documents] / mean over "
@@ -19,6 +22,16 @@ _INCOMPLETE = (
 _COST = (
     "Calls and tokens are those of each method's own stages, without judging. Those of memories:"
 )
+_WITHOUT_INTERVAL = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
+_BEST = (
+    "*: the best of its column, of the methods with the most answers (floors and ceilings "
+    "compete, too); only where more is better."
+)
+_SD = "Standard deviation over repeats, of each repeat's mean (n - 1); {} repeats, {}:"
+_REPEATED = {
+    "memory": "memories made anew in each",
+    "questions": "questions asked anew of one memory",
+}
 _NO_MODEL = {
     "extractive": (
         "The extractive engine answered: sentences picked from the text by word counts, no "
@@ -33,30 +46,58 @@ _NO_MODEL = {
 
 
 def render(report: Report, intervals: bool = True) -> str:
-    """The text that `gistmill report` prints; a run prints it without `intervals` at its end."""
+    """The report as Markdown; a run prints it without `intervals` at its end."""
+    return as_markdown(parts_of(report, intervals))
+
+
+def for_terminal(report: Report, intervals: bool = True) -> list[Part]:
+    """The same, with the best values marked."""
+    parts = parts_of(report, intervals)
+    if not any(row.best for row in report.rows):
+        return parts
+    headings = {column.measure: column.heading for column in report.columns}
+    best = frozenset((place, headings[measure]) for place, row in enumerate(report.rows)
+                     for measure in row.best)  # fmt: skip
+    place = next(place for place, part in enumerate(parts) if isinstance(part, Table))
+    scores = parts[place]
+    assert isinstance(scores, Table)
+    return [*parts[:place], replace(scores, best=best), _BEST, *parts[place + 1 :]]
+
+
+def parts_of(report: Report, intervals: bool = True) -> list[Part]:
+    """The texts and tables of a report, the scores first among the tables."""
     groups = any(row.by is not None for row in report.rows)
-    scores, cost, spread = (
+    scores, cost, spread, sds = (
         [{"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
          for row in report.rows]
-        for columns in (_scores, _cost, _spread)
+        for columns in (_scores, _cost, _spread, _sds)
     )  # fmt: skip
-    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
-    parts = [
-        f"# {report.run}",
-        *([_INCOMPLETE.format(not_done, planned)] if not_done else []),
-        _corpus(report),
-        markdown(scores),
-        *([_FEWER] if any("(n=" in str(v) for row in scores for v in row.values()) else []),
-        markdown(cost),
-        *([_COST, markdown(_memories(report))] if report.memories else []),
-        *([markdown([_stage(row) for row in report.stages])] if report.stages else []),
-        *([rendered_beside(report.planned)] if report.planned else []),
-        *([_SPREAD, markdown(spread)] if intervals else []),
-        _foot(report),
-    ]
+    num_keys = 2 if groups else 1
+    parts = [*_head(report), Table(scores, num_keys=num_keys + 1)]  # n stands in each part of it
+    if any("(n=" in str(value) for row in scores for value in row.values()):
+        parts.append(_FEWER)
+    parts.append(Table(cost, num_keys=num_keys))
+    if report.memories:
+        parts += [_COST, Table(_memories(report))]
+    if report.stages:
+        parts.append(Table([_stage(row) for row in report.stages]))
+    if report.planned:
+        parts += beside(report.planned)
+    if (repeats := report.foot["repeats"]) > 1:
+        title = _SD.format(repeats, _REPEATED[report.foot["repeat_from"]])
+        parts += [title, Table(sds, num_keys=num_keys)]
+    if intervals:
+        parts += [_SPREAD, Table(spread, num_keys=num_keys), *_why_without_interval(report)]
+    parts.append(_foot(report))
     if not report.foot["is_model"]:
         parts.append(_NO_MODEL[report.foot["engine"]])
-    return "\n\n".join(parts)
+    return parts
+
+
+def _head(report: Report) -> list[Part]:
+    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
+    incomplete = [_INCOMPLETE.format(not_done, planned)] if not_done else []
+    return [f"# {report.run}", *incomplete, _corpus(report)]
 
 
 def page(text: str) -> str:
@@ -65,16 +106,18 @@ def page(text: str) -> str:
 
 
 def _scores(row: Row, report: Report) -> dict[str, object]:
-    found = {c.heading: _value(row, c.measure) for c in report.columns}
+    found = {c.heading: _value(row, c) for c in report.columns}
     return {"n": row.counts.get("n"), **found}
 
 
-def _value(row: Row, measure: str) -> float | str | None:
+def _value(row: Row, column: Column) -> float | str | None:
     """A mean, with the number it is over where that is not the row's; or what is counted for the
-    method."""
-    if measure not in row.means:
-        return row.counts.get(measure)
-    mean = row.means[measure]
+    method. Where the rater scored none, how many it left unscored."""
+    unscored = row.counts.get("unscored")
+    if column.measure not in row.means:
+        return f"- ({unscored} unscored)" if column.is_judged and unscored else (
+            row.counts.get(column.measure))  # fmt: skip
+    mean = row.means[column.measure]
     return mean.mean if mean.n == row.counts.get("n") else f"{cell(mean.mean)} (n={mean.n})"
 
 
@@ -101,12 +144,16 @@ def _stage(row: dict[str, Any]) -> dict[str, object]:
 
 
 def _spread(row: Row, report: Report) -> dict[str, object]:
-    shown = {
-        column.heading if column.measure in report.measures else column.measure: column.measure
+    return {heading: _interval(row.means.get(name)) for heading, name in _with_spread(report)}
+
+
+def _with_spread(report: Report) -> list[tuple[str, str]]:
+    """Heading and measure of the columns whose spread is printed."""
+    return [
+        (column.heading if column.measure in report.measures else column.measure, column.measure)
         for column in report.columns
         if column.has_interval
-    }
-    return {heading: _interval(row.means.get(name)) for heading, name in shown.items()}
+    ]
 
 
 def _interval(mean: Mean | None) -> str:
@@ -114,8 +161,27 @@ def _interval(mean: Mean | None) -> str:
         return "-"
     limits = "n/a" if mean.low is None else f"{mean.low:.1f}..{mean.high:.1f}"
     answered = "-" if mean.answered_mean is None else f"{mean.answered_mean:.1f}"
-    repeats = "" if mean.sd is None else f" sd over repeats {mean.sd:.2f}"
-    return f"{mean.mean:.1f} [{limits}] / {answered} (n={mean.answered_n}){repeats}"
+    return f"{mean.mean:.1f} [{limits}] / {answered} (n={mean.answered_n})"
+
+
+def _why_without_interval(report: Report) -> list[str]:
+    """One line where the interval of some mean is n/a."""
+    measures = [measure for _, measure in _with_spread(report)]
+    means = [row.means[name] for row in report.rows for name in measures if name in row.means]
+    return [_WITHOUT_INTERVAL] if any(mean.low is None for mean in means) else []
+
+
+def _sds(row: Row, report: Report) -> dict[str, object]:
+    """Each with its number of repeats where that is not the row's."""
+    shown = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
+    repeats = max((mean.repeats for mean in shown.values() if mean), default=0)
+    return {"repeats": repeats, **{name: _sd(mean, repeats) for name, mean in shown.items()}}
+
+
+def _sd(mean: Mean | None, repeats: int) -> str | None:
+    if mean is None or mean.sd is None:
+        return None
+    return f"{mean.sd:.2f}" + ("" if mean.repeats == repeats else f" (n={mean.repeats})")
 
 
 def _corpus(report: Report) -> str:

@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from jobs.best import best_of
 from jobs.means import Key, Mean, means_of
 from jobs.options import ReadOptions
 from jobs.plan.outcome import planned_beside
@@ -26,6 +27,7 @@ class Row:
     by: str | None
     means: dict[str, Mean]
     counts: dict[str, int | float | None]
+    best: tuple[str, ...] = ()  # measures of which no comparable row has a higher mean
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def _columns(
     kinds = query(connection, _KINDS)[0]
     own = [Column(**column) for kind in ("free", "choice") if kinds[kind] for column in found[kind]]
     of_any = [Column(**column) for column in found["any"]]
-    columns = {c.measure: c for c in sorted([*own, *of_any, _FALLBACK], key=lambda c: c.place)}
+    columns = {c.measure: c for c in sorted([*own, *of_any, FALLBACK], key=lambda c: c.place)}
     measures = {column.measure for column in own}
     return tuple(columns.values()), tuple(name for name in columns if name in measures)
 
@@ -125,7 +127,20 @@ def _rows(
     means = means_of(connection, columns)
     counts = _counts(connection, facts["judging"], rater)
     keys = [(method, group["by_value"]) for group in groups for method in facts["methods"]]
-    return tuple(Row(*key, means[key], counts[key]) for key in keys)
+    rows = [Row(*key, _rated(means[key], columns, counts[key]), counts[key]) for key in keys]
+    best = best_of([(row.by, row.means) for row in rows], columns)
+    return tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
+
+
+def _rated(
+    means: dict[str, Mean], columns: Sequence[Column], counts: Mapping[str, int | float | None]
+) -> dict[str, Mean]:
+    """The means without those of a rater that scored no answer it was asked about: all that they
+    would be over are answers that failed, which nobody rates."""
+    if not counts.get("unscored"):
+        return means
+    judged = {column.measure for column in columns if column.is_judged}
+    return {name: mean for name, mean in means.items() if name not in judged or mean.answered_n}
 
 
 def _counts(
@@ -146,7 +161,7 @@ def _counts(
                    query(connection, _RESTS_ON)}  # fmt: skip
     for (method, _), counts in found.items():
         own = of_memories.get(method, {})
-        counts |= {k: v for k, v in own.items() if v is not None or k == _FALLBACK.measure}
+        counts |= {k: v for k, v in own.items() if v is not None or k == FALLBACK.measure}
     return found
 
 
@@ -154,7 +169,7 @@ _FACTS = (  # of the run's config, beside its stages
     "corpus", "engine", "is_model", "methods", "columns", "judging", "family", "wording",
     "reply_format",
 )  # fmt: skip
-_FALLBACK = Column("fallback", "fallback %", 90, has_interval=False)  # of the view `fallbacks`
+FALLBACK = Column("fallback", "fallback %", 90, has_interval=False)  # of the view `fallbacks`
 _RATERS = "select distinct rater from raters order by rater"
 _INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"
 _KINDS = """
@@ -221,6 +236,8 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "wording": facts["wording"],
         "replies": facts["reply_format"],
         "rater": rater,
+        "repeats": facts.get("repeats", 1),
+        "repeat_from": facts.get("repeat_from", "questions"),
         "commits": list(dict.fromkeys(launch.get("commit") or "-" for launch in launches)),
         "versions": {
             name: ", ".join(dict.fromkeys(own.get(name, "-") for own in versions))

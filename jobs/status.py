@@ -21,13 +21,13 @@ from runs r left join steps s using (step_id)
 order by list_position(getvariable('stages'), r.stage), r.method nulls first, r.repeat"""
 
 
-def show_status(options: ReadOptions, as_json: bool) -> None:
+def show_status(options: ReadOptions, as_json: bool, whole: bool = False) -> None:
     """Print a row per step and per kind of problem, and the workers with a fresh heartbeat."""
     found = _found(options)
     if as_json:
         print_json(found)
     else:
-        _print(found)
+        _print(found, whole)
 
 
 def _found(options: ReadOptions) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
     }
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(found: dict[str, Any], whole: bool) -> None:
     steps, alive = found["steps"], found["alive"]
     state = "complete" if found["complete"] else f"{_not_done(steps)} inputs not done"
     print_line(f"run {found['run']}: {state}, {_who(found['driver'], alive)}\n")
@@ -63,12 +63,18 @@ def _print(found: dict[str, Any]) -> None:
         print_line(f"job {job['id']}: {job['status'].lower()}\n")
     if found["progress"]:
         print_line(f"{progress_line(found['progress'])}\n")
-    print_table(steps, left=("method", "step_id"))
+    print_table(_shown(steps), ("method", "step_id"), num_keys=2, whole=whole)
     if found["problems"]:
         print_line()
-        print_table(found["problems"], left=("problem",))
+        print_table(found["problems"], ("problem",), whole=whole)
     for line in (*map(_at_work, alive), *_refused(alive, found["silent"])):
         print_line(line)
+
+
+def _shown(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The steps without the number of their repeat where there is one."""
+    has_repeats = any(step["repeat"] for step in steps)
+    return [{k: v for k, v in step.items() if has_repeats or k != "repeat"} for step in steps]
 
 
 def _not_done(steps: list[dict[str, Any]]) -> int:

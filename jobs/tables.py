@@ -1,4 +1,5 @@
-"""Print tables and JSON on standard output. Tables are Markdown, so that they can be pasted.
+"""Print tables and JSON on standard output. Tables are Markdown, so that they can be pasted; on a
+terminal they are made to fit it (terminal.py), unless whole Markdown is asked for.
 
 Control characters, which a corpus may hold and a terminal would obey, are printed as escapes.
 """
@@ -6,21 +7,43 @@ Control characters, which a corpus may hold and a terminal would obey, are print
 import json
 import math
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as MarkdownTable
 
 _WIDE = 10_000_000  # characters: no cell is cut or wrapped, however long
 
 
 # C0 and C1 but for tab and line feed, marks that turn text round, and lone surrogates.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with the same keys. The first column and those in `left` are left-aligned; on a terminal
+    the first `num_keys` stand in each part of it, and columns without values only if it
+    `keeps_empty`. `best`: positions of rows and names of columns whose value is marked there."""
+
+    rows: Sequence[Mapping[str, Any]]
+    left: Sequence[str] = ()
+    num_keys: int = 1
+    keeps_empty: bool = False
+    best: frozenset[tuple[int, str]] = frozenset()
+
+    def markdown(self) -> str:
+        return markdown(self.rows, self.left)
+
+
+Part = str | Table
+"""Of what is printed: a text or a table, with an empty line between two of them."""
 
 
 def print_line(text: str = "") -> None:
@@ -56,18 +79,39 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
+def print_parts(parts: Sequence[Part], whole: bool = False) -> None:
+    """Print texts and tables: as Markdown, or on a terminal, unless `whole`, made to fit it."""
+    if whole or not sys.stdout.isatty():
+        print_line(as_markdown(parts))
+        return
+    from jobs.terminal import fitted
+
+    print_line(fitted(parts, shutil.get_terminal_size().columns))
+
+
+def as_markdown(parts: Sequence[Part]) -> str:
+    return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in parts)
+
+
 def print_table(
-    rows: Sequence[Mapping[str, Any]], left: Sequence[str] = (), is_exact: bool = False
+    rows: Sequence[Mapping[str, Any]],
+    left: Sequence[str] = (),
+    num_keys: int = 1,
+    whole: bool = False,
 ) -> None:
-    """Print rows with the same keys; the first column and those in `left` are left-aligned.
-    `is_exact`: fractions with all their digits, not one decimal."""
+    """Print a single table."""
+    print_parts([Table(rows, left, num_keys)], whole)
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], whole: bool = False) -> None:
+    """Print the rows of a query: all columns, and fractions with all their digits."""
     exact = [{k: repr(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]
-    print_line(markdown(exact if is_exact else rows, left))
+    print_parts([Table(exact, keeps_empty=True)], whole)
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str:
-    """Rows with the same keys as a Markdown table; see `print_table`."""
-    table = Table(box=box.MARKDOWN)
+    """Rows with the same keys as a Markdown table; see `Table`."""
+    table = MarkdownTable(box=box.MARKDOWN)
     for position, name in enumerate(rows[0] if rows else ["no rows"]):
         justify: Any = "left" if position == 0 or name in left else "right"
         table.add_column(cell(name), justify=justify, no_wrap=True)

@@ -12,6 +12,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+WholeTables = Annotated[
+    bool,
+    typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown."),
+]
 
 
 def warn(line: str) -> None:

@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import Json, Words, app, warn
+from jobs.cli.app import Json, WholeTables, Words, app, warn
 from jobs.config import read_config
 from jobs.options import ReadOptions
 from jobs.rate import shown_rater, with_rater
-from jobs.render import page, render
+from jobs.render import for_terminal, page, render
 from jobs.report import make_report
 from jobs.retry import run_again
 from jobs.run_config import RunConfig
-from jobs.tables import print_json, print_line, print_table
+from jobs.tables import print_json, print_parts, print_table
 from pipeline.errors import UsageError
 from pipeline.place import place
 from pipeline.store.runs import RunFolder
@@ -22,9 +22,9 @@ from pipeline.units import ONCE, Retries
 
 
 @app.command()
-def run(words: Words = None, json: Json = False) -> None:
+def run(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
     """Run an experiment. Repeat the same command to resume it where it stopped."""
-    _run(read_config(words or []), json)
+    _run(read_config(words or []), json, markdown)
 
 
 @app.command()
@@ -60,17 +60,17 @@ def submit(
 
 
 @app.command()
-def rate(words: Words = None, json: Json = False) -> None:
+def rate(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
     """Add a rater to a finished run without answering again: run=NAME rater=..."""
-    _run(with_rater(words or []), json, retries=None)
+    _run(with_rater(words or []), json, markdown, retries=None)
 
 
 @app.command()
-def retry(words: Words = None, json: Json = False) -> None:
+def retry(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
     """Ask again where rows of a run have a problem, and redo what was made from them: run=NAME,
     problem=unparseable,truncated. Good replies are kept."""
     config, retries = run_again(words or [])
-    _run(config, json, retries)
+    _run(config, json, markdown, retries)
 
 
 @app.command()
@@ -96,7 +96,9 @@ def plan(
     show_plan(words or [], Options(like, rates, gpus, price), json, warn)
 
 
-def _run(config: RunConfig, as_json: bool, retries: Retries | None = ONCE) -> None:
+def _run(
+    config: RunConfig, as_json: bool, whole: bool = False, retries: Retries | None = ONCE
+) -> None:
     from jobs.run import run as run_config  # imported here, as ray takes a second
 
     outcome = run_config(config, warn, retries)
@@ -106,8 +108,8 @@ def _run(config: RunConfig, as_json: bool, retries: Retries | None = ONCE) -> No
     if as_json:
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:
-        print_line(render(made, intervals=False))
-        print_line(f"\nrun {outcome.run} in warehouse {config.warehouse}")
+        where = f"run {outcome.run} in warehouse {config.warehouse}"
+        print_parts([*for_terminal(made, intervals=False), where], whole)
     for complaint in outcome.complaints:
         warn(complaint)
     raise typer.Exit(outcome.exit_code)

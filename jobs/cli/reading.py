@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import Json, Words, app
+from jobs.cli.app import Json, WholeTables, Words, app
 from jobs.corpus import distributions, draw, table
 from jobs.gc import show_gc
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
-from jobs.render import render
+from jobs.render import for_terminal
 from jobs.report import make_report
 from jobs.show_trace import show_trace
 from jobs.status import show_status
-from jobs.tables import print_json, print_line, print_table
+from jobs.tables import print_json, print_parts, print_rows, print_table
 from pipeline.store import connect
 from pipeline.store.locks import only_select
 from pipeline.store.views import query as rows_of
@@ -31,33 +31,34 @@ def report(
         Path | None, typer.Option(help="With --corpus: draw them, FILE.png or FILE.svg.")
     ] = None,
     json: Json = False,
+    markdown: WholeTables = False,
 ) -> None:
     """The table of a run: warehouse=, run=, by=SQL, where='SQL', rater=."""
     if corpus or picture:
-        _report_corpus(read_options(words or [], ("warehouse", "run")), picture, json)
+        _report_corpus(read_options(words or [], ("warehouse", "run")), picture, json, markdown)
         return
     made = make_report(read_options(words or [], ("warehouse", "run", "by", "where", "rater")))
     if json:
         print_json(dataclasses.asdict(made))
     else:
-        print_line(render(made))
+        print_parts(for_terminal(made), markdown)
 
 
-def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) -> None:
+def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, whole: bool) -> None:
     found = distributions(options.warehouse, options.run)
     if picture:
         draw(options.warehouse, options.run, picture)
     if as_json:
         print_json([dataclasses.asdict(one) for one in found])
     else:
-        print_table(table(found))
+        print_table(table(found), whole=whole)
 
 
 @app.command()
-def status(words: Words = None, json: Json = False) -> None:
+def status(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
     """What is done, running and failed, from the files alone: warehouse=, run=. With
     cluster.address=, also the state of the run's job there."""
-    show_status(read_options(words or [], ("warehouse", "run", "cluster.address")), json)
+    show_status(read_options(words or [], ("warehouse", "run", "cluster.address")), json, markdown)
 
 
 @app.command()
@@ -80,6 +81,7 @@ def sql(
         bool, typer.Option("--unsafe", help="Allow COPY and all else: any file, any setting.")
     ] = False,
     json: Json = False,
+    markdown: WholeTables = False,
 ) -> None:
     """A DuckDB query over the tables of a run (all_TABLE: of every run): warehouse=, run=."""
     options = read_options(words or [], ("warehouse", "run"))
@@ -88,16 +90,16 @@ def sql(
     if json:
         print_json(rows)
     else:
-        print_table(rows, is_exact=True)
+        print_rows(rows, markdown)
 
 
 @app.command()
-def ls(words: Words = None, json: Json = False) -> None:
+def ls(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
     """List corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
     warehouse=DIR, its runs and steps."""
     options = read_options(words or [], ("warehouse", "plugins"))
     of_warehouse = any(word.startswith("warehouse=") for word in words or [])
-    show_listing(options, of_warehouse, json)
+    show_listing(options, of_warehouse, json, markdown)
 
 
 @app.command()

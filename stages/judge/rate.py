@@ -6,6 +6,7 @@ the rater scored, as its failures say nothing of the method.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pipeline.prompts import Prompt
@@ -24,7 +25,8 @@ class RateAnswers(AnswerRater):
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (StrictRating, PermissiveRating)
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
-        return {"free": (Column("lr_1", "LR-1", 30), Column("lr_2", "LR-2", 31))}
+        judged = partial(Column, more_is_better=True, is_judged=True)
+        return {"free": (judged("lr_1", "LR-1", 30), judged("lr_2", "LR-2", 31))}
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         return [

@@ -9,6 +9,7 @@ reply that has "yes" in it for yes ("No, yesterday it was ..."), every other for
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pipeline.prompts import Prompt
@@ -53,11 +54,12 @@ class RateByType(AnswerRater):
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         by_type = ("accuracy", "question_type")
+        judged = partial(Column, more_is_better=True, is_judged=True)
         return {
             "free": (
-                Column("accuracy", "accuracy", 50),
-                Column("accuracy_by_type", "by type", 51, False, mean_of_means=by_type),
-                Column("accuracy_abstention", "abstention", 52),
+                judged("accuracy", "accuracy", 50),
+                judged("accuracy_by_type", "by type", 51, False, mean_of_means=by_type),
+                judged("accuracy_abstention", "abstention", 52),
             )
         }
 

@@ -12,6 +12,7 @@ from scores where metric like 'scrolls_%' group by all) group by method`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
@@ -91,8 +92,9 @@ class ScoreAnswers(Stage):
         return None
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+        better = partial(Column, more_is_better=True)
         metrics = (
-            Column(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()))
+            better(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()))
             for place, name in enumerate(self.metrics)
             if name not in MEASURES
         )
@@ -101,7 +103,7 @@ class ScoreAnswers(Stage):
         any_hit = Column("evidence_any_hit", "any-hit", 70, has_interval=False)
         return {
             "free": (*metrics,),
-            "choice": (Column("accuracy", "accuracy", 50),),
+            "choice": (better("accuracy", "accuracy", 50),),
             "any": (recall, any_hit, *of_rankings),
         }
 
