@@ -15,6 +15,7 @@ _SPREAD = (
     "answered questions only:"
 )
 _FEWER = "(n=...): the mean is over so many of the row's n answers, those that have such a value."
+_FEWER_IN_HEADING = "(n=...): the means of the column are over so many answers of each method."
 _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
@@ -51,17 +52,40 @@ def render(report: Report, intervals: bool = True) -> str:
 
 
 def for_terminal(report: Report, intervals: bool = True) -> list[Part]:
-    """The same, with the best values marked."""
+    """The same, with the best values marked, and the number of answers that all means of a column
+    are over in its heading."""
     parts = parts_of(report, intervals)
-    if not any(row.best for row in report.rows):
-        return parts
-    headings = {column.measure: column.heading for column in report.columns}
+    place = next(place for place, part in enumerate(parts) if isinstance(part, Table))
+    table = parts[place]
+    assert isinstance(table, Table)
+    found = {column.heading: _shared_n(report, column.measure) for column in report.columns}
+    named = {name: f"{name} (n={n})" for name, n in found.items() if n is not None}
+    rows = [
+        {named.get(k, k): _without_n(v) if k in named else v for k, v in row.items()}
+        for row in table.rows
+    ]
+    headings = {c.measure: named.get(c.heading, c.heading) for c in report.columns}
     best = frozenset((place, headings[measure]) for place, row in enumerate(report.rows)
                      for measure in row.best)  # fmt: skip
-    place = next(place for place, part in enumerate(parts) if isinstance(part, Table))
-    scores = parts[place]
-    assert isinstance(scores, Table)
-    return [*parts[:place], replace(scores, best=best), _BEST, *parts[place + 1 :]]
+    parts[place] = replace(table, rows=rows, best=best)
+    if named and not any("(n=" in str(value) for row in rows for value in row.values()):
+        parts[place + 1] = _FEWER_IN_HEADING
+    if best:
+        parts.insert(place + 1, _BEST)
+    return parts
+
+
+def _without_n(value: object) -> object:
+    return value.partition(" (n=")[0] if isinstance(value, str) else value
+
+
+def _shared_n(report: Report, measure: str) -> int | None:
+    """The number that all means of a measure are over; null where they differ, or are over all
+    answers of their rows."""
+    means = [(row.means[measure].n, row.counts.get("n"))
+             for row in report.rows if measure in row.means]  # fmt: skip
+    same = {n for n, _ in means}
+    return same.pop() if len(same) == 1 and any(n != of_row for n, of_row in means) else None
 
 
 def parts_of(report: Report, intervals: bool = True) -> list[Part]:

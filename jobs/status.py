@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.options import ReadOptions
 from jobs.progress import not_written, progress_line
-from jobs.tables import print_json, print_line, print_table
+from jobs.tables import Table, print_json, print_line, print_parts, print_table
 from jobs.turns import LEASE
 from pipeline.errors import UsageError
 from pipeline.store import connect
@@ -63,18 +63,13 @@ def _print(found: dict[str, Any], whole: bool) -> None:
         print_line(f"job {job['id']}: {job['status'].lower()}\n")
     if found["progress"]:
         print_line(f"{progress_line(found['progress'])}\n")
-    print_table(_shown(steps), ("method", "step_id"), num_keys=2, whole=whole)
+    table = Table(steps, ("method", "step_id"), num_keys=2, unless_zero=("repeat",))
+    print_parts([table], whole)
     if found["problems"]:
         print_line()
         print_table(found["problems"], ("problem",), whole=whole)
     for line in (*map(_at_work, alive), *_refused(alive, found["silent"])):
         print_line(line)
-
-
-def _shown(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The steps without the number of their repeat where there is one."""
-    has_repeats = any(step["repeat"] for step in steps)
-    return [{k: v for k, v in step.items() if has_repeats or k != "repeat"} for step in steps]
 
 
 def _not_done(steps: list[dict[str, Any]]) -> int:

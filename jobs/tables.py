@@ -29,13 +29,14 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\u
 @dataclass(frozen=True)
 class Table:
     """Rows with the same keys. The first column and those in `left` are left-aligned; on a terminal
-    the first `num_keys` stand in each part of it, and columns without values only if it
-    `keeps_empty`. `best`: positions of rows and names of columns whose value is marked there."""
+    the first `num_keys` stand in each part of it, columns without values only if it `keeps_empty`,
+    and those in `unless_zero` only if some value is another than 0. `best`: positions of rows and names of columns whose value is marked there."""
 
     rows: Sequence[Mapping[str, Any]]
     left: Sequence[str] = ()
     num_keys: int = 1
     keeps_empty: bool = False
+    unless_zero: Sequence[str] = ()
     best: frozenset[tuple[int, str]] = frozenset()
 
     def markdown(self) -> str:
@@ -96,11 +97,10 @@ def as_markdown(parts: Sequence[Part]) -> str:
 def print_table(
     rows: Sequence[Mapping[str, Any]],
     left: Sequence[str] = (),
-    num_keys: int = 1,
     whole: bool = False,
 ) -> None:
     """Print a single table."""
-    print_parts([Table(rows, left, num_keys)], whole)
+    print_parts([Table(rows, left)], whole)
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], whole: bool = False) -> None:

@@ -8,7 +8,7 @@ at commas and spaces, long texts at spaces.
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 
@@ -16,6 +16,8 @@ from jobs.tables import Part, Table, cell, printable
 
 LEAST = 40  # characters; narrower terminals get tables of this width
 _GAP = 2  # spaces between columns
+_KEY = 32  # characters that a first column may take, or a third of the terminal
+_SHORT = 8  # characters of a heading that is not wrapped
 _TEXT = 24  # characters that a column of texts keeps, to stay beside the others
 _LEFT_OUT = "Empty in this run, so not shown: {}."
 BEST = "*: the best of the column"
@@ -49,7 +51,8 @@ def _text(text: str, width: int) -> str:
 def _table(table: Table, width: int) -> str:
     if not table.rows:
         return "no rows"
-    names = [*table.rows[0]]
+    names = [name for name in table.rows[0]
+             if name not in table.unless_zero or any(row[name] for row in table.rows)]  # fmt: skip
     empty = [] if table.keeps_empty else [
         name for name in names[table.num_keys :]
         if all(row[name] in (None, "", "-") for row in table.rows)
@@ -72,19 +75,25 @@ def _column(table: Table, name: str, place: int) -> _Column:
     is_left = place == 0 or name in table.left
     longest = max(map(cell_len, cells))
     heading = cell(name).replace("\\|", "|")
+    whole = cell_len(heading)
     words = max((cell_len(word) for word in heading.split()), default=1)
+    words = whole if whole <= _SHORT else words
     is_text = is_left or any(" " in text.strip() for text in cells)
     return _Column(heading, cells, is_left, is_text, max(longest, words, 1))
 
 
 def _narrowed(key: _Column, width: int) -> _Column:
-    """A first column takes a third of the terminal at most, or what its heading takes."""
-    return _at_most(key, max(26, width // 3)) if key.is_flexible else key
+    """A first column that may be wrapped, so that the others find room beside it."""
+    return _at_most(key, max(_KEY, width // 3)) if key.is_flexible else key
 
 
 def _at_most(column: _Column, most: int) -> _Column:
-    return _Column(column.heading, column.cells, column.is_left, column.is_flexible,
-                   min(column.width, most))  # fmt: skip
+    """The column with its cells wrapped to `most` characters, and no wider than they are then."""
+    if column.width <= most:
+        return column
+    lines = [*_heading(column.heading, most)]
+    lines += [line for text in column.cells for line in wrapped(text, most)]
+    return replace(column, width=max(map(cell_len, lines)))
 
 
 def _distributed(
@@ -123,13 +132,20 @@ def _shares(widths: Sequence[int], whole: int) -> list[int]:
 
 def _block(columns: Sequence[_Column]) -> str:
     """One table: headings, a rule, rows whose cells may have several lines."""
-    headings = [wrapped(one.heading, one.width) for one in columns]
+    headings = [_heading(one.heading, one.width) for one in columns]
     height = max(map(len, headings))
     lines = _lines(columns, [[""] * (height - len(lines)) + lines for lines in headings])
     lines.append((" " * _GAP).join("─" * one.width for one in columns))
     for row in range(len(columns[0].cells)):
         lines += _lines(columns, [wrapped(one.cells[row], one.width) for one in columns])
     return "\n".join(lines)
+
+
+def _heading(text: str, width: int) -> list[str]:
+    """Its lines, cut at spaces where all words fit."""
+    if max(map(cell_len, text.split()), default=0) > width:
+        return wrapped(text, width)
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
 def _lines(columns: Sequence[_Column], cells: Sequence[list[str]]) -> list[str]:
@@ -150,21 +166,23 @@ def _set(text: str, column: _Column) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` characters, cut after spaces, commas, brackets and
-    slashes where it can be; further lines are indented where that leaves room."""
+    """The text in lines of at most `width` characters: cut at spaces, a longer word after commas,
+    brackets and underscores where it can be. Further lines are indented where that leaves room."""
     if cell_len(text) <= width:
         return [text]
     lines, line = list[str](), ""
     indent = "  " if width > 12 else ""
-    for word in re.findall(r"[^\s,/(]*[\s,/(]+|[^\s,/(]+", text):
-        if line.strip() and cell_len(line) + cell_len(word.rstrip()) > width:
-            lines.append(line.rstrip())
-            line = indent
-        line += word
-        while cell_len(line.rstrip()) > width:
-            head = _fitting(line, width)
-            lines.append(head)
-            line = indent + line[len(head) :]
+    for word in re.findall(r"\s+|\S+", text):
+        is_long = cell_len(indent + word) > width
+        for part in re.findall(r"[^,/(_-]*[,/(_-]+|[^,/(_-]+", word) if is_long else [word]:
+            if line.strip() and cell_len(line) + cell_len(part.rstrip()) > width:
+                lines.append(line.rstrip())
+                line = indent
+            line += part if part.strip() or line.strip() else ""
+            while cell_len(line.rstrip()) > width:
+                head = _fitting(line, width)
+                lines.append(head)
+                line = indent + line[len(head) :]
     return [*lines, line.rstrip()] if line.strip() else lines
 
 

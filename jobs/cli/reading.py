@@ -1,6 +1,7 @@
 """Verbs that read a warehouse, and `gc`, which tidies it."""
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +14,11 @@ from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
 from jobs.render import for_terminal
 from jobs.report import make_report
+from jobs.rm import as_json, remove, run_to_remove, shown
 from jobs.show_trace import show_trace
 from jobs.status import show_status
-from jobs.tables import print_json, print_parts, print_rows, print_table
+from jobs.tables import print_json, print_line, print_parts, print_rows, print_table
+from pipeline.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.locks import only_select
 from pipeline.store.views import query as rows_of
@@ -100,6 +103,32 @@ def ls(words: Words = None, json: Json = False, markdown: WholeTables = False) -
     options = read_options(words or [], ("warehouse", "plugins"))
     of_warehouse = any(word.startswith("warehouse=") for word in words or [])
     show_listing(options, of_warehouse, json, markdown)
+
+
+@app.command()
+def rm(
+    words: Words = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete a run, and of its rows what no other run uses: warehouse=, run=."""
+    options = read_options(words or [], ("warehouse", "run"))
+    name = run_to_remove(options)
+    if not yes:
+        _confirm(name)
+    removed = remove(options.warehouse, name)
+    if json:
+        print_json(as_json(name, removed))
+    else:
+        print_line(shown(name, removed))
+
+
+def _confirm(name: str) -> None:
+    """Raise UsageError unless the user repeats the run's name."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"run={name}: deletes the run for good; add --yes")
+    if typer.prompt(f"repeat the run's name ({name}) to delete it for good", err=True) != name:
+        raise UsageError(f"run={name}: not deleted, as its name was not repeated")
 
 
 @app.command()
