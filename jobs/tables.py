@@ -28,9 +28,12 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\u
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with the same keys. The first column and those in `left` are left-aligned; on a terminal
-    the first `num_keys` stand in each part of it, columns without values only if it `keeps_empty`,
-    and those in `unless_zero` only if some value is another than 0. `best`: positions of rows and names of columns whose value is marked there."""
+    """Rows with the same keys. The first column and those in `left` are left-aligned.
+
+    On a terminal the first `num_keys` columns stand in each part of it; columns without values are
+    left out unless it `keeps_empty`, and those in `unless_zero` where all values are 0; `best`:
+    positions of rows and names of columns whose value is marked.
+    """
 
     rows: Sequence[Mapping[str, Any]]
     left: Sequence[str] = ()

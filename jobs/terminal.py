@@ -167,14 +167,13 @@ def _set(text: str, column: _Column) -> str:
 
 def wrapped(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` characters: cut at spaces, a longer word after commas,
-    brackets and underscores where it can be. Further lines are indented where that leaves room."""
+    brackets and underscores. Further lines are indented where that leaves room."""
     if cell_len(text) <= width:
         return [text]
     lines, line = list[str](), ""
     indent = "  " if width > 12 else ""
     for word in re.findall(r"\s+|\S+", text):
-        is_long = cell_len(indent + word) > width
-        for part in re.findall(r"[^,/(_-]*[,/(_-]+|[^,/(_-]+", word) if is_long else [word]:
+        for part in _breakable(word, width - len(indent)):
             if line.strip() and cell_len(line) + cell_len(part.rstrip()) > width:
                 lines.append(line.rstrip())
                 line = indent
@@ -184,6 +183,16 @@ def wrapped(text: str, width: int) -> list[str]:
                 lines.append(head)
                 line = indent + line[len(head) :]
     return [*lines, line.rstrip()] if line.strip() else lines
+
+
+def _breakable(word: str, width: int) -> list[str]:
+    """The word where it fits, else its parts: after commas and brackets, then underscores."""
+    parts = [word]
+    for ends in (",/(", "_-"):
+        parts = [piece for part in parts for piece in (
+            [part] if cell_len(part) <= width
+            else re.findall(f"[^{ends}]*[{ends}]+|[^{ends}]+", part))]  # fmt: skip
+    return parts
 
 
 def _fitting(text: str, width: int) -> str:
