@@ -82,7 +82,7 @@ def _choose(connection: Any, options: ReadOptions) -> None:
     query(  # the line breaks end a comment at the end of an expression
         connection,
         f"""create temp table chosen as select question_id,
-        ({group}\n)::varchar as by_value from {source} where ({condition}\n)""",
+        (\n{group}\n)::varchar as by_value from {source} where (\n{condition}\n)""",
     )
     if options.where and not query(connection, "select 1 as one from chosen limit 1"):
         raise UsageError(f"where={condition}: leaves no question of the run")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import Json, WholeTables, Words, app, warn
+from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
 from jobs.config import read_config
 from jobs.options import ReadOptions
 from jobs.rate import shown_rater, with_rater
@@ -21,13 +21,44 @@ from pipeline.store.runs import RunFolder
 from pipeline.units import ONCE, Retries
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def run(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
-    """Run an experiment. Repeat the same command to resume it where it stopped."""
+    """Run an experiment, or resume it where it stopped.
+
+    \b
+    Example:
+      gistmill run experiment=qmsum corpus.path=val.jsonl engine=vllm
+        engine.model=Qwen/Qwen3-8B methods='gist_only,bm25(top_k=1..3)'
+
+    The same command again goes on where it stopped. gistmill ls lists the choices of a key:
+
+    \b
+    experiment=      a set of these, as a paper has it
+    corpus=          what to read; corpus.path=, corpus.split=, corpus.seed= ...
+    methods=         how to answer: 'readagent_p(max_pages=1..3),bm25'
+    engine=          who reads: extractive, vllm, openai; engine.model= ...
+    rater=           who rates: reader, none or an engine; rater.model= ...
+    memory_engine=   who makes memories, and
+    extractor=       who extracts, if not the engine
+    memory=          how pages are cut: model, uniform ...; memory.words= ...
+    embedder.model=  what dense retrieval embeds with
+    family=          of prompts: a name or a folder
+    reply_tokens.PROMPT=   the reply budget of one prompt
+    reply_format=    free or constrained
+    limit=, sample=  the first, or so many, documents
+    repeats=         how often each question is asked, with another seed;
+    repeat_from=     memory: memories are made anew, too; or questions
+    run=             the name of the run; left out, one is made of the settings
+    warehouse=       where its tables are kept, by default ./warehouse
+    plugins=         folders with stages, methods and prompts of your own
+    cluster=         local, ray, kuberay, slurm; cluster.deadline=07:00 ...
+    questions_per_unit=    of a document; more are shared by several workers
+    max_problem_rate=, max_fallback_rate=   more end in exit code 3
+    """
     _run(read_config(words or []), json, markdown)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def submit(
     words: Words = None,
     show: Annotated[bool, typer.Option("--print", help="Show what would be submitted.")] = False,
@@ -37,8 +68,11 @@ def submit(
         bool, typer.Option("--json", help="Print the result as JSON, logs on standard error.")
     ] = False,
 ) -> None:
-    """Submit a run to a cluster. Takes the words of run, and cluster.address=http://HEAD:8265,
-    cluster=kuberay or cluster=slurm. Exit code 0 only if the run is complete."""
+    """Send a run to a cluster and follow it.
+
+    Takes the words of run, and cluster.address=http://HEAD:8265, cluster=kuberay or cluster=slurm.
+    Exit code 0 only if the run is complete.
+    """
     from jobs.submit import rendered
     from jobs.submit import stop as stop_job
     from jobs.submit import submit as send
@@ -59,21 +93,27 @@ def submit(
     raise typer.Exit(sent.exit_code)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def rate(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
-    """Add a rater to a finished run without answering again: run=NAME rater=..."""
+    """Add a rater to a finished run: run=NAME rater=...
+
+    Nothing is answered again.
+    """
     _run(with_rater(words or []), json, markdown, retries=None)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def retry(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
-    """Ask again where rows of a run have a problem, and redo what was made from them: run=NAME,
-    problem=unparseable,truncated. Good replies are kept."""
+    """Ask again where rows of a run have a problem: run=NAME.
+
+    What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
+    where they have these.
+    """
     config, retries = run_again(words or [])
     _run(config, json, markdown, retries)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def plan(
     words: Words = None,
     like: Annotated[
@@ -88,8 +128,11 @@ def plan(
     ] = None,
     json: Json = False,
 ) -> None:
-    """What a run will take: calls, tokens, disk, hours, money. Takes the words of run and asks no
-    model; pilot=N runs N documents first, and the rest is planned by what they took."""
+    """Say what a run will take: calls, tokens, disk, hours, money.
+
+    Takes the words of run and asks no model; pilot=N runs N documents first, and the rest is
+    planned by what they took.
+    """
     from jobs.plan.rates import Options
     from jobs.plan.show import show_plan  # here: numpy and the engines take a moment
 
@@ -115,7 +158,7 @@ def _run(
     raise typer.Exit(outcome.exit_code)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def bench(
     words: Annotated[list[str], typer.Argument(metavar="PART... [KEY=VALUE]...")],
     pairs: Annotated[
@@ -123,8 +166,10 @@ def bench(
     ] = 3,
     json: Json = False,
 ) -> None:
-    """How close runs come to the speed of their engine: parts limit, schedule, cache, scale,
-    rates."""
+    """Measure how close runs come to their engine's speed.
+
+    Parts: limit, schedule, cache, scale, rates.
+    """
     from jobs.bench.parts import bench as measure  # imported here, as ray takes a second
 
     figures = measure(words, pairs)

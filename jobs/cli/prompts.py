@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from jobs.check_prompts import check_prompts
-from jobs.cli.app import Json, app
+from jobs.cli.app import KEEP, Json, app
 from jobs.tables import print_json, print_line
 
 prompts = typer.Typer(help="Check a family of prompts.")
-app.add_typer(prompts, name="prompts")
+app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
 
 @prompts.command()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import Json, WholeTables, Words, app
+from jobs.cli.app import KEEP, LOOK, Json, WholeTables, Words, app
 from jobs.corpus import distributions, draw, table
 from jobs.gc import show_gc
 from jobs.ls import show_listing
@@ -24,7 +24,7 @@ from pipeline.store.locks import only_select
 from pipeline.store.views import query as rows_of
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def report(
     words: Words = None,
     corpus: Annotated[
@@ -36,7 +36,10 @@ def report(
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
-    """The table of a run: warehouse=, run=, by=SQL, where='SQL', rater=."""
+    """Print the table of a run: methods, scores, costs.
+
+    Keys: warehouse=, run= (by default the run that was started last), by=SQL, where='SQL', rater=.
+    """
     if corpus or picture:
         _report_corpus(read_options(words or [], ("warehouse", "run")), picture, json, markdown)
         return
@@ -57,26 +60,31 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, wh
         print_table(table(found), whole=whole)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def status(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
-    """What is done, running and failed, from the files alone: warehouse=, run=. With
-    cluster.address=, also the state of the run's job there."""
+    """Say what of a run is done, running and failed.
+
+    Keys: warehouse=, run=; with cluster.address=, the state of the run's job there, too.
+    """
     show_status(read_options(words or [], ("warehouse", "run", "cluster.address")), json, markdown)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def trace(
     question_id: str,
     words: Words = None,
     full: Annotated[bool, typer.Option("--full", help="Print the full text of pages.")] = False,
     json: Json = False,
 ) -> None:
-    """One question from pages to scores, by method: warehouse=, run=, method=PREFIX."""
+    """Follow one question from pages to scores, by method.
+
+    Keys: warehouse=, run=, method=PREFIX.
+    """
     options = read_options(words or [], ("warehouse", "run", "method"))
     show_trace(options, question_id, full, json)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def sql(
     query: str,
     words: Words = None,
@@ -86,7 +94,10 @@ def sql(
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
-    """A DuckDB query over the tables of a run (all_TABLE: of every run): warehouse=, run=."""
+    """Query the tables of a run in SQL.
+
+    DuckDB's SQL; all_TABLE has the rows of every run. Keys: warehouse=, run=.
+    """
     options = read_options(words or [], ("warehouse", "run"))
     with connect(options.warehouse, options.run, unsafe) as connection:
         rows = rows_of(connection, query if unsafe else only_select(connection, query))
@@ -96,22 +107,28 @@ def sql(
         print_rows(rows, markdown)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def ls(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
-    """List corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
-    warehouse=DIR, its runs and steps."""
+    """List what there is to choose from, or a warehouse's runs.
+
+    Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
+    warehouse=DIR its runs, the latest first, and steps.
+    """
     options = read_options(words or [], ("warehouse", "plugins"))
     of_warehouse = any(word.startswith("warehouse=") for word in words or [])
     show_listing(options, of_warehouse, json, markdown)
 
 
-@app.command()
+@app.command(rich_help_panel=KEEP)
 def rm(
     words: Words = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: Json = False,
 ) -> None:
-    """Delete a run, and of its rows what no other run uses: warehouse=, run=."""
+    """Delete a run, and of its rows what no other run uses.
+
+    Keys: warehouse=, run=. It asks for the run's name again unless --yes is given.
+    """
     options = read_options(words or [], ("warehouse", "run"))
     name = run_to_remove(options)
     if not yes:
@@ -131,8 +148,10 @@ def _confirm(name: str) -> None:
         raise UsageError(f"run={name}: not deleted, as its name was not repeated")
 
 
-@app.command()
+@app.command(rich_help_panel=KEEP)
 def gc(words: Words = None, json: Json = False) -> None:
-    """Compact shards into few files, and delete what compactions replaced: warehouse=,
-    older_than=24h."""
+    """Compact a warehouse's files, and delete replaced ones.
+
+    Keys: warehouse=, older_than=24h.
+    """
     show_gc(read_options(words or [], ("warehouse", "older_than")), json)
