@@ -6,9 +6,10 @@ from typing import Any
 
 from upath import UPath
 
+from jobs.cells import Table
 from jobs.config import GROUPS
 from jobs.options import ReadOptions
-from jobs.tables import Table, print_json, print_line, print_parts
+from jobs.tables import print_json, print_line, print_parts
 from jobs.turns import LEASE
 from pipeline.family_file import read_family_file
 from pipeline.methods import available

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from jobs.cells import Part, Table, cell
 from jobs.intervals import LEAST_DOCUMENTS
 from jobs.means import Mean
 from jobs.plan.outcome import beside
 from jobs.report import FALLBACK, Report, Row
-from jobs.tables import Part, Table, as_markdown, cell
+from jobs.tables import as_markdown
 from pipeline.stage import Column
 
 _SPREAD = (

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from jobs.cells import Table
 from jobs.options import ReadOptions
 from jobs.progress import not_written, progress_line
-from jobs.tables import Table, print_json, print_line, print_parts, print_table
+from jobs.tables import print_json, print_line, print_parts, print_table
 from jobs.turns import LEASE
 from pipeline.errors import UsageError
 from pipeline.store import connect

@@ -6,11 +6,9 @@ Control characters, which a corpus may hold and a terminal would obey, are print
 
 import json
 import math
-import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -19,56 +17,21 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as MarkdownTable
 
+from jobs.cells import CONTROLS, Part, Table, cell, printable
+from jobs.terminal import fitted
+
 _WIDE = 10_000_000  # characters: no cell is cut or wrapped, however long
-
-
-# C0 and C1 but for tab and line feed, marks that turn text round, and lone surrogates.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows with the same keys. The first column and those in `left` are left-aligned.
-
-    On a terminal the first `num_keys` columns stand in each part of it; columns without values are
-    left out unless it `keeps_empty`, and those in `unless_zero` where all values are 0; `best`:
-    positions of rows and names of columns whose value is marked.
-    """
-
-    rows: Sequence[Mapping[str, Any]]
-    left: Sequence[str] = ()
-    num_keys: int = 1
-    keeps_empty: bool = False
-    unless_zero: Sequence[str] = ()
-    best: frozenset[tuple[int, str]] = frozenset()
-
-    def markdown(self) -> str:
-        return markdown(self.rows, self.left)
-
-
-Part = str | Table
-"""Of what is printed: a text or a table, with an empty line between two of them."""
 
 
 def print_line(text: str = "") -> None:
     sys.stdout.write(printable(text) + "\n")
 
 
-def printable(text: str) -> str:
-    """The text with control characters as escapes, such as \\x1b; line ends are line feeds."""
-    return _CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
-
-
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-
-
 def print_json(content: Any) -> None:
     """Print as JSON; what a terminal would obey stands as \\u escapes, so values stay exact."""
     plain = _plain(content)
     text = json.dumps(plain, indent=2, default=str, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    sys.stdout.write(CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -88,13 +51,13 @@ def print_parts(parts: Sequence[Part], whole: bool = False) -> None:
     if whole or not sys.stdout.isatty():
         print_line(as_markdown(parts))
         return
-    from jobs.terminal import fitted
-
-    print_line(fitted(parts, shutil.get_terminal_size().columns))
+        print_line(fitted(parts, shutil.get_terminal_size().columns))
 
 
 def as_markdown(parts: Sequence[Part]) -> str:
-    return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in parts)
+    return "\n\n".join(
+        markdown(part.rows, part.left) if isinstance(part, Table) else part for part in parts
+    )
 
 
 def print_table(
@@ -124,12 +87,3 @@ def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str
     with console.capture() as capture:
         console.print(table, markup=False)
     return "\n".join(line.strip() for line in capture.get().splitlines() if line.strip())
-
-
-def cell(value: Any) -> str:
-    """A cell's text: floats with one decimal, `-` for null, others on one line with `|` escaped."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.1f}"
-    return printable(" ".join(str(value).split())).replace("|", "\\|")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 
-from jobs.tables import Part, Table, cell, printable
+from jobs.cells import Part, Table, cell, printable
 
 LEAST = 40  # characters; narrower terminals get tables of this width
 _GAP = 2  # spaces between columns

@@ -14,10 +14,11 @@ import pytest
 from rich.cells import cell_len
 
 from jobs.best import best_of
+from jobs.cells import Table
 from jobs.means import Mean
 from jobs.render import for_terminal, parts_of
 from jobs.report import Report, Row
-from jobs.tables import Table, as_markdown
+from jobs.tables import as_markdown
 from jobs.terminal import fitted, wrapped
 from jobs.turns import LEASE
 from pipeline.stage import Column
@@ -167,7 +168,7 @@ def test_names_are_wrapped_at_commas_and_nothing_of_them_goes() -> None:
     assert wrapped("truncated(keep=first,num_words=6000)", 26) == [
         "truncated(keep=first,", "  num_words=6000)",
     ]  # fmt: skip
-    assert wrapped("one two three", 8) == ["one two", "  three"]
+    assert wrapped("one two three", 8) == ["one two", "three"]
     assert wrapped("x" * 30, 20) == ["x" * 20, "  " + "x" * 10]
     assert wrapped("中文中文中文", 5) == ["中文", "中文", "中文"]
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from jobs.cells import printable
 from jobs.completion import completed
-from jobs.tables import printable
 from pipeline.secrets import without_passwords
 
 app = typer.Typer(pretty_exceptions_enable=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from jobs.tables import Part, Table
+from jobs.cells import Part, Table
 from pipeline.place import listed
 from pipeline.store import connect
 from pipeline.store.runs import RunFolder

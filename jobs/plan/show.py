@@ -4,12 +4,13 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jobs.cells import Part, Table
 from jobs.config import read_config
 from jobs.loading import chosen
 from jobs.plan.plan import make_plan
 from jobs.plan.rates import Options
 from jobs.run_config import RunConfig
-from jobs.tables import Part, Table, print_json, print_parts
+from jobs.tables import print_json, print_parts
 from pipeline.errors import UsageError
 from pipeline.place import place, reaching, unwritable
 from pipeline.store.runs import RunFolder
