@@ -8,7 +8,7 @@ from jobs.intervals import LEAST_DOCUMENTS
 from jobs.means import Mean
 from jobs.plan.outcome import beside
 from jobs.report import FALLBACK, Report, Row
-from jobs.tables import as_markdown
+from jobs.tables import as_markdown, on_terminal
 from pipeline.stage import Column
 
 _SPREAD = (
@@ -50,6 +50,12 @@ _NO_MODEL = {
 def render(report: Report, intervals: bool = True) -> str:
     """The report as Markdown; a run prints it without `intervals` at its end."""
     return as_markdown(parts_of(report, intervals))
+
+
+def printed(report: Report, whole: bool, intervals: bool = True) -> list[Part]:
+    """What a command prints: `whole` Markdown tables, or what is made for a terminal."""
+    made = for_terminal if on_terminal(whole) else parts_of
+    return made(report, intervals)
 
 
 def for_terminal(report: Report, intervals: bool = True) -> list[Part]:

@@ -46,9 +46,14 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
+def on_terminal(whole: bool) -> bool:
+    """Whether tables are made to fit a terminal: where there is one, unless asked for `whole`."""
+    return sys.stdout.isatty() and not whole
+
+
 def print_parts(parts: Sequence[Part], whole: bool = False) -> None:
     """Print texts and tables: as Markdown, or on a terminal, unless `whole`, made to fit it."""
-    if whole or not sys.stdout.isatty():
+    if not on_terminal(whole):
         print_line(as_markdown(parts))
         return
         print_line(fitted(parts, shutil.get_terminal_size().columns))

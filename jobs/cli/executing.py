@@ -10,7 +10,7 @@ from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
 from jobs.config import read_config
 from jobs.options import ReadOptions
 from jobs.rate import shown_rater, with_rater
-from jobs.render import for_terminal, page, render
+from jobs.render import page, printed, render
 from jobs.report import make_report
 from jobs.retry import run_again
 from jobs.run_config import RunConfig
@@ -152,7 +152,7 @@ def _run(
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:
         where = f"run {outcome.run} in warehouse {config.warehouse}"
-        print_parts([*for_terminal(made, intervals=False), where], whole)
+        print_parts([*printed(made, whole, intervals=False), where], whole)
     for complaint in outcome.complaints:
         warn(complaint)
     raise typer.Exit(outcome.exit_code)

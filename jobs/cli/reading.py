@@ -12,7 +12,7 @@ from jobs.corpus import distributions, draw, table
 from jobs.gc import show_gc
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
-from jobs.render import for_terminal
+from jobs.render import printed
 from jobs.report import make_report
 from jobs.rm import as_json, remove, run_to_remove, shown
 from jobs.show_trace import show_trace
@@ -47,7 +47,7 @@ def report(
     if json:
         print_json(dataclasses.asdict(made))
     else:
-        print_parts(for_terminal(made), markdown)
+        print_parts(printed(made, markdown), markdown)
 
 
 def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, whole: bool) -> None:
