@@ -53,10 +53,10 @@ def on_terminal(whole: bool) -> bool:
 
 def print_parts(parts: Sequence[Part], whole: bool = False) -> None:
     """Print texts and tables: as Markdown, or on a terminal, unless `whole`, made to fit it."""
-    if not on_terminal(whole):
-        print_line(as_markdown(parts))
-        return
+    if on_terminal(whole):
         print_line(fitted(parts, shutil.get_terminal_size().columns))
+    else:
+        print_line(as_markdown(parts))
 
 
 def as_markdown(parts: Sequence[Part]) -> str:
