@@ -1,5 +1,5 @@
-"""Run compatibility: a named run may gain methods, raters, documents and questions; nothing else
-of it may change."""
+"""Run compatibility: a named run may gain methods, raters, repeats, documents and questions;
+nothing else of it may change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -47,6 +47,8 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
         "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],
         "family": family.name,
         "wording": family.wording,
+        "repeats": config.repeats,
+        "repeat_from": config.repeat_from,
     }
 
 
@@ -82,7 +84,7 @@ def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
 
 
 def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
-    """The config under the run's name, with the methods and raters that the run has already added.
+    """The config under the run's name, with the methods, raters and repeats that the run has.
 
     Raises UsageError showing the differences where the run was started with other settings.
     """
@@ -95,19 +97,27 @@ def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
     made = {"embedder": now.get("embedder"), **before["hashed"]}
     templates = {**now["family"]["templates"], **made["family"]["templates"]}
     made["family"] = {**made["family"], "templates": templates}
-    differences = list(_differences(made, now, ""))
+    made.pop("repeats", None)  # of an earlier version
+    earlier = validated(before["config"])
+    differences = [*_differences(made, now, ""), *_other_repeats(earlier, config)]
     if differences:
         raise UsageError(
             f"run={name} was started with other settings: {'; '.join(differences)}; name another "
             "run"
         )
-    earlier = validated(before["config"])
     methods = ",".join(dict.fromkeys([*_names(earlier), *_names(config)]))
     both = [*earlier.raters, *config.raters]
     raters = tuple({sha(rater.model_dump(mode="json")): rater for rater in both}.values())
     predictions = {**earlier.predictions, **config.predictions}
-    update = {"run": name, "methods": methods or NO_METHODS, "predictions": predictions}
-    return config.model_copy(update={**update, "raters": raters})
+    repeats = max(earlier.repeats, config.repeats)
+    repeat_from = (earlier if earlier.repeats > config.repeats else config).repeat_from
+    both_have = {
+        "methods": methods or NO_METHODS,
+        "predictions": predictions,
+        "raters": raters,
+        "repeats": repeats,
+    }
+    return config.model_copy(update={"run": name, "repeat_from": repeat_from, **both_have})
 
 
 def stored_config(folder: RunFolder) -> RunConfig:
@@ -132,6 +142,13 @@ def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
 
 def _names(config: RunConfig) -> list[str]:
     return [method.name for method in config.expanded() if method.name not in config.predictions]
+
+
+def _other_repeats(before: RunConfig, now: RunConfig) -> list[str]:
+    """A single repeat is the same, whatever further ones make anew."""
+    if min(before.repeats, now.repeats) == 1 or before.repeat_from == now.repeat_from:
+        return []
+    return [f"repeat_from {before.repeat_from} -> {now.repeat_from}"]
 
 
 def _differences(before: Any, now: Any, key: str) -> list[str]:

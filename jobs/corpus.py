@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobs.step_graph import SHARED
+from jobs.step_graph import is_shared_sql
 from pipeline.errors import UsageError
 from pipeline.place import AnyPath
 from pipeline.store import connect
@@ -17,7 +17,7 @@ from pipeline.store.views import query as rows_of
 
 _MEASURES = f"""
 select memory, measure, rows_of from sizes group by memory, measure, rows_of
-order by min(place), memory <> '{SHARED}', memory"""
+order by min(place), not {is_shared_sql("memory")}, memory"""
 _OF = "measure = {} and memory is not distinct from {}"
 _SUMMARY = """
 select count(value) as n, avg(value) as mean, min(value) as min, quantile_cont(value, 0.25) as q1,

@@ -5,7 +5,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobs.tables import printable
+from jobs.cells import printable
 
 # What makes a cell a formula in some spreadsheet; the last four are the full-width signs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")

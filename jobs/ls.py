@@ -1,23 +1,29 @@
 """`gistmill ls`: lists what can be run, or the runs and steps of a warehouse."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
+from jobs.cells import Table
 from jobs.config import GROUPS
 from jobs.options import ReadOptions
-from jobs.tables import print_json, print_line, print_table
+from jobs.tables import print_json, print_line, print_parts
+from jobs.turns import LEASE
 from pipeline.family_file import read_family_file
 from pipeline.methods import available
 from pipeline.plugins import load_plugins, plugin_folders
 from pipeline.settings import CONF
 from pipeline.store import connect
+from pipeline.store.lease import holder
+from pipeline.store.runs import RunFolder
 from pipeline.store.views import query, readable_run
 
 
-def show_listing(options: ReadOptions, of_warehouse: bool, as_json: bool) -> None:
+def show_listing(
+    options: ReadOptions, of_warehouse: bool, as_json: bool, whole: bool = False
+) -> None:
     """Print the runs and steps of a warehouse if `of_warehouse`, else the choices of every config
     group, the methods and prompt families, including those of plugins."""
     if of_warehouse:
@@ -30,8 +36,20 @@ def show_listing(options: ReadOptions, of_warehouse: bool, as_json: bool) -> Non
     found.pop("left_out", None)  # on standard error
     for name, rows in found.items():
         print_line(f"{name.upper()}\n")
-        print_table(rows, left=tuple(rows[0]) if rows else ())
+        table = Table([*map(_shown, rows)], _left(rows), unless_zero=("repeat",))
+        print_parts([table], whole)
         print_line()
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as it is printed: times to the minute."""
+    return {k: v.replace("T", " ")[:16] if k == "started_at" and v else v for k, v in row.items()}
+
+
+def _left(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The columns that hold no numbers."""
+    return tuple(name for name in (rows[0] if rows else ())
+                 if not any(isinstance(row[name], int) for row in rows))  # fmt: skip
 
 
 def _choices(folders: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
@@ -65,17 +83,52 @@ def _arguments(arguments: Any) -> str:
 
 
 def _warehouse(warehouse: UPath) -> dict[str, list[dict[str, Any]]]:
+    """The runs, the last one first, then the steps of all of them."""
     with connect(warehouse, readable_run(warehouse)) as connection:
-        runs = query(
-            connection,
-            """select run, count(distinct step_id) as steps,
-            count(distinct document_id) as documents, count(distinct question_id) as questions
-            from all_planned group by run order by run""",
-        )
-        steps = query(
-            connection,
-            """select step_id, stage, method, repeat, count(run) as runs
-            from all_steps group by all order by stage, method, step_id""",
-        )
+        found = query(connection, _RUNS)
+        counts = query(connection, _COUNTS)
+        steps = query(connection, _STEPS)
         left_out = query(connection, "from left_out")
+    runs = [_run(RunFolder(warehouse, row["run"]), row, counts) for row in found]
+    runs.sort(key=lambda row: row["started_at"] or "", reverse=True)
     return {"runs": runs, "steps": steps, "left_out": left_out}
+
+
+def _run(
+    folder: RunFolder, row: dict[str, Any], counts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """When it was started last, what it read, with which engine, and how it stands."""
+    nothing: dict[str, Any] = {}
+    config = folder.left_out.unless_damaged(folder.config, None) or nothing
+    facts, settings = config.get("report", nothing), config.get("config", nothing)
+    launches = folder.readable_launches()
+    own = [count for count in counts if count["run"] == row["run"]]
+    return {
+        "run": row["run"],
+        "started_at": launches[-1].get("started_at") if launches else None,
+        "corpus": facts.get("corpus"),
+        "engine": facts.get("engine"),
+        "state": _state(folder, own, settings.get("max_problem_rate", 0.0)),
+        **{name: row[name] for name in ("documents", "questions", "methods", "steps")},
+    }
+
+
+def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems: float) -> str:
+    """running, incomplete, problems (more rows with one than `max_problem_rate`) or complete."""
+    if holder(folder.path, LEASE):
+        return "running"
+    if any(count["not_done"] for count in counts):
+        return "incomplete"
+    if any(count["problem"] > most_problems * count["inputs"] for count in counts):
+        return "problems"
+    return "complete"
+
+
+_RUNS = """
+select run, count(distinct document_id) as documents, count(distinct question_id) as questions,
+  count(distinct method) as methods, count(distinct step_id) as steps
+from all_planned left join raw_steps using (step_id) group by run"""
+_COUNTS = "select run, inputs, problem, not_done from all_accounting"
+_STEPS = """
+select step_id, stage, method, repeat, count(run) as runs
+from all_steps group by all order by stage, method, repeat, step_id"""

@@ -22,7 +22,8 @@ class Mean:
     answered_n: int
     low: float | None = None  # 95% interval of the mean over documents
     high: float | None = None
-    sd: float | None = None  # of the repeats' means
+    sd: float | None = None  # of the repeats' means; null for a single one
+    repeats: int = 1  # that have a value
 
 
 Key = tuple[str, str | None]
@@ -60,7 +61,12 @@ def _means_of_means(connection: Any, column: Column) -> dict[Key, Mean]:
         return {}
     measure, group = column.mean_of_means
     rows = query(connection, _OF_MEANS.format(measure=measure, group=group))
-    return {(row.pop("method"), row.pop("by_value")): Mean(**row) for row in rows}
+    found = {(row.pop("method"), row.pop("by_value")): row for row in rows}
+    per_repeat: dict[Key, list[float]] = defaultdict(list)
+    for row in query(connection, _OF_MEANS_PER_REPEAT.format(measure=measure, group=group)):
+        per_repeat[row["method"], row["by_value"]].append(row["mean"])
+    return {key: Mean(**row, sd=sd(per_repeat[key]), repeats=len(per_repeat[key]))
+            for key, row in found.items()}  # fmt: skip
 
 
 def _mean(parts: Sequence[_Values]) -> Mean:
@@ -79,6 +85,7 @@ def _mean(parts: Sequence[_Values]) -> Mean:
         low=low,
         high=high,
         sd=sd(by_repeat),
+        repeats=len(by_repeat),
     )
 
 
@@ -119,3 +126,8 @@ with means as (
 select method, by_value, avg(mean) as mean, sum(n)::bigint as n,
   avg(answered_mean) as answered_mean, sum(answered_n)::bigint as answered_n
 from means group by method, by_value"""
+_OF_MEANS_PER_REPEAT = """
+with means as (
+  select method, by_value, repeat, {group}, avg(value) as mean
+  from mine join questions using (question_id) where measure = '{measure}' group by all)
+select method, by_value, repeat, avg(mean) as mean from means group by all order by repeat"""

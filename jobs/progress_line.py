@@ -7,7 +7,7 @@ from rich.progress import ProgressColumn, Task
 from rich.table import Column
 from rich.text import Text
 
-from jobs.tables import printable
+from jobs.cells import printable
 
 _NO_LIMIT = 10**6
 BAR_WIDTH = 20

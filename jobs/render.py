@@ -1,19 +1,24 @@
-"""Render a report as Markdown: tables, intervals and provenance."""
+"""Render a report: tables, intervals and provenance, as Markdown or for a terminal."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from jobs.cells import Part, Table, cell
 from jobs.corpus import table as size_table
+from jobs.intervals import LEAST_DOCUMENTS
 from jobs.means import Mean
-from jobs.plan.outcome import rendered_beside
-from jobs.report import Report, Row
-from jobs.tables import cell, markdown
+from jobs.plan.outcome import beside
+from jobs.report import FALLBACK, Report, Row
+from jobs.tables import as_markdown, on_terminal
+from pipeline.stage import Column
 
 _SPREAD = (
     "Mean over all questions, a problem counts 0 [95% interval over documents] / mean over "
     "answered questions only:"
 )
 _FEWER = "(n=...): the mean is over so many of the row's n answers, those that have such a value."
+_FEWER_IN_HEADING = "(n=...): the means of the column are over so many answers of each method."
 _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
@@ -25,6 +30,16 @@ _UNASKED = (
     "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
     "`gistmill ask` and runs with questions answer from them."
 )
+_WITHOUT_INTERVAL = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
+_BEST = (
+    "*: the best of its column, of the methods with the most answers (floors and ceilings "
+    "compete, too); only where more is better."
+)
+_SD = "Standard deviation over repeats, of each repeat's mean (n - 1); {} repeats, {}:"
+_REPEATED = {
+    "memory": "memories made anew in each",
+    "questions": "questions asked anew of one memory",
+}
 _NO_MODEL = {
     "extractive": (
         "The extractive engine answered: sentences picked from the text by word counts, no "
@@ -39,51 +54,116 @@ _NO_MODEL = {
 
 
 def render(report: Report, intervals: bool = True) -> str:
-    """The text that `gistmill report` prints; a run prints it without `intervals` at its end."""
-    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
-    parts = [
-        f"# {report.run}",
-        *([_INCOMPLETE.format(not_done, planned)] if not_done else []),
-        _corpus(report),
-        *(_answers(report) if report.rows else _unasked(report)),
-        *([markdown([_stage(row) for row in report.stages])] if report.stages else []),
-        *([rendered_beside(report.planned)] if report.planned else []),
-        *([_SPREAD, markdown(_by_method(report, _spread))] if intervals and report.rows else []),
-        _foot(report),
+    """The report as Markdown; a run prints it without `intervals` at its end."""
+    return as_markdown(parts_of(report, intervals))
+
+
+def printed(report: Report, whole: bool, intervals: bool = True) -> list[Part]:
+    """What a command prints: `whole` Markdown tables, or what is made for a terminal."""
+    made = for_terminal if on_terminal(whole) else parts_of
+    return made(report, intervals)
+
+
+def for_terminal(report: Report, intervals: bool = True) -> list[Part]:
+    """The same, with the best values marked, and the number of answers that all means of a column
+    are over in its heading."""
+    parts = parts_of(report, intervals)
+    if not report.rows:
+        return parts
+    place = next(place for place, part in enumerate(parts) if isinstance(part, Table))
+    table = parts[place]
+    assert isinstance(table, Table)
+    found = {column.heading: _shared_n(report, column.measure) for column in report.columns}
+    named = {name: f"{name} (n={n})" for name, n in found.items() if n is not None}
+    rows = [
+        {named.get(k, k): _without_n(v) if k in named else v for k, v in row.items()}
+        for row in table.rows
     ]
+    headings = {c.measure: named.get(c.heading, c.heading) for c in report.columns}
+    best = frozenset((place, headings[measure]) for place, row in enumerate(report.rows)
+                     for measure in row.best)  # fmt: skip
+    parts[place] = replace(table, rows=rows, best=best)
+    if named and not any("(n=" in str(value) for row in rows for value in row.values()):
+        parts[place + 1] = _FEWER_IN_HEADING
+    if best:
+        parts.insert(place + 1, _BEST)
+    return parts
+
+
+def _without_n(value: object) -> object:
+    return value.partition(" (n=")[0] if isinstance(value, str) else value
+
+
+def _shared_n(report: Report, measure: str) -> int | None:
+    """The number that all means of a measure are over; null where they differ, or are over all
+    answers of their rows."""
+    means = [(row.means[measure].n, row.counts.get("n"))
+             for row in report.rows if measure in row.means]  # fmt: skip
+    same = {n for n, _ in means}
+    return same.pop() if len(same) == 1 and any(n != of_row for n, of_row in means) else None
+
+
+def parts_of(report: Report, intervals: bool = True) -> list[Part]:
+    """The texts and tables of a report, the scores first among the tables."""
+    parts = [*_head(report), *(_answers(report) if report.rows else _unasked(report))]
+    if report.stages:
+        parts.append(Table([_stage(row) for row in report.stages]))
+    if report.planned:
+        parts += beside(report.planned)
+    if report.rows:
+        parts += _spreads(report, intervals)
+    parts.append(_foot(report))
     if not report.foot["is_model"]:
         parts.append(_NO_MODEL[report.foot["engine"]])
-    return "\n\n".join(parts)
+    return parts
 
 
-def _answers(report: Report) -> list[str]:
+def _head(report: Report) -> list[Part]:
+    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
+    incomplete = [_INCOMPLETE.format(not_done, planned)] if not_done else []
+    return [f"# {report.run}", *incomplete, _corpus(report)]
+
+
+def _answers(report: Report) -> list[Part]:
     """The tables of methods, and what their memories cost."""
-    scores = _by_method(report, _scores)
-    return [
-        markdown(scores),
-        *([_FEWER] if any("(n=" in str(v) for row in scores for v in row.values()) else []),
-        markdown(_by_method(report, _cost)),
-        *([_COST, markdown(_memories(report))] if report.memories else []),
-    ]
+    scores = _by_method(report, _scores, 1)  # n stands in each part of it
+    parts: list[Part] = [scores]
+    if any("(n=" in str(value) for row in scores.rows for value in row.values()):
+        parts.append(_FEWER)
+    parts.append(_by_method(report, _cost))
+    if report.memories:
+        parts += [_COST, Table(_memories(report))]
+    return parts
 
 
-def _unasked(report: Report) -> list[str]:
+def _unasked(report: Report) -> list[Part]:
     """The tables of a run that was asked nothing: its memories and their sizes."""
-    return [
-        _UNASKED,
-        *([markdown(_memories(report))] if report.memories else []),
-        *([markdown(size_table(report.sizes))] if report.sizes else []),
-    ]
+    memories = [Table(_memories(report))] if report.memories else []
+    sizes = [Table(size_table(report.sizes))] if report.sizes else []
+    return [_UNASKED, *memories, *sizes]
+
+
+def _spreads(report: Report, intervals: bool) -> list[Part]:
+    """The tables of what means vary by: repeats and, with `intervals`, documents."""
+    parts: list[Part] = []
+    if (repeats := report.foot["repeats"]) > 1:
+        title = _SD.format(repeats, _REPEATED[report.foot["repeat_from"]])
+        parts += [title, _by_method(report, _sds)]
+    if intervals:
+        parts += [_SPREAD, _by_method(report, _spread), *_why_without_interval(report)]
+    return parts
 
 
 def _by_method(
-    report: Report, columns: Callable[[Row, Report], dict[str, object]]
-) -> list[dict[str, object]]:
+    report: Report, columns: Callable[[Row, Report], dict[str, object]], more_keys: int = 0
+) -> Table:
+    """A row per method and group, whose first columns are in each part of the table."""
     groups = any(row.by is not None for row in report.rows)
-    return [
+    rows = [
         {"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
         for row in report.rows
     ]
+    return Table(rows, num_keys=1 + groups + more_keys)
 
 
 def page(text: str) -> str:
@@ -92,16 +172,18 @@ def page(text: str) -> str:
 
 
 def _scores(row: Row, report: Report) -> dict[str, object]:
-    found = {c.heading: _value(row, c.measure) for c in report.columns}
+    found = {c.heading: _value(row, c) for c in report.columns}
     return {"n": row.counts.get("n"), **found}
 
 
-def _value(row: Row, measure: str) -> float | str | None:
+def _value(row: Row, column: Column) -> float | str | None:
     """A mean, with the number it is over where that is not the row's; or what is counted for the
-    method."""
-    if measure not in row.means:
-        return row.counts.get(measure)
-    mean = row.means[measure]
+    method. Where the rater scored none, how many it left unscored."""
+    unscored = row.counts.get("unscored")
+    if column.measure not in row.means:
+        return f"- ({unscored} unscored)" if column.is_judged and unscored else (
+            row.counts.get(column.measure))  # fmt: skip
+    mean = row.means[column.measure]
     return mean.mean if mean.n == row.counts.get("n") else f"{cell(mean.mean)} (n={mean.n})"
 
 
@@ -128,12 +210,16 @@ def _stage(row: dict[str, Any]) -> dict[str, object]:
 
 
 def _spread(row: Row, report: Report) -> dict[str, object]:
-    shown = {
-        column.heading if column.measure in report.measures else column.measure: column.measure
+    return {heading: _interval(row.means.get(name)) for heading, name in _with_spread(report)}
+
+
+def _with_spread(report: Report) -> list[tuple[str, str]]:
+    """Heading and measure of the columns whose spread is printed."""
+    return [
+        (column.heading if column.measure in report.measures else column.measure, column.measure)
         for column in report.columns
         if column.has_interval
-    }
-    return {heading: _interval(row.means.get(name)) for heading, name in shown.items()}
+    ]
 
 
 def _interval(mean: Mean | None) -> str:
@@ -141,8 +227,27 @@ def _interval(mean: Mean | None) -> str:
         return "-"
     limits = "n/a" if mean.low is None else f"{mean.low:.1f}..{mean.high:.1f}"
     answered = "-" if mean.answered_mean is None else f"{mean.answered_mean:.1f}"
-    repeats = "" if mean.sd is None else f" sd over repeats {mean.sd:.2f}"
-    return f"{mean.mean:.1f} [{limits}] / {answered} (n={mean.answered_n}){repeats}"
+    return f"{mean.mean:.1f} [{limits}] / {answered} (n={mean.answered_n})"
+
+
+def _why_without_interval(report: Report) -> list[str]:
+    """One line where the interval of some mean is n/a."""
+    measures = [measure for _, measure in _with_spread(report)]
+    means = [row.means[name] for row in report.rows for name in measures if name in row.means]
+    return [_WITHOUT_INTERVAL] if any(mean.low is None for mean in means) else []
+
+
+def _sds(row: Row, report: Report) -> dict[str, object]:
+    """Each with its number of repeats where that is not the row's."""
+    shown = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
+    repeats = max((mean.repeats for mean in shown.values() if mean), default=0)
+    return {"repeats": repeats, **{name: _sd(mean, repeats) for name, mean in shown.items()}}
+
+
+def _sd(mean: Mean | None, repeats: int) -> str | None:
+    if mean is None or mean.sd is None:
+        return None
+    return f"{mean.sd:.2f}" + ("" if mean.repeats == repeats else f" (n={mean.repeats})")
 
 
 def _corpus(report: Report) -> str:

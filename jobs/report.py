@@ -2,14 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from jobs.best import best_of
 from jobs.corpus import Distribution, distributions_of
 from jobs.means import Key, Mean, means_of
 from jobs.options import ReadOptions
 from jobs.plan.outcome import planned_beside
-from jobs.step_graph import SHARED
+from jobs.step_graph import SHARED, is_shared_sql
 from pipeline.errors import UsageError
 from pipeline.settings import sha
 from pipeline.stage import Column
@@ -27,6 +28,7 @@ class Row:
     by: str | None
     means: dict[str, Mean]
     counts: dict[str, int | float | None]
+    best: tuple[str, ...] = ()  # measures of which no comparable row has a higher mean
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def make_report(options: ReadOptions) -> Report:
         choose(connection, options)
         rater = chosen_rater(connection, options.rater)
         columns, measures = shown_columns(connection, facts["columns"])
-        memories = query(connection, _MEMORIES.format(shared=_text(SHARED)))
+        memories = query(connection, _MEMORIES)
         rows = _rows(connection, columns, facts, rater)
         return Report(
             run=name,
@@ -84,7 +86,7 @@ def choose(connection: Any, options: ReadOptions) -> None:
     query(  # the line breaks end a comment at the end of an expression
         connection,
         f"""create temp table chosen as select question_id,
-        ({group}\n)::varchar as by_value from {source} where ({condition}\n)""",
+        (\n{group}\n)::varchar as by_value from {source} where (\n{condition}\n)""",
     )
     if options.where and not query(connection, "select 1 as one from chosen limit 1"):
         raise UsageError(f"where={condition}: leaves no question of the run")
@@ -111,7 +113,7 @@ def shown_columns(
     kinds = query(connection, _KINDS)[0]
     own = [Column(**column) for kind in ("free", "choice") if kinds[kind] for column in found[kind]]
     of_any = [Column(**column) for column in found["any"]]
-    columns = {c.measure: c for c in sorted([*own, *of_any, _FALLBACK], key=lambda c: c.place)}
+    columns = {c.measure: c for c in sorted([*own, *of_any, FALLBACK], key=lambda c: c.place)}
     measures = {column.measure for column in own}
     return tuple(columns.values()), tuple(name for name in columns if name in measures)
 
@@ -129,7 +131,20 @@ def _rows(
     means = means_of(connection, columns)
     counts = _counts(connection, facts["judging"], rater)
     keys = [(method, group["by_value"]) for group in groups for method in facts["methods"]]
-    return tuple(Row(*key, means[key], counts[key]) for key in keys)
+    rows = [Row(*key, _rated(means[key], columns, counts[key]), counts[key]) for key in keys]
+    best = best_of([(row.by, row.means) for row in rows], columns)
+    return tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
+
+
+def _rated(
+    means: dict[str, Mean], columns: Sequence[Column], counts: Mapping[str, int | float | None]
+) -> dict[str, Mean]:
+    """The means without those of a rater that scored no answer it was asked about: all that they
+    would be over are answers that failed, which nobody rates."""
+    if not counts.get("unscored"):
+        return means
+    judged = {column.measure for column in columns if column.is_judged}
+    return {name: mean for name, mean in means.items() if name not in judged or mean.answered_n}
 
 
 def _counts(
@@ -147,10 +162,10 @@ def _counts(
     for row in query(connection, _CALLS.format(judging=judges or "''")):
         found[row.pop("method"), row.pop("by_value")].update(row)
     of_memories = {row.pop("method"): row for row in
-                   query(connection, _RESTS_ON.format(shared=_text(SHARED)))}  # fmt: skip
+                   query(connection, _RESTS_ON)}  # fmt: skip
     for (method, _), counts in found.items():
         own = of_memories.get(method, {})
-        counts |= {k: v for k, v in own.items() if v is not None or k == _FALLBACK.measure}
+        counts |= {k: v for k, v in own.items() if v is not None or k == FALLBACK.measure}
     return found
 
 
@@ -158,7 +173,7 @@ _FACTS = (  # of the run's config, beside its stages
     "corpus", "engine", "is_model", "methods", "columns", "judging", "family", "wording",
     "reply_format",
 )  # fmt: skip
-_FALLBACK = Column("fallback", "fallback %", 90, has_interval=False)  # of the view `fallbacks`
+FALLBACK = Column("fallback", "fallback %", 90, has_interval=False)  # of the view `fallbacks`
 _RATERS = "select distinct rater from raters order by rater"
 _INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"
 _KINDS = """
@@ -172,16 +187,16 @@ select method, by_value, count(*) as calls, sum(prompt_tokens + reply_tokens)::b
 from calls join chosen using (question_id)
 where method is not null and stage not in ({judging}) group by all"""
 # Per method, not per question: all questions of a method use the same memories.
-_RESTS_ON = """
+_RESTS_ON = f"""
 with fell_back as (
   select memory, sum(fell_back) as fell_back, sum(asked) as asked from fallbacks group by memory)
 select method, 100 * sum(f.fell_back) / nullif(sum(f.asked), 0) as fallback,
-  sum(m.calls) filter (memory <> {shared})::bigint as memory_calls,
-  sum(m.tokens) filter (memory <> {shared})::bigint as memory_tokens
+  sum(m.calls) filter (not {is_shared_sql("memory")})::bigint as memory_calls,
+  sum(m.tokens) filter (not {is_shared_sql("memory")})::bigint as memory_tokens
 from rests_on join memories m using (memory) left join fell_back f using (memory)
 group by method"""
-_MEMORIES = """from memories where pages is not null or calls > 0
-order by memory <> {shared}, memory"""
+_MEMORIES = f"""from memories where pages is not null or calls > 0
+order by not {is_shared_sql("memory")}, memory"""
 _CORPUS = """
 select count(*) filter (not skipped) as documents, coalesce(sum(num_words), 0)::bigint as words
 from documents where problem is null"""
@@ -226,6 +241,8 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "replies": facts["reply_format"],
         "rater": rater,
         "imported": facts.get("imported", {}),
+        "repeats": facts.get("repeats", 1),
+        "repeat_from": facts.get("repeat_from", "questions"),
         "commits": list(dict.fromkeys(launch.get("commit") or "-" for launch in launches)),
         "versions": {
             name: ", ".join(dict.fromkeys(own.get(name, "-") for own in versions))

@@ -19,7 +19,7 @@ from jobs.provenance import provenance
 from jobs.run_config import RunConfig
 from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
-from jobs.turns import LEASE, wait_for_others
+from jobs.turns import LEASE, removals, wait_for_others
 from pipeline.errors import EndedError, UsageError
 from pipeline.place import is_remote, place, reaching, unwritable, write
 from pipeline.retries import given_up, reason, retry_for
@@ -96,32 +96,46 @@ def _run(
     ending: Ending,
     retries: Retries | None,
 ) -> Outcome | None:
-    """Null where another command began to execute the run while this one prepared it."""
+    """Null where another command began to execute the run, or removed one, while this one prepared
+    it."""
     before = folder.config()
     config = grown(config, folder)
     if config.cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in phases(run_steps(config)):
             phase.pool(config.cluster).size()
     _compact(folder.warehouse, warn)  # what a run that was killed has left
+    removed = removals(folder.warehouse)
     prepared = prepare(config, folder.warehouse, warn, retries=retries)
     refuse_fewer(folder, prepared.keys)
     with lease(folder.path, LEASE) as held:
         if held is None or folder.config() != before:
             return None
-        launch = _execute(prepared, folder, warn, ending)
+        has_work = _plan(prepared, folder)
+        if removals(folder.warehouse) != removed:
+            return None
+        launch = _execute(prepared, folder, warn, ending, has_work)
         del prepared  # its units would need as much memory again beside the accounting
         return _outcome(config, folder, launch)
 
 
-def _execute(
-    prepared: Prepared, folder: RunFolder, warn: Callable[[str], None], ending: Ending
-) -> _Launch:
+def _plan(prepared: Prepared, folder: RunFolder) -> bool:
+    """Write what the run consists of; returns whether something of it is left to do."""
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
     raise_layout(folder.warehouse)
     folder.start(stored(prepared.config), provenance(prepared.keys), has_work)
     folder.plan(prepared.steps, planned)
     keep_family(folder.path, prepared.config.family_resolved())
+    return has_work
+
+
+def _execute(
+    prepared: Prepared,
+    folder: RunFolder,
+    warn: Callable[[str], None],
+    ending: Ending,
+    has_work: bool,
+) -> _Launch:
     executor = RunExecutor(prepared, folder)
     if has_work:
         try:

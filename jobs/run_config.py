@@ -83,6 +83,8 @@ class RunConfig(Settings):
     sample: PositiveInt | None
     family: str | None
     repeats: PositiveInt = Field(le=1000)  # each is a step of its own
+    # What is made anew in each. Runs stored by earlier versions, which had one repeat, have none.
+    repeat_from: Literal["memory", "questions"] = "questions"
     questions_per_unit: PositiveInt
     max_problem_rate: NonNegativeFloat = Field(le=1)
     max_fallback_rate: NonNegativeFloat = Field(le=1)
@@ -143,8 +145,8 @@ class RunConfig(Settings):
         return is_constrained(engine, self.reply_format)
 
     def hashed(self) -> dict[str, Any]:
-        """The settings that change rows and that a named run must keep: all but methods, raters
-        and the selection of documents."""
+        """The settings that change rows and that a named run must keep: all but methods, raters,
+        repeats and the selection of documents."""
         roles: tuple[Role, ...] = ("memory", "extractor")
         others = {role: [e.identity() for e in self.engines(role)] for role in roles}
         return {
@@ -154,7 +156,6 @@ class RunConfig(Settings):
             "seed": self.engine.seed,  # random draws use it whatever the temperature
             "roles": {k: v for k, v in others.items() if v != [self.engine.identity()]},
             "family": self.family_resolved().hashed(),
-            "repeats": self.repeats,
             **self.embedder.hashed(),
         }
 
@@ -165,7 +166,8 @@ class RunConfig(Settings):
         chosen = [self.corpus.selection(), self.limit, self.sample]
         methods = [method.name for method in self.expanded()]
         raters = [rater.identity() for rater in self.engines("judge")]
-        content = [self.hashed(), chosen, methods, raters]
+        repeats = [self.repeats, self.repeat_from] if self.repeats > 1 else []
+        content = [self.hashed(), chosen, methods, raters, *repeats]
         # Only characters legal in a run's name: corpus `My Books (2024)` gives my-books-2024-...
         words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
         made = "-".join(["-".join(words)[: _MOST_RUN_NAME - 20].rstrip("-"), sha(content, 8)])

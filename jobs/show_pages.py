@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from jobs.cells import printable
 from jobs.options import ReadOptions
 from jobs.step_graph import SHARED
-from jobs.tables import print_json, print_line, printable
+from jobs.tables import print_json, print_line
 from pipeline.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.views import query, run_name

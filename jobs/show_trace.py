@@ -35,8 +35,9 @@ def show_trace(
         _print(calls.of_memory(memory) if calls else (), full)
     if not found.methods:
         print_line("\nno method has answered it")
+    has_repeats = any(repeat for _, repeat in found.methods)
     for (method, repeat), sections in found.methods.items():
-        print_line(f"\n== {method}" + (f" (repeat {repeat})" if repeat else ""))
+        print_line(f"\n== {method}" + (f" (repeat {repeat})" if has_repeats else ""))
         for section in sections:
             _print(_lines(section), full, "  ")
         _print(calls.of_method(method, repeat) if calls else (), full, "  ")

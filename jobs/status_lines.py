@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from jobs.cells import printable
 from jobs.progress_line import inside, not_written, progress_line
-from jobs.tables import markdown, printable
+from jobs.tables import markdown
 
 Rows = list[dict[str, Any]]
 _NO_LIMIT = 10**6

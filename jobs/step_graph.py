@@ -1,6 +1,10 @@
 """Build the steps of a run in dependency order: the two that load the corpus, those of the shared
 memory, then for every method those of its `stages` and those that judge its answers. Rows of a
-memory that no method needs are not made, unless there is no method."""
+memory that no question needs are not made, unless there is no method.
+
+`repeats=N` makes the steps of questions N times, `repeat_from=memory` those of memories, too: each
+repeat has a memory of its own name and, with sampling, draws with a seed of its own.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,6 +35,16 @@ def run_steps(config: RunConfig) -> list[Placed]:
     return _Graph(config).placed()
 
 
+def of_repeat(memory: str, repeat: int) -> str:
+    """The name that a memory has in a repeat, where each has one of its own."""
+    return f"{memory} (repeat {repeat})" if repeat else memory
+
+
+def is_shared_sql(column: str) -> str:
+    """The SQL condition that a memory is the run's own, in whichever repeat."""
+    return f"({column} = '{SHARED}' or starts_with({column}, '{SHARED} (repeat '))"
+
+
 class _Graph:
     """Builds the steps of one run; `found`: step_id -> step and engine, also those of a memory that
     no question needs, which `placed` leaves out."""
@@ -42,7 +56,9 @@ class _Graph:
         self.named_by: dict[str, str] = {}  # step_id -> the first method that names it
         self.documents = self._load(Document)
         self._load(Question)
-        self.shared = self._shared_memory()
+        self.shared = {0: self._shared_memory(0)}
+        for repeat in range(1, config.repeats) if config.repeat_from == "memory" else ():
+            self.shared[repeat] = self._shared_memory(repeat)
 
     def placed(self) -> list[Placed]:
         for method in self.config.expanded():
@@ -54,8 +70,8 @@ class _Graph:
         """All steps but those that make rows of a memory that no method reads: nobody would read
         what the model is asked there. Without methods the shared memory is what is wanted. Raises
         UsageError where one left cannot run on this machine."""
-        wanted = () if self.named_by else self.shared.values()
-        needed = {step.id for step in wanted}
+        shared = () if self.named_by else self.shared.values()
+        needed = {step.id for memory in shared for step in memory.values()}
         kept: list[Placed] = []
         for step, engine in reversed(self.found.values()):
             if step.stage is not None and step.stage.is_index() and step.id not in needed:
@@ -78,12 +94,12 @@ class _Graph:
         self.found[step.id] = (step, None)
         return step
 
-    def _shared_memory(self) -> dict[str, Step]:
+    def _shared_memory(self, repeat: int) -> dict[str, Step]:
         """The steps of the run's own memory: `shared`; where another is made of it, as its settings
         name it, methods read that."""
         place, earlier = f"memory={self.config.memory.name}", dict[str, Step]()
         specs = stage_specs(place, self.config.memory.stages)
-        values = {**self._values(0), **self.config.memory.overrides()}
+        values = {**self._values(repeat), **self.config.memory.overrides()}
         for spec in specs:
             if not spec.stage.is_index():
                 raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
@@ -91,8 +107,8 @@ class _Graph:
             upstream = self._upstream(place, spec, earlier, {})
             memory = spec.memory(values) if earlier else SHARED
             for engine in self._engines(place, spec, stage):
-                where = f"{place}: {spec.key}"
-                earlier[spec.key] = self._step(where, stage, upstream, engine, memory=memory)
+                where, of = f"{place}: {spec.key}", ("", repeat)
+                earlier[spec.key] = self._step(where, stage, upstream, engine, of, memory)
         return earlier
 
     def _method(self, method: Method, repeat: int) -> None:
@@ -100,10 +116,11 @@ class _Graph:
         judging = stage_specs(f"{self.family.folder}/family.yaml: judging", self.family.judging)
         own = [(method.file, spec) for spec in method.stages]
         earlier: dict[str, Step] = {}
+        shared = self.shared.get(repeat, self.shared[0])
         for place, spec in (*own, *((judged, spec) for spec in judging)):
             values = self._values(repeat)
             stage = spec.made(f"{place} ({method.name})", values)
-            upstream = self._upstream(place, spec, earlier, self.shared)
+            upstream = self._upstream(place, spec, earlier, shared)
             where = f"{place}: {spec.key}"
             for engine in self._engines(place, spec, stage, is_needed=place is not judged):
                 of = (method.name, repeat)
@@ -186,18 +203,22 @@ class _Graph:
         stage: Stage,
         upstream: Sequence[Step],
         engine: EngineSettings | None,
-        of: tuple[str, int] = ("", 0),
-        memory: str = SHARED,
+        of: tuple[str, int],
+        memory: str,
     ) -> Step:
         """A stage's step; the existing one if an equal step was built before.
 
-        `upstream`: the steps it reads, without `documents`. `memory`: the name of the memory that
-        the stage starts, if it does.
+        `upstream`: the steps it reads, without `documents`. `of`: method and repeat. `memory`: the
+        name of the memory that the stage starts, if it does.
         """
         own = self._made(where, stage, upstream, engine, of)
         if stage.starts_memory:
-            shared = replace(own, memory=SHARED)
-            name = memory if own.memory in (None, SHARED) else f"{memory} of {own.memory}"
+            of_run = of_repeat(SHARED, own.repeat)
+            shared = replace(own, memory=of_run)
+            if own.memory in (None, of_run):
+                name = of_repeat(memory, own.repeat)
+            else:
+                name = f"{memory} of {own.memory}"  # which says the repeat
             own = shared if shared.id in self.found else replace(own, memory=name)
         self._refuse_second(where, own)
         return self.found.setdefault(own.id, (own, engine))[0]
@@ -225,9 +246,10 @@ class _Graph:
         of: tuple[str, int],
     ) -> Step:
         is_index = stage.is_index()
+        repeat = of[1] if not is_index or self.config.repeat_from == "memory" else 0
         memory = _memory(where, stage, upstream)
         if memory is None and is_index and not stage.starts_memory:
-            memory = WHOLE_TEXT
+            memory = of_repeat(WHOLE_TEXT, repeat)
         return Step(
             corpus=self.config.corpus.name,
             name=stage.name,
@@ -237,7 +259,7 @@ class _Graph:
             prompts=self._prompts(stage, engine),
             engine=engine.identity() if engine else None,
             method=None if is_index else of[0],
-            repeat=0 if is_index else of[1],
+            repeat=repeat,
             memory=memory,
             upstream=(self.documents, *upstream),
             stage=stage,

@@ -1,11 +1,12 @@
-"""Print tables and JSON on standard output. Tables are Markdown, so that they can be pasted.
+"""Print tables and JSON on standard output. Tables are Markdown, so that they can be pasted; on a
+terminal they are made to fit it (terminal.py), unless whole Markdown is asked for.
 
 Control characters, which a corpus may hold and a terminal would obey, are printed as escapes.
 """
 
 import json
 import math
-import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,27 +15,16 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as MarkdownTable
+
+from jobs.cells import CONTROLS, Part, Table, cell, printable
+from jobs.terminal import fitted
 
 _WIDE = 10_000_000  # characters: no cell is cut or wrapped, however long
 
 
-# C0 and C1 but for tab and line feed, marks that turn text round, and lone surrogates.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
 def print_line(text: str = "") -> None:
     sys.stdout.write(printable(text) + "\n")
-
-
-def printable(text: str) -> str:
-    """The text with control characters as escapes, such as \\x1b; line ends are line feeds."""
-    return _CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
-
-
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def print_json(content: Any) -> None:
@@ -46,7 +36,7 @@ def json_text(content: Any, indent: int | None = None) -> str:
     """The JSON text that `print_json` prints."""
     plain = _plain(content)
     text = json.dumps(plain, indent=indent, default=str, ensure_ascii=False, allow_nan=False)
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _plain(value: Any) -> Any:
@@ -61,18 +51,43 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
+def on_terminal(whole: bool) -> bool:
+    """Whether tables are made to fit a terminal: where there is one, unless asked for `whole`."""
+    return sys.stdout.isatty() and not whole
+
+
+def print_parts(parts: Sequence[Part], whole: bool = False) -> None:
+    """Print texts and tables: as Markdown, or on a terminal, unless `whole`, made to fit it."""
+    if on_terminal(whole):
+        print_line(fitted(parts, shutil.get_terminal_size().columns))
+    else:
+        print_line(as_markdown(parts))
+
+
+def as_markdown(parts: Sequence[Part]) -> str:
+    return "\n\n".join(
+        markdown(part.rows, part.left) if isinstance(part, Table) else part for part in parts
+    )
+
+
 def print_table(
-    rows: Sequence[Mapping[str, Any]], left: Sequence[str] = (), is_exact: bool = False
+    rows: Sequence[Mapping[str, Any]],
+    left: Sequence[str] = (),
+    whole: bool = False,
 ) -> None:
-    """Print rows with the same keys; the first column and those in `left` are left-aligned.
-    `is_exact`: fractions with all their digits, not one decimal."""
+    """Print a single table."""
+    print_parts([Table(rows, left)], whole)
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], whole: bool = False) -> None:
+    """Print the rows of a query: all columns, and fractions with all their digits."""
     exact = [{k: repr(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]
-    print_line(markdown(exact if is_exact else rows, left))
+    print_parts([Table(exact, keeps_empty=True)], whole)
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str:
-    """Rows with the same keys as a Markdown table; see `print_table`."""
-    table = Table(box=box.MARKDOWN)
+    """Rows with the same keys as a Markdown table; see `Table`."""
+    table = MarkdownTable(box=box.MARKDOWN)
     for position, name in enumerate(rows[0] if rows else ["no rows"]):
         justify: Any = "left" if position == 0 or name in left else "right"
         table.add_column(cell(name), justify=justify, no_wrap=True)
@@ -82,12 +97,3 @@ def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str
     with console.capture() as capture:
         console.print(table, markup=False)
     return "\n".join(line.strip() for line in capture.get().splitlines() if line.strip())
-
-
-def cell(value: Any) -> str:
-    """A cell's text: floats with one decimal, `-` for null, others on one line with `|` escaped."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.1f}"
-    return printable(" ".join(str(value).split())).replace("|", "\\|")

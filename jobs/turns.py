@@ -3,12 +3,23 @@
 import time
 from collections.abc import Callable
 
+from upath import UPath
+
 from jobs.ending import Ending
-from pipeline.store.lease import holder
+from pipeline.store.lease import holder, times_taken
+from pipeline.store.removal import LEASE as REMOVAL
 from pipeline.store.runs import RunFolder
 
 LEASE = "run"  # its name in the run's folder
 _SECONDS_BETWEEN_LOOKS = 1.0
+
+
+def removals(warehouse: UPath) -> int:
+    """How many removals of runs have begun; returns when none is at work. A run that has planned
+    since must plan again where the number has changed: units that it found may be deleted."""
+    while holder(warehouse / "runs", REMOVAL):
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    return times_taken(warehouse / "runs", REMOVAL)
 
 
 def wait_for_others(folder: RunFolder, ending: Ending, warn: Callable[[str], None]) -> None:

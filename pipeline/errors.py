@@ -24,9 +24,10 @@ PROBLEMS: tuple[str, ...] = get_args(Problem)
 
 
 class CommandError(Exception):
-    """Ends a command, in one line, with its `exit_code`."""
+    """Ends a command, in one line and those of `hints`, with its `exit_code`."""
 
     exit_code: ClassVar[int] = 1
+    hints: tuple[str, ...] = ()  # lines that show where the mistake is
 
 
 class UsageError(CommandError):
@@ -34,9 +35,14 @@ class UsageError(CommandError):
 
     exit_code = 2
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, hints: tuple[str, ...] = ()) -> None:
         """Line breaks and other control characters, of a name in the message, are escaped."""
-        super().__init__(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], message))
+        super().__init__(_escaped(message))
+        self.hints = tuple(map(_escaped, hints))
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class AccountingError(CommandError):

@@ -28,10 +28,12 @@ GOLD = ("references", "answer_index", "evidence")  # fields that only judges and
 class Column:
     """A column of the report: a measure of the view `measures`, and its heading.
 
-    `place`: columns are sorted by it. `has_interval`: the measure's spread is printed, too. With
-    `geometric_mean_of`, measures of the view, it is the geometric mean of their means. With
-    `mean_of_means`, a measure of the view and a column of questions, it is the mean of the
-    measure's means over the questions of each value of that column. `about`: what it measures, as a
+    `place`: columns are sorted by it. `has_interval`: the measure's spread is printed, too.
+    `more_is_better`: a higher mean is a better one, so the best is marked. `is_judged`: it comes
+    from a rater that is a model, which may fail. With `geometric_mean_of`, measures of the view, it
+    is the geometric mean of their means. With `mean_of_means`, a measure of the view and a column
+    of questions, it is the mean of the measure's means over the questions of each value of that
+    column. `about`: what it measures, as a
     paper states it.
     """
 
@@ -42,6 +44,8 @@ class Column:
     geometric_mean_of: Sequence[str] = ()
     mean_of_means: Sequence[str] = ()
     about: str = ""
+    more_is_better: bool = False
+    is_judged: bool = False
 
 
 class Stage(Settings):

@@ -53,10 +53,12 @@ def refused(*words: str | Path) -> str:
 
 
 def one_line(done: "CompletedProcess[str]") -> str:
-    """The complaint of a command that must have ended in exit code 2 and nothing else."""
+    """The complaint of a command that must have ended in exit code 2 and nothing else, without the
+    indented lines below it that mark the place in a query."""
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    line, *hints = done.stderr.splitlines()
+    assert all(hint.startswith("  ") for hint in hints)
     assert line.startswith("gistmill: ")
     return line.removeprefix("gistmill: ")
 

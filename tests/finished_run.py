@@ -1,7 +1,9 @@
 """A small finished run named `night`, made without Ray, for tests of what reads warehouses."""
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from jobs.compatibility import stored
 from jobs.provenance import provenance
@@ -10,14 +12,14 @@ from pipeline.store.layout import raise_layout
 from pipeline.store.runs import RunFolder
 from pipeline.units import Unit
 from tests.small_corpus import UNIFORM
-from tests.small_run import SmallRun
+from tests.small_run import RULES, SmallRun
 
 
 class FinishedRun:
     """The run of small_run.py with its files in runs/night, and copies of its warehouse."""
 
-    def __init__(self, folder: Path) -> None:
-        self.small = SmallRun(folder)
+    def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
+        self.small = SmallRun(folder, rules)
         self.small.work()
         self.warehouse = folder / "warehouse"
         prepared = self.small.prepared()

@@ -193,8 +193,9 @@ def test_a_config_is_frozen() -> None:
 def test_repeats_need_an_engine_that_draws(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text("replies: []\n")
-    config = read_config(["engine=scripted", f"engine.script={script}", "repeats=3"])
-    assert config.repeats == 3
+    words = ["engine=scripted", f"engine.script={script}", "repeats=3"]
+    assert read_config([*words, "engine.temperature=0.7"]).repeats == 3
+    assert complaint(*words).startswith("repeats=3: at engine.temperature=0 every repeat gets the")
 
 
 @pytest.mark.parametrize("name", ["a", "night-2", "with_under-score"])

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from jobs.cells import printable
 from jobs.render import page
-from jobs.tables import markdown, print_json, print_line, printable
+from jobs.tables import markdown, print_json, print_line
 from pipeline.store import connect
 from pipeline.store.views import query
 from tests.command import gistmill, one_line, refused

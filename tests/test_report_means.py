@@ -11,8 +11,10 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from stages.score import score
 from tests.command import QMSUM, sql, succeed
+from tests.finished_run import FinishedRun
 from tests.loading import written
 from tests.reading import written_family
+from tests.small_run import RULES
 
 TEXT = "The mill stood by the river. Ann kept it for twenty years."
 
@@ -118,7 +120,7 @@ def test_a_rater_that_failed_everywhere_rates_nothing(tmp_path: Path) -> None:
     unreadable = rater(tmp_path, {"reply": "Hard to say."})
     run(tmp_path, *questions(tmp_path), *unreadable, replies=ANSWERS)
     means, table = report(tmp_path)
-    assert column(table, "LR-1") == column(table, "LR-2") == ["-"]
+    assert column(table, "LR-1") == column(table, "LR-2") == ["- (2 unscored)"]
     assert not {"lr_1", "lr_2"} & {*means["full_text"]}
 
 
@@ -131,6 +133,30 @@ def test_a_rater_that_failed_in_part_is_averaged_over_the_rest(tmp_path: Path) -
     run(tmp_path, *questions(tmp_path, 5), *in_part, replies=ANSWERS)
     _, table = report(tmp_path)
     assert column(table, "LR-1") == ["50.0 (n=2)"]
+
+
+UNREADABLE = [{"prompt": name, "reply": "Hm."} for name in ("rate_strict", "rate_permissive")]
+CUT_OFF = {"prompt": "answer", "match": "number 3 ", "reply": "as", "finish_reason": "length"}
+
+
+def rated(folder: Path, *rules: dict[str, str]) -> tuple[dict[str, Any], list[list[str]]]:
+    """A run without Ray: q1 and q2 are answered, the answer to q3 is cut off, so a problem."""
+    FinishedRun(folder, [*rules, CUT_OFF, *RULES])
+    means, table = report(folder)
+    (only,) = means.values()
+    return only, table
+
+
+def test_an_answer_that_failed_is_no_score_of_a_rater_that_failed(tmp_path: Path) -> None:
+    means, table = rated(tmp_path, *UNREADABLE)
+    assert column(table, "LR-1") == column(table, "LR-2") == ["- (2 unscored)"]
+    assert not {"lr_1", "lr_2"} & {*means}
+
+
+def test_beside_scored_ones_it_counts_0(tmp_path: Path) -> None:
+    means, table = rated(tmp_path)
+    assert (means["lr_2"]["mean"], means["lr_2"]["n"]) == (pytest.approx(200 / 3), 3)
+    assert column(table, "LR-2") == ["66.7"]
 
 
 def scrolls(folder: Path, *words: str) -> dict[str, Any]:

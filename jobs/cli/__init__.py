@@ -50,4 +50,6 @@ def _usage(error: Any) -> UsageError:
 
 def _complain(error: CommandError) -> int:
     warn(f"gistmill: {' '.join(str(error).split())}")
+    for line in error.hints:
+        warn(line)
     return error.exit_code

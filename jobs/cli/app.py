@@ -1,17 +1,48 @@
 """What the modules of the `gistmill` command share: the Typer app and types of its parameters."""
 
 import sys
+from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from jobs.tables import printable
+from jobs.cells import printable
+from jobs.completion import completed
 from pipeline.secrets import without_passwords
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(pretty_exceptions_enable=False)
 
-Words = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", show_default=False)]
+# The panels of `gistmill --help`.
+MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", show_default=False, autocompletion=completed),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+WholeTables = Annotated[
+    bool,
+    typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown."),
+]
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        sys.stdout.write(f"gistmill {version('gistmill')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def gistmill(
+    show: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Read corpora of long documents, answer question sets from gist memories, and score that.
+
+    Every verb takes KEY=VALUE words; gistmill VERB --help has more of it.
+    """
 
 
 def warn(line: str) -> None:

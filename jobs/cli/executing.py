@@ -7,36 +7,55 @@ from typing import Annotated
 import typer
 
 from jobs.ask import ask as ask_files
-from jobs.cli.app import Json, Words, app, warn
+from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
 from jobs.config import read_config
 from jobs.predictions import with_predictions
-from jobs.render import render
+from jobs.render import printed
 from jobs.retry import run_again
 from jobs.run_config import RunConfig
-from jobs.tables import print_json, print_line, print_table
+from jobs.tables import print_json, print_parts, print_table
 from pipeline.errors import UsageError
 from pipeline.units import ONCE, Retries
 
 
-@app.command()
-def run(words: Words = None, json: Json = False) -> None:
-    """Run an experiment. Repeat the same command to resume it where it stopped."""
-    execute(read_config(words or []), json)
+@app.command(rich_help_panel=MAKE)
+def run(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Run an experiment, or resume it where it stopped.
+
+    \b
+    Example:
+      gistmill run experiment=qmsum corpus.path=val.jsonl engine=vllm
+        engine.model=Qwen/Qwen3-8B methods='gist_only,bm25(top_k=1..3)'
+
+    The same command again goes on where it stopped. gistmill ls lists the choices of a key:
+
+    \b
+    experiment=      a set of these, as a paper has it
+    corpus=          what to read; corpus.path=, corpus.split=, corpus.seed= ...
+    methods=         how to answer: 'readagent_p(max_pages=1..3),bm25'
+    engine=          who reads: extractive, vllm, openai; engine.model= ...
+    rater=           who rates: reader, none or an engine; rater.model= ...
+    memory_engine=   who makes memories, and
+    extractor=       who extracts, if not the engine
+    memory=          how pages are cut: model, uniform ...; memory.words= ...
+    embedder.model=  what dense retrieval embeds with
+    family=          of prompts: a name or a folder
+    reply_tokens.PROMPT=   the reply budget of one prompt
+    reply_format=    free or constrained
+    limit=, sample=  the first, or so many, documents
+    repeats=         how often each question is asked, with another seed;
+    repeat_from=     memory: memories are made anew, too; or questions
+    run=             the name of the run; left out, one is made of the settings
+    warehouse=       where its tables are kept, by default ./warehouse
+    plugins=         folders with stages, methods and prompts of your own
+    cluster=         local, ray, kuberay, slurm; cluster.deadline=07:00 ...
+    questions_per_unit=    of a document; more are shared by several workers
+    max_problem_rate=, max_fallback_rate=   more end in exit code 3
+    """
+    execute(read_config(words or []), json, markdown)
 
 
-@app.command()
-def ask(
-    words: Annotated[
-        list[str], typer.Argument(metavar="FILE... QUESTION [KEY=VALUE]...", show_default=False)
-    ],
-    json: Json = False,
-) -> None:
-    """Ask files or folders a question: method=..., and the words of run. Their memories are made
-    once and kept; every document answers by itself."""
-    raise typer.Exit(ask_files(words, json, warn))
-
-
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def submit(
     words: Words = None,
     show: Annotated[bool, typer.Option("--print", help="Show what would be submitted.")] = False,
@@ -46,8 +65,11 @@ def submit(
         bool, typer.Option("--json", help="Print the result as JSON, logs on standard error.")
     ] = False,
 ) -> None:
-    """Submit a run to a cluster. Takes the words of run, and cluster.address=http://HEAD:8265,
-    cluster=kuberay or cluster=slurm. Exit code 0 only if the run is complete."""
+    """Send a run to a cluster and follow it.
+
+    Takes the words of run, and cluster.address=http://HEAD:8265, cluster=kuberay or cluster=slurm.
+    Exit code 0 only if the run is complete.
+    """
     from jobs.submit import rendered
     from jobs.submit import stop as stop_job
     from jobs.submit import submit as send
@@ -68,22 +90,43 @@ def submit(
     raise typer.Exit(sent.exit_code)
 
 
-@app.command()
-def score(words: Words = None, json: Json = False) -> None:
-    """Rate and score another system's answers: predictions=FILE method=NAME, and run=NAME (by
-    default the last) or the words of run. The file has question_id and answer."""
-    execute(with_predictions(words or []), json)
+@app.command(rich_help_panel=MAKE)
+def ask(
+    words: Annotated[
+        list[str], typer.Argument(metavar="FILE... QUESTION [KEY=VALUE]...", show_default=False)
+    ],
+    json: Json = False,
+) -> None:
+    """Ask files or folders a question.
+
+    Their memories are made once and kept; every document answers by itself. Keys: method=..., and
+    the words of run.
+    """
+    raise typer.Exit(ask_files(words, json, warn))
 
 
-@app.command()
-def retry(words: Words = None, json: Json = False) -> None:
-    """Ask again where rows of a run have a problem, and redo what was made from them: run=NAME,
-    problem=unparseable,truncated. Good replies are kept."""
+@app.command(rich_help_panel=MAKE)
+def score(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Rate and score another system's answers.
+
+    predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
+    has question_id and answer.
+    """
+    execute(with_predictions(words or []), json, markdown)
+
+
+@app.command(rich_help_panel=MAKE)
+def retry(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Ask again where rows of a run have a problem: run=NAME.
+
+    What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
+    where they have these.
+    """
     config, retries = run_again(words or [])
-    execute(config, json, retries)
+    execute(config, json, markdown, retries)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def plan(
     words: Words = None,
     like: Annotated[
@@ -98,30 +141,35 @@ def plan(
     ] = None,
     json: Json = False,
 ) -> None:
-    """What a run will take: calls, tokens, disk, hours, money. Takes the words of run and asks no
-    model; pilot=N runs N documents first, and the rest is planned by what they took."""
+    """Say what a run will take: calls, tokens, disk, hours, money.
+
+    Takes the words of run and asks no model; pilot=N runs N documents first, and the rest is
+    planned by what they took.
+    """
     from jobs.plan.rates import Options
     from jobs.plan.show import show_plan  # here: numpy and the engines take a moment
 
     show_plan(words or [], Options(like, rates, gpus, price), json, warn)
 
 
-def execute(config: RunConfig, as_json: bool, retries: Retries | None = ONCE) -> None:
-    """Execute a run, print its report, and end with its exit code."""
+def execute(
+    config: RunConfig, as_json: bool, whole: bool = False, retries: Retries | None = ONCE
+) -> None:
+    """Execute a run, print its report (`whole`: as Markdown), and end with its exit code."""
     from jobs.run_report import run_and_report  # imported here, as ray takes a second
 
     outcome, made = run_and_report(config, warn, retries)
     if as_json:
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:
-        print_line(render(made, intervals=False))
-        print_line(f"\nrun {outcome.run} in warehouse {config.warehouse}")
+        where = f"run {outcome.run} in warehouse {config.warehouse}"
+        print_parts([*printed(made, whole, intervals=False), where], whole)
     for complaint in outcome.complaints:
         warn(complaint)
     raise typer.Exit(outcome.exit_code)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def bench(
     words: Annotated[list[str], typer.Argument(metavar="PART... [KEY=VALUE]...")],
     pairs: Annotated[
@@ -129,8 +177,10 @@ def bench(
     ] = 3,
     json: Json = False,
 ) -> None:
-    """How close runs come to the speed of their engine: parts limit, schedule, cache, scale,
-    rates."""
+    """Measure how close runs come to their engine's speed.
+
+    Parts: limit, schedule, cache, scale, rates.
+    """
     from jobs.bench.parts import bench as measure  # imported here, as ray takes a second
 
     figures = measure(words, pairs)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobs.cite import statement
-from jobs.cli.app import Json, Words, app
+from jobs.cli.app import LOOK, Json, Words, app
 from jobs.export.predictions import predictions as predictions_text
 from jobs.export.report import table
 from jobs.export.target import Target
@@ -18,7 +18,7 @@ from pipeline.store import connect
 from pipeline.store.view_files import view_names, write_view
 
 export = typer.Typer(help="Write answers, the report or a view to a file.")
-app.add_typer(export, name="export")
+app.add_typer(export, name="export", rich_help_panel=LOOK)
 
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 _WORDS = ("warehouse", "run", "method", "where", "format", "to")
@@ -26,8 +26,11 @@ _WORDS = ("warehouse", "run", "method", "where", "format", "to")
 
 @export.command()
 def predictions(words: Words = None, force: Force = False, json: Json = False) -> None:
-    """The answers of a method: method=, format=jsonl|scrolls|longmemeval, to=FILE (- prints),
-    warehouse=, run=, where=SQL over questions."""
+    """Write the answers of a method.
+
+    Keys: method=, format=jsonl|scrolls|longmemeval, to=FILE (- prints), warehouse=, run=, where=SQL
+    over questions.
+    """
     options = read_options(words or [], _WORDS)
     target = Target.of(options.to, force)
     give(target, *predictions_text(options), json)
@@ -42,8 +45,11 @@ def report(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """The table of a run: format=csv|latex, to=FILE (- prints), warehouse=, run=, by=SQL,
-    where=SQL, method=PREFIX, rater=."""
+    """Write the table of a run.
+
+    Keys: format=csv|latex, to=FILE (- prints), warehouse=, run=, by=SQL, where=SQL, method=PREFIX,
+    rater=.
+    """
     options = read_options(words or [], (*_WORDS, "by", "rater"))
     target = Target.of(options.to, force)
     give(target, *table(options, intervals), json)
@@ -51,8 +57,11 @@ def report(
 
 @export.command()
 def view(name: str, words: Words = None, force: Force = False, json: Json = False) -> None:
-    """The rows of a view as Parquet: to=FILE, on any filesystem, warehouse=, run=, where=SQL over
-    the view's columns. all_VIEW has every run."""
+    """Write the rows of a view as Parquet.
+
+    Keys: to=FILE, on any filesystem, warehouse=, run=, where=SQL over the view's columns. all_VIEW
+    has every run.
+    """
     options = read_options(words or [], ("warehouse", "run", "where", "to"))
     target = Target.of(options.to, force)
     if target.path is None:
@@ -65,9 +74,12 @@ def view(name: str, words: Words = None, force: Force = False, json: Json = Fals
     _say(target, num_rows, json)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def cite(words: Words = None, json: Json = False) -> None:
-    """What a paper must state of a run, with the BibTeX of its methods: warehouse=, run=."""
+    """Print what a paper must state of a run, with BibTeX.
+
+    Keys: warehouse=, run=.
+    """
     found = statement(read_options(words or [], ("warehouse", "run")))
     if json:
         print_json(found)

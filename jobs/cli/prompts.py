@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from jobs.check_prompts import check_prompts
-from jobs.cli.app import Json, Words, app
+from jobs.cli.app import KEEP, Json, Words, app
 from jobs.options import read_options
 from jobs.tables import print_json, print_line
 from pipeline.family_copy import export_family
 from stages.readagent_notebook.family import import_notebook, shown
 
 prompts = typer.Typer(help="Check, copy or import a family of prompts.")
-app.add_typer(prompts, name="prompts")
+app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
 
 @prompts.command()
@@ -41,7 +41,10 @@ def export(
     words: Words = None,
     json: Json = False,
 ) -> None:
-    """Copy a family to FOLDER, with all that it inherits, to read and to change: plugins=."""
+    """Copy a family to FOLDER, to read and to change.
+
+    With all that it inherits; plugins=FOLDER where it is a plugin's.
+    """
     options = read_options(words or [], ("plugins",))
     made = export_family(family, folder, options.plugins)
     if json:
@@ -59,8 +62,10 @@ def import_readagent(
     folder: Annotated[Path, typer.Argument(help="A new folder.")],
     json: Json = False,
 ) -> None:
-    """Make a family of the prompts in a copy of the ReadAgent authors' notebook. None of the
-    notebook's code is executed."""
+    """Make a family of the prompts in the authors' notebook.
+
+    Of a copy of the ReadAgent authors' notebook, none of whose code is executed.
+    """
     made = import_notebook(notebook, folder)
     if json:
         print_json(dataclasses.asdict(made))

@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from jobs.cli.app import Json, Words, app
+from jobs.cli.app import MAKE, Json, WholeTables, Words, app
 from jobs.cli.executing import execute
 from jobs.cli.exporting import Force, give
 from jobs.export.target import Target
@@ -40,16 +40,21 @@ def rate() -> None:
 
 
 @verbs.command(_DEFAULT)
-def add(words: Words = None, json: Json = False) -> None:
-    """Add a rater to a finished run without answering again: run=NAME rater=... The word add may be
-    left out."""
-    execute(with_rater(words or []), json, retries=None)
+def add(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Add a rater to a finished run: run=NAME rater=...
+
+    Nothing is answered again. The word add may be left out.
+    """
+    execute(with_rater(words or []), json, markdown, retries=None)
 
 
 @verbs.command("sheet")
 def write_sheet(words: Words = None, force: Force = False, json: Json = False) -> None:
-    """A CSV of answers for a person to label, without methods and verdicts: n=200, seed=0,
-    to=FILE.csv (- prints), warehouse=, run=, method=PREFIX, where=SQL over questions."""
+    """Write a CSV of answers for a person to label.
+
+    Methods and verdicts are left out. Keys: n=200, seed=0, to=FILE.csv (- prints), warehouse=,
+    run=, method=PREFIX, where=SQL over questions.
+    """
     options = read_options(words or [], (*_READS, "n", "seed", "to"))
     target = Target.of(options.to, force)
     give(target, *sheet(options), json)
@@ -59,8 +64,10 @@ def write_sheet(words: Words = None, force: Force = False, json: Json = False) -
 
 @verbs.command("import")
 def import_labels(file: str, words: Words = None, json: Json = False) -> None:
-    """The labels of a filled sheet as a person's: FILE person=NAME, warehouse=, run=. They are rows
-    of the view people."""
+    """Take the labels of a filled sheet as a person's.
+
+    FILE person=NAME, warehouse=, run=. They are rows of the view people.
+    """
     found = import_sheet(file, read_options(words or [], ("warehouse", "run", "person")))
     if json:
         print_json(dataclasses.asdict(found))
@@ -77,8 +84,11 @@ def import_labels(file: str, words: Words = None, json: Json = False) -> None:
 
 @verbs.command()
 def agreement(words: Words = None, json: Json = False) -> None:
-    """People against raters, and against each other: percent, Cohen's kappa, confusion matrices;
-    warehouse=, run=, method=PREFIX, where=SQL over questions."""
+    """Compare people with raters, and with each other.
+
+    Percent, Cohen's kappa, confusion matrices. Keys: warehouse=, run=, method=PREFIX, where=SQL
+    over questions.
+    """
     found = agreements(read_options(words or [], _READS))
     if json:
         print_json(dataclasses.asdict(found))
@@ -86,4 +96,4 @@ def agreement(words: Words = None, json: Json = False) -> None:
         print_line(rendered(found))
 
 
-app.add_typer(verbs, name=rate.__name__)
+app.add_typer(verbs, name=rate.__name__, rich_help_panel=MAKE)

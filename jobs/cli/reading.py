@@ -1,27 +1,30 @@
-"""Verbs that read a warehouse, and `gc`, which tidies it."""
+"""Verbs that read a warehouse, and those that tidy it."""
 
 import dataclasses
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.app import Json, Words, app
+from jobs.cli.app import KEEP, LOOK, Json, WholeTables, Words, app
 from jobs.compare import compare as compare_methods
 from jobs.corpus import distributions, draw, table
 from jobs.gc import show_gc
 from jobs.ls import show_listing
 from jobs.options import ReadOptions, read_options
-from jobs.render import render
+from jobs.render import printed
 from jobs.report import make_report
+from jobs.rm import as_json, remove, run_to_remove, shown
 from jobs.show_compare import show as show_comparison
 from jobs.show_pages import show_pages
 from jobs.show_schema import show_schema
 from jobs.show_trace import show_trace
 from jobs.status import show_status, watch_status
-from jobs.tables import print_json, print_line, print_table
+from jobs.tables import print_json, print_line, print_parts, print_rows, print_table
+from pipeline.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.locks import only_select
 from pipeline.store.views import query as rows_of
@@ -30,7 +33,7 @@ _OPTION = re.compile(r"[\w.]+=")  # a method's first = stands behind a bracket
 _SECONDS_BETWEEN_LOOKS = 5.0
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def report(
     words: Words = None,
     corpus: Annotated[
@@ -40,29 +43,33 @@ def report(
         Path | None, typer.Option(help="With --corpus: draw them, FILE.png or FILE.svg.")
     ] = None,
     json: Json = False,
+    markdown: WholeTables = False,
 ) -> None:
-    """The table of a run: warehouse=, run=, by=SQL, where='SQL', rater=."""
+    """Print the table of a run: methods, scores, costs.
+
+    Keys: warehouse=, run= (by default the run that was started last), by=SQL, where='SQL', rater=.
+    """
     if corpus or picture:
-        _report_corpus(read_options(words or [], ("warehouse", "run")), picture, json)
+        _report_corpus(read_options(words or [], ("warehouse", "run")), picture, json, markdown)
         return
     made = make_report(read_options(words or [], ("warehouse", "run", "by", "where", "rater")))
     if json:
         print_json(dataclasses.asdict(made))
     else:
-        print_line(render(made))
+        print_parts(printed(made, markdown), markdown)
 
 
-def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) -> None:
+def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, whole: bool) -> None:
     found = distributions(options.warehouse, options.run)
     if picture:
         draw(options.warehouse, options.run, picture)
     if as_json:
         print_json([dataclasses.asdict(one) for one in found])
     else:
-        print_table(table(found))
+        print_table(table(found), whole=whole)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def status(
     words: Words = None,
     steps: Annotated[bool, typer.Option("--steps", help="A row per step, not per stage.")] = False,
@@ -75,8 +82,10 @@ def status(
     ] = None,
     json: Json = False,
 ) -> None:
-    """What is done, running and failed, from the files alone: warehouse=, run=. With
-    cluster.address=, also the state of the run's job there."""
+    """Say what of a run is done, running and failed.
+
+    Keys: warehouse=, run=; with cluster.address=, the state of the run's job there, too.
+    """
     options = read_options(words or [], ("warehouse", "run", "cluster.address"))
     if not watch and every is None:
         show_status(options, json, steps)
@@ -85,32 +94,37 @@ def status(
         watch_status(options, json, steps, every or _SECONDS_BETWEEN_LOOKS)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def trace(
     question_id: str,
     words: Words = None,
     full: Annotated[bool, typer.Option("--full", help="Print the full text of pages.")] = False,
     prompts: Annotated[
-        bool, typer.Option("--prompts", help="Print every model call: exactly what was sent.")
+        bool, typer.Option("--prompts", help="Print every model call as it was sent.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """One question from pages to scores, by method: warehouse=, run=, method=PREFIX, plugins=DIR
-    (of those that the run used)."""
+    """Follow one question from pages to scores, by method.
+
+    Keys: warehouse=, run=, method=PREFIX, plugins=DIR (of those that the run used).
+    """
     options = read_options(words or [], ("warehouse", "run", "method", "plugins"))
     show_trace(options, question_id, full, prompts, json)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def compare(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[A [B]] [KEY=VALUE]...", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:
-    """Two methods on the questions both have: difference, interval, p-value, the questions that
-    differ. A alone: all others against it; none: all against the best. warehouse=, run= (or
-    run=A_RUN,B_RUN), metric=NAME,..., where='SQL', rater=."""
+    """Compare two methods on the questions that both have.
+
+    Difference, interval, p-value, the questions that differ. A alone: all others against it; none:
+    all against the best. Keys: warehouse=, run= (or run=A_RUN,B_RUN), metric=NAME,...,
+    where='SQL', rater=.
+    """
     methods = [word for word in words or [] if not _OPTION.match(word)]
     options = [word for word in words or [] if _OPTION.match(word)]
     allowed = ("warehouse", "run", "metric", "where", "rater")
@@ -121,14 +135,17 @@ def compare(
         show_comparison(found, options)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def show(document_id: str, words: Words = None, json: Json = False) -> None:
-    """A document's memory, pages and gists side by side: warehouse=, run=, memory=, page=0,3..5."""
+    """Show a document's memory, pages and gists side by side.
+
+    Keys: warehouse=, run=, memory=, page=0,3..5.
+    """
     options = read_options(words or [], ("warehouse", "run", "memory", "page"))
     show_pages(options, document_id, json)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def sql(
     query: str,
     words: Words = None,
@@ -136,27 +153,34 @@ def sql(
         bool, typer.Option("--unsafe", help="Allow COPY and all else: any file, any setting.")
     ] = False,
     json: Json = False,
+    markdown: WholeTables = False,
 ) -> None:
-    """A DuckDB query over the tables of a run (all_TABLE: of every run): warehouse=, run=."""
+    """Query the tables of a run in SQL.
+
+    DuckDB's SQL; all_TABLE has the rows of every run. Keys: warehouse=, run=.
+    """
     options = read_options(words or [], ("warehouse", "run"))
     with connect(options.warehouse, options.run, unsafe) as connection:
         rows = rows_of(connection, query if unsafe else only_select(connection, query))
     if json:
         print_json(rows)
     else:
-        print_table(rows, is_exact=True)
+        print_rows(rows, markdown)
 
 
-@app.command()
-def ls(words: Words = None, json: Json = False) -> None:
-    """List corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
-    warehouse=DIR, its runs and steps."""
+@app.command(rich_help_panel=LOOK)
+def ls(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """List what there is to choose from, or a warehouse's runs.
+
+    Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
+    warehouse=DIR its runs, the latest first, and steps.
+    """
     options = read_options(words or [], ("warehouse", "plugins"))
     of_warehouse = any(word.startswith("warehouse=") for word in words or [])
-    show_listing(options, of_warehouse, json)
+    show_listing(options, of_warehouse, json, markdown)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
 def schema(
     table: Annotated[
         str | None, typer.Argument(help="A table or view.", show_default=False)
@@ -167,13 +191,46 @@ def schema(
     ] = False,
     json: Json = False,
 ) -> None:
-    """What every table, view and column means, and the problem codes; with plugins=DIR those of
-    plugins, too."""
+    """Say what every table, view and column means.
+
+    And every problem code; with plugins=DIR those of plugins, too.
+    """
     show_schema(table, words or [], markdown, json)
 
 
-@app.command()
+@app.command(rich_help_panel=KEEP)
+def rm(
+    words: Words = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete a run, and of its rows what no other run uses.
+
+    Keys: warehouse=, run=. It asks for the run's name again unless --yes is given.
+    """
+    options = read_options(words or [], ("warehouse", "run"))
+    name = run_to_remove(options)
+    if not yes:
+        _confirm(name)
+    removed = remove(options.warehouse, name)
+    if json:
+        print_json(as_json(name, removed))
+    else:
+        print_line(shown(name, removed))
+
+
+def _confirm(name: str) -> None:
+    """Raise UsageError unless the user repeats the run's name."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"run={name}: deletes the run for good; add --yes")
+    if typer.prompt(f"repeat the run's name ({name}) to delete it for good", err=True) != name:
+        raise UsageError(f"run={name}: not deleted, as its name was not repeated")
+
+
+@app.command(rich_help_panel=KEEP)
 def gc(words: Words = None, json: Json = False) -> None:
-    """Compact shards into few files, and delete what compactions replaced: warehouse=,
-    older_than=24h."""
+    """Compact a warehouse's files, and delete replaced ones.
+
+    Keys: warehouse=, older_than=24h.
+    """
     show_gc(read_options(words or [], ("warehouse", "older_than")), json)

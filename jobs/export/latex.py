@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from jobs.cells import printable
 from jobs.means import Mean
 from jobs.report import Report, Row
-from jobs.tables import printable
 from pipeline.stage import Column
 
 # As commands, so that neither ligatures nor the shorthands of babel's languages change them.

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from jobs.tables import markdown
+from jobs.cells import Part, Table
 from pipeline.place import listed
 from pipeline.store import connect
 from pipeline.store.runs import RunFolder
@@ -75,7 +75,7 @@ def _hours(plan: Mapping[str, Any], folder: RunFolder) -> list[dict[str, Any]]:
     return [{"hours": {**hours, "made": sum(took)}}]
 
 
-def rendered_beside(rows: Sequence[Mapping[str, Any]]) -> str:
+def beside(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
     """As a report prints it."""
     cells = [
         {"planned": row["stage"]}
@@ -88,4 +88,4 @@ def rendered_beside(rows: Sequence[Mapping[str, Any]]) -> str:
         if "stage" in row
     ]
     hours = [_HOURS.format(**row["hours"]) for row in rows if "hours" in row]
-    return "\n\n".join([markdown(cells), *hours])
+    return [Table(cells), *hours]

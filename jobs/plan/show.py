@@ -4,12 +4,13 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jobs.cells import Part, Table
 from jobs.config import read_config
 from jobs.loading import chosen
 from jobs.plan.plan import make_plan
 from jobs.plan.rates import Options
 from jobs.run_config import RunConfig
-from jobs.tables import markdown, print_json, print_line
+from jobs.tables import print_json, print_parts
 from pipeline.errors import UsageError
 from pipeline.place import place, reaching, unwritable
 from pipeline.store.runs import RunFolder
@@ -38,7 +39,7 @@ def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn)
     if as_json:
         print_json(plan)
     else:
-        print_line(f"{rendered(plan)}\n\nrun {plan['run']}: {where}")
+        print_parts([*_parts(plan), f"run {plan['run']}: {where}"])
 
 
 def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
@@ -63,24 +64,23 @@ def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
     return name
 
 
-def rendered(plan: Mapping[str, Any]) -> str:
-    """As it is printed."""
+def _parts(plan: Mapping[str, Any]) -> list[Part]:
+    """What is printed of it."""
     head, corpus = f"# plan of {plan['run']}", plan["corpus"]
     if not plan["stages"]:
-        return f"{head}\n\nnothing is left to do; a run makes no model call"
+        return [head, "nothing is left to do; a run makes no model call"]
     facts = (
         f"{corpus['documents']:,} documents, {corpus['documents_to_do']:,} of them with something "
         f"to ask, {corpus['questions']:,} questions, {short(corpus['words'])} words; "
         f"{short(sum(plan['disk'].values()))}B of disk"
     )
-    parts = [
+    return [
         head,
         facts,
-        markdown([_row(stage) for stage in [*plan["stages"], plan["all"]]]),
-        markdown([_phase(phase) for phase in plan["phases"]], left=("engine",)),
+        Table([_row(stage) for stage in [*plan["stages"], plan["all"]]]),
+        Table([_phase(phase) for phase in plan["phases"]], left=("engine",)),
         "\n".join(f"- {line}" for line in plan["assumptions"]),
     ]
-    return "\n\n".join(parts)
 
 
 def _row(stage: Mapping[str, Any]) -> dict[str, object]:

@@ -82,16 +82,23 @@ def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
         num_shards = 0
         for table, files in found.items():
             kept, again = _small(root, entries, table)
-            writer = _Writer(root / "compacted" / table, written)
-            for batch in _cut(_pieces(root, table, files, again), _BATCH_BYTES):
-                writer.write(sorted(batch, key=lambda piece: piece.place))
-            entries = pa.concat_tables([kept, writer.entries(table)])
-            num_shards += len(writer.made) - again.num_rows
+            made = rewritten(root, table, files, again, written)
+            entries = pa.concat_tables([kept, made])
+            num_shards += made.num_rows - again.num_rows
         if not num_shards or not commit_next(root / "compacted", index, entries):
             for file in written:
                 delete(file)
             return Compaction()
         return Compaction(num_shards, len(written))
+
+
+def rewritten(root: UPath, table: str, files: list[UPath], again: Any, written: list[UPath]) -> Any:
+    """New compacted files of loose shards and of index entries, whose old files stay; adds them to
+    `written`. Returns their entries."""
+    writer = _Writer(root / "compacted" / table, written)
+    for batch in _cut(_pieces(root, table, files, again), _BATCH_BYTES):
+        writer.write(sorted(batch, key=lambda piece: piece.place))
+    return writer.entries(table)
 
 
 def _worth(root: UPath, index: Index, least: int) -> dict[str, list[UPath]]:

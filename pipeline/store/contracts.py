@@ -22,7 +22,9 @@ def derived(tables: Mapping[str, Any]) -> Iterator[str]:
             run = "run, " if prefix else ""
             yield from (view.format(prefix=prefix, run=run) for view in record.views)
     yield _inputs_view(tables)
-    yield from (_ACCOUNTING, _RUNS)
+    yield _inputs_view(tables, "all_", "raw_")
+    yield from (_ACCOUNTING.format(all="", run=""), _ACCOUNTING.format(all="all_", run="run, "))
+    yield _RUNS
     yield _rests_on_view(tables)
     yield _memories_view(tables, [record.memories for record in records if record.memories])
     for view in ("measures", "sizes", "counts", "page_texts", "results"):
@@ -30,8 +32,9 @@ def derived(tables: Mapping[str, Any]) -> Iterator[str]:
         yield f"create view {view} as {' union all by name '.join(parts)}"
 
 
-def _inputs_view(tables: Mapping[str, Any]) -> str:
-    """One row per planned input of the run and its outcome, from its step's table."""
+def _inputs_view(tables: Mapping[str, Any], prefix: str = "", rows_of: str = "") -> str:
+    """One row per planned input, of the run or of all runs, and its outcome, from the rows of its
+    step's table."""
     parts = []
     for table, columns in tables.items():
         if table == Call.table:
@@ -44,31 +47,34 @@ def _inputs_view(tables: Mapping[str, Any]) -> str:
             min(problem) as problem
             from raw_{table} group by all"""
         )
+    run = "u.run, " if prefix else ""
     return f"""
-    create view inputs as
+    create view {prefix}inputs as
     with outcomes as ({" union all ".join(parts)}),
-    tables as (select distinct step_id, table_name from shards where table_name <> '{Call.table}')
-    select u.step_id, u.unit, u.document_id, u.question_id,
+    tables as (
+      select distinct step_id, table_name from {rows_of}shards where table_name <> '{Call.table}')
+    select {run}u.step_id, u.unit, u.document_id, u.question_id,
       s.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
-    from planned u
+    from {prefix}planned u
     left join tables t on u.step_id = t.step_id
-    left join shards s
+    left join {rows_of}shards s
       on u.step_id = s.step_id and u.unit = s.unit and s.table_name = t.table_name
     left join outcomes o on u.step_id = o.step_id and u.unit = o.unit
       and u.document_id = o.document_id and u.question_id is not distinct from o.question_id"""
 
 
 _ACCOUNTING = """
-create view accounting as
+create view {all}accounting as
 with counted as (
-  select step_id, not_done, has_rows, skipped, problem, count(*) as n from inputs group by all)
-select step_id, sum(n)::bigint as inputs,
+  select {run}step_id, not_done, has_rows, skipped, problem, count(*) as n from {all}inputs
+  group by all)
+select {run}step_id, sum(n)::bigint as inputs,
   coalesce(sum(n) filter (has_rows and problem is null and not skipped), 0)::bigint as ok,
   coalesce(sum(n) filter (has_rows and problem is not null), 0)::bigint as problem,
   coalesce(sum(n) filter (has_rows and problem is null and skipped), 0)::bigint as skipped,
   coalesce(sum(n) filter (not_done), 0)::bigint as not_done,
-  list({'problem': problem, 'inputs': n}) filter (problem is not null) as problems
-from counted group by step_id"""
+  list({{'problem': problem, 'inputs': n}}) filter (problem is not null) as problems
+from counted group by {run}step_id"""
 
 _RUNS = """
 create view runs as

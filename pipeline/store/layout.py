@@ -13,7 +13,7 @@ from pipeline.errors import DamagedError, UsageError
 from pipeline.place import commit, is_remote, kind, listed, read, write
 
 LAYOUT = 2
-_FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal")
+_FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed")
 
 
 def check_layout(warehouse: UPath) -> int:

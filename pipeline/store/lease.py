@@ -97,6 +97,12 @@ def holder(folder: UPath, name: str) -> str | None:
     return f"{found['host']}-{found['pid']}" if _is_valid(found) else None
 
 
+def times_taken(folder: UPath, name: str) -> int:
+    """How often the lease has been taken so far."""
+    newest = _newest(folder, name)
+    return 0 if newest is None else _number(newest)
+
+
 def _is_valid(found: dict[str, Any]) -> bool:
     """Whether the lease has not expired, nor its holder ended, as far as this machine knows. A file
     that is no lease is nobody's."""

@@ -5,6 +5,7 @@ statement is (`only_select`, `expression`). The same in DuckDB 1.5 and 2.0.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -61,13 +62,45 @@ def _parsed(connection: Any, statement: str) -> list[dict[str, Any]]:
     except RecursionError:
         raise UsageError("sql: nested too deeply; use fewer levels, or add --unsafe") from None
     if tree["error"] and tree["error_type"] == "parser":
-        raise UsageError(f"sql: Parser Error: {tree['error_message'].splitlines()[0]}")
+        message = tree["error_message"].splitlines()[0]
+        raise UsageError(f"sql: Parser Error: {message}", _marked(statement, tree))
     if tree["error"]:  # a statement of another kind
         raise UsageError(_NO_SELECT)
     for name in functions:
         if name not in _TABLE_FUNCTIONS:
             raise UsageError(f"sql: {name}() is not allowed; read the views, or add --unsafe")
     return list(tree["statements"])
+
+
+def sql_error(text: str) -> UsageError:
+    """DuckDB's error as ours: its first line, names that it takes to be meant, and the line of the
+    statement with the mistake marked; nothing else, such as values."""
+    first, *others = text.splitlines()
+    meant = [line for line in others if line.startswith(("Did you mean", "Candidate bindings"))]
+    place = next((n for n, line in enumerate(others[:-1]) if _LINE.match(line)), None)
+    hints: tuple[str, ...] = ()
+    if place is not None and not others[place + 1].strip(" ^~"):
+        lead = len(_LINE.match(others[place])[0])  # type: ignore[index]
+        hints = ("  " + others[place][lead:], "  " + others[place + 1][lead:])
+    return UsageError(" ".join([f"sql: {first}", *meant]), hints)
+
+
+_LINE = re.compile(r"LINE \d+: ")
+
+
+def _marked(statement: str, tree: dict[str, Any]) -> tuple[str, ...]:
+    """The line of a statement that the parser stumbled over, and a mark below it."""
+    if not str(tree.get("position", "")).isdecimal():
+        return ()
+    before = statement.encode()[: int(tree["position"])].decode(errors="ignore")
+    start = before.rfind("\n") + 1
+    line = statement[start:].partition("\n")[0]
+    if len(line) > _SHOWN:
+        return ()
+    return ("  " + line, "  " + " " * (len(before) - start) + "^")
+
+
+_SHOWN = 200  # characters of a line; a mark below a longer one is far from it in most terminals
 
 
 def _table_functions(tree: Any) -> Iterator[str]:

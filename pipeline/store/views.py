@@ -25,7 +25,7 @@ from pipeline.store.contracts import derived
 from pipeline.store.footers import check_table
 from pipeline.store.layout import check_layout
 from pipeline.store.listing import MOVE_STEP, LeftOut, damaged_inside, parsed
-from pipeline.store.locks import lock
+from pipeline.store.locks import lock, sql_error
 from pipeline.store.people import people_table
 from pipeline.store.run_views import run_views
 from pipeline.store.shard_views import shard_views, sql_list
@@ -107,15 +107,15 @@ def _without_progress_bar(connection: Any) -> None:
 
 
 def query(connection: Any, statement: str) -> list[dict[str, Any]]:
-    """The rows of a user's query. Raises UsageError with the first line of DuckDB's error, and
-    DamagedError where a file is to blame, of which `connect` had read the footer alone."""
+    """The rows of a user's query. Raises UsageError with DuckDB's error and hints, and DamagedError
+    where a file is to blame, of which `connect` had read the footer alone."""
     try:
         done = connection.execute(statement)
         rows = [] if done is None else done.fetchall()
     except duckdb.Error as error:
         if damaged := _to_blame(error, _files_of(connection)):
             raise damaged from None
-        raise UsageError(f"sql: {str(error).splitlines()[0]}") from None
+        raise sql_error(str(error)) from None
     if done is None:
         raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
     names = _unique([column[0] for column in connection.description or ()])

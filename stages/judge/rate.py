@@ -6,6 +6,7 @@ the rater scored, as its failures say nothing of the method.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pipeline.prompts import Prompt
@@ -29,12 +30,12 @@ class RateAnswers(AnswerRater):
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (StrictRating, PermissiveRating)
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+        judged = partial(Column, more_is_better=True, is_judged=True)
+        lr_2 = "the same of exact or partial (permissive prompt)"
         return {
             "free": (
-                Column("lr_1", "LR-1", 30, about=_EXACT),
-                Column(
-                    "lr_2", "LR-2", 31, about="the same of exact or partial (permissive prompt)"
-                ),
+                judged("lr_1", "LR-1", 30, about=_EXACT),
+                judged("lr_2", "LR-2", 31, about=lr_2),
             )
         }
 

@@ -9,6 +9,7 @@ reply that has "yes" in it for yes ("No, yesterday it was ..."), every other for
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pipeline.prompts import Prompt
@@ -59,15 +60,11 @@ class RateByType(AnswerRater):
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         by_type = ("accuracy", "question_type")
+        judged = partial(Column, more_is_better=True, is_judged=True)
         return {
             "free": (
-                Column(
-                    "accuracy",
-                    "accuracy",
-                    50,
-                    about=_RIGHT,
-                ),
-                Column(
+                judged("accuracy", "accuracy", 50, about=_RIGHT),
+                judged(
                     "accuracy_by_type",
                     "by type",
                     51,
@@ -75,7 +72,7 @@ class RateByType(AnswerRater):
                     mean_of_means=by_type,
                     about="mean of the means of that over question types",
                 ),
-                Column(
+                judged(
                     "accuracy_abstention",
                     "abstention",
                     52,

@@ -19,11 +19,13 @@ Label = Literal["yes", "partially", "no"]
 VALUES: Mapping[Label, float] = {"yes": 1.0, "partially": 0.5, "no": 0.0}
 _RUBRICS: tuple[Rubric | None, ...] = (None, *get_args(Rubric))
 
-# A step has one rater; rows of a failed unit have an empty name, so the step's name is filled in.
+# Rows of a failed unit have an empty name: that of their step's rater is filled in, which another
+# step may have to say where all units of theirs failed.
 _NAMED = """named as (
-  select * replace (max(rater) over mine as rater,
+  select r.* replace (max(rater) over mine as rater,
     bool_or(rater_is_model) over mine as rater_is_model)
-  from {prefix}ratings where not skipped window mine as (partition by step_id))"""
+  from {prefix}ratings r left join raw_steps s using (step_id)
+  where not skipped window mine as (partition by coalesce(s.engine, step_id)))"""
 _ANSWER = "{run}corpus, step_id, method, repeat, document_id, question_id, rater, rater_is_model"
 
 

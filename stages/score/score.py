@@ -12,6 +12,7 @@ from scores where metric like 'scrolls_%' group by all) group by method`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
@@ -99,8 +100,9 @@ class ScoreAnswers(Stage):
         return None
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+        better = partial(Column, more_is_better=True)
         metrics = (
-            Column(
+            better(
                 name,
                 name,
                 40 + place,
@@ -127,7 +129,7 @@ class ScoreAnswers(Stage):
         return {
             "free": (*metrics,),
             "choice": (
-                Column(
+                better(
                     "accuracy",
                     "accuracy",
                     50,

@@ -1,0 +1,26 @@
+"""Shell completion of `key=value` words: the keys, and the runs of ./warehouse after `run=`.
+
+Light, as it runs at every press of the key: no file but the folder of runs is read.
+"""
+
+from pathlib import Path
+
+_KEYS = (
+    "experiment=", "corpus=", "corpus.path=", "methods=", "engine=", "engine.model=", "rater=",
+    "rater.model=", "memory=", "embedder.model=", "family=", "limit=", "sample=", "repeats=",
+    "repeat_from=", "run=", "warehouse=", "plugins=", "cluster=", "cluster.address=",
+    "cluster.deadline=", "reply_format=",
+)  # fmt: skip
+_READING = ("warehouse=", "run=", "by=", "where=", "method=", "rater=")
+_MAKING = ("run", "submit", "plan", "bench")
+_WAREHOUSE = Path("warehouse")
+
+
+def completed(ctx: object, incomplete: str) -> list[str]:
+    """The words that may follow what was typed of one: keys, or `run=` with a run's name."""
+    if incomplete.startswith("run="):
+        names = sorted(folder.name for folder in (_WAREHOUSE / "runs").glob("[!.]*/"))
+        words = [f"run={name}" for name in names]
+    else:
+        words = [*(_KEYS if getattr(ctx, "info_name", None) in _MAKING else _READING)]
+    return [word for word in words if word.startswith(incomplete)]

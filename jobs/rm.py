@@ -1,0 +1,65 @@
+"""`gistmill rm`: delete a run, and of its rows what no other run uses."""
+
+import dataclasses
+import difflib
+from contextlib import ExitStack
+
+from upath import UPath
+
+from jobs.options import ReadOptions
+from jobs.turns import LEASE
+from pipeline.errors import UsageError
+from pipeline.place import kind
+from pipeline.store import compaction, removal
+from pipeline.store.layout import check_layout
+from pipeline.store.lease import holder, lease
+from pipeline.store.removal import Removed
+
+
+def run_to_remove(options: ReadOptions) -> str:
+    """The run that is named, if it may be removed now. Raises UsageError where there is none of
+    that name, or a command executes it."""
+    if options.run is None:
+        raise UsageError("run= is missing; name the run to delete")
+    check_layout(options.warehouse)
+    names = removal.run_names(options.warehouse)
+    if options.run not in names:
+        near = difflib.get_close_matches(options.run, names, n=3, cutoff=0.4) or names[:3]
+        there = f"similar: {', '.join(near)}" if near else "it has no runs"
+        raise UsageError(f"run={options.run}: not in {options.warehouse}; {there}")
+    _refuse_at_work(options.warehouse, options.run)
+    return options.run
+
+
+def remove(warehouse: UPath, name: str) -> Removed:
+    """Delete a run. Raises UsageError where a command executes it, or another process removes or
+    compacts; what was begun then is ended by the same command later."""
+    with ExitStack() as held:
+        if held.enter_context(lease(warehouse / "runs", removal.LEASE)) is None:
+            raise UsageError("another process removes a run of this warehouse; try again later")
+        if held.enter_context(lease(warehouse / "compacted", compaction.LEASE)) is None:
+            raise UsageError(f"warehouse={warehouse}: another process compacts it; try again later")
+        begun = removal.purge(warehouse, name) if removal.is_begun(warehouse, name) else None
+        folder = warehouse / "runs" / name
+        if kind(folder) != "directory":
+            return begun or Removed(0, 0, 0)
+        if held.enter_context(lease(folder, LEASE)) is None:
+            raise UsageError(f"run={name}: a command executes it now; stop it first")
+        removal.forget(warehouse, name)
+        return removal.purge(warehouse, name)
+
+
+def _refuse_at_work(warehouse: UPath, name: str) -> None:
+    if at_work := holder(warehouse / "runs" / name, LEASE):
+        host, _, pid = at_work.rpartition("-")
+        raise UsageError(f"run={name}: being executed on {host} (process {pid}); stop it first")
+
+
+def shown(name: str, removed: Removed) -> str:
+    """What was done, on a line."""
+    kept = f"; {removed.kept_units:,} units that other runs use stay" if removed.kept_units else ""
+    return f"deleted run {name}: {removed.files:,} files, {removed.bytes:,} bytes{kept}"
+
+
+def as_json(name: str, removed: Removed) -> dict[str, object]:
+    return {"run": name, **dataclasses.asdict(removed)}

@@ -1,0 +1,197 @@
+"""`gistmill rm`: what goes and what stays, loose and compacted, also when it is killed midway."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import rm
+from jobs.turns import LEASE, removals
+from pipeline.place import place
+from pipeline.rows import Call
+from pipeline.store import compaction, connect, removal
+from pipeline.store.compaction import compact
+from pipeline.store.lease import lease
+from pipeline.store.runs import RunFolder
+from pipeline.store.views import query
+from tests.command import one_line, own_process, refused, sql, succeed
+from tests.finished_run import FinishedRun
+from tests.test_compaction import call
+from tests.warehouse import Warehouse, answer, chunk, document_unit, gist, step
+
+GISTS, ANSWERS, OTHER = step("gists"), step("answers", "full_text"), step("answers", "bm25")
+SHARED, OWN = document_unit(GISTS, "d1"), document_unit(GISTS, "d2")
+ASKED, ASKED_OTHER = chunk(ANSWERS, "d1", "q1", "q2"), chunk(OTHER, "d1", "q1")
+KEPT = ["d1"]  # the documents whose gists the run `kept` has
+
+
+@pytest.fixture(params=["loose", "compacted", "both"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Two runs: `gone` has d1 and d2 and a method of its own, `kept` d1 and another method."""
+    warehouse = Warehouse(tmp_path)
+    for unit in (SHARED, OWN):
+        warehouse.commit(GISTS, unit, [gist(0, f"of {unit.document_id}", unit.document_id)])
+        warehouse.commit(GISTS, unit, [call(0, unit.document_id)], Call)
+    if request.param != "loose":
+        compact(tmp_path, least=1)
+    warehouse.commit(ANSWERS, ASKED, [answer("q1"), answer("q2")])
+    warehouse.commit(OTHER, ASKED_OTHER, [answer("q1")])
+    if request.param == "compacted":
+        compact(tmp_path, least=1)
+    warehouse.plan("gone", (GISTS, [SHARED, OWN]), (ANSWERS, [ASKED]))
+    warehouse.plan("kept", (GISTS, [SHARED]), (OTHER, [ASKED_OTHER]))
+    return tmp_path
+
+
+def stands(folder: Path) -> None:
+    """All that `kept` has is there, and nothing that only `gone` had, in whatever view."""
+    assert [row["document_id"] for row in sql(folder, "from gists order by all")] == KEPT
+    for table in ("gists", "calls"):
+        rows = sql(folder, f"select run, document_id from all_{table}")
+        assert rows == [{"run": "kept", "document_id": "d1"}]
+    answers = sql(folder, "select run, method, question_id from all_answers")
+    assert answers == [{"run": "kept", "method": "bm25", "question_id": "q1"}]
+    with connect(folder) as connection:
+        assert query(connection, "select count(*) as n from raw_answers") == [{"n": 1}]
+        assert query(connection, "from left_out") == []
+        assert sum(row["not_done"] for row in query(connection, "from accounting")) == 0
+    assert not (folder / "runs" / "gone").exists()
+    assert {file.stem for file in (folder / "steps").iterdir()} == {GISTS.id, OTHER.id}
+    assert not [*(folder / "removed").iterdir()]
+    assert not [*(folder / "tables").glob(f"*/{ANSWERS.id}")]
+
+
+def test_what_no_other_run_uses_goes_with_it(folder: Path) -> None:
+    loose = len([*folder.glob("tables/*/*/*.parquet")])
+    told = json.loads(succeed("rm", f"warehouse={folder}", "run=gone", "--yes", "--json"))
+    assert (told["run"], told["kept_units"]) == ("gone", 1)
+    stands(folder)
+    assert told["files"] == loose - len([*folder.glob("tables/*/*/*.parquet")])
+    succeed("gc", f"warehouse={folder}", "older_than=0")
+    stands(folder)
+
+
+def test_the_last_run_leaves_nothing(folder: Path) -> None:
+    for run in ("gone", "kept"):
+        out = succeed("rm", f"warehouse={folder}", f"run={run}", "--yes")
+        assert out.startswith(f"deleted run {run}: ")
+    succeed("gc", f"warehouse={folder}", "older_than=0")
+    assert not [file for file in folder.rglob("*.parquet") if "index." not in file.name]
+    assert not [*(folder / "steps").iterdir()]
+
+
+class KilledError(BaseException):
+    pass
+
+
+def test_killed_at_any_moment_it_can_be_made_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is struck before each of its writes and deletions in turn."""
+    num_struck = left = 0
+    for name in ("delete", "delete_folder", "write", "commit_next", "rewritten"):
+        real: Callable[..., Any] = getattr(removal, name)
+
+        def strike(*given: Any, real: Callable[..., Any] = real, **more: Any) -> Any:
+            nonlocal left, num_struck
+            left -= 1
+            if left < 0:
+                num_struck += 1
+                raise KilledError
+            return real(*given, **more)
+
+        monkeypatch.setattr(removal, name, strike)
+    point = 0
+    while True:
+        left = point
+        try:
+            rm.remove(place(folder), "gone")
+            break
+        except KilledError:
+            point += 1
+        with connect(folder, "kept") as connection:
+            runs = {row["run"] for row in query(connection, "from all_planned")}
+            assert runs in ({"gone", "kept"}, {"kept"})
+            assert [row["document_id"] for row in query(connection, "from gists")] == KEPT
+    assert num_struck >= 4
+    stands(folder)
+
+
+def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*given: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(removal, "purge", killed)
+        rm.remove(place(folder), "gone")
+    Warehouse(folder).plan("again", (GISTS, [OWN]))
+    succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
+    rows = sql(folder, "select run, document_id from all_gists order by all")
+    assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
+
+
+def test_a_run_that_prepared_meanwhile_prepares_again(folder: Path) -> None:
+    """What tells it: the number of removals, which grows before anything is deleted."""
+    before = removals(place(folder))
+    with lease(place(folder) / "runs", removal.LEASE):
+        pass
+    assert removals(place(folder)) == before + 1
+
+
+def test_a_run_that_saw_a_removal_while_it_planned_plans_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The removal happens between the look at what is committed and the plan's being written."""
+    night = FinishedRun(tmp_path)
+    RunFolder(night.warehouse, "night").write_report("made")
+    real, planned = RunFolder.plan, list[str]()
+
+    def plan(self: RunFolder, *given: Any) -> None:
+        if not planned:
+            rm.remove(place(night.warehouse), "other")
+        planned.append(self.path.name)
+        real(self, *given)
+
+    Warehouse(night.warehouse).plan("other")
+    monkeypatch.setattr(RunFolder, "plan", plan)
+    succeed(*night.words(night.warehouse))
+    assert planned == ["night", "night"]
+
+
+def test_what_is_at_work_is_refused(folder: Path) -> None:
+    words = ("rm", f"warehouse={folder}", "run=gone", "--yes")
+    with lease(place(folder) / "runs" / "gone", LEASE):
+        told = refused(*words)
+    assert told.startswith("run=gone: being executed on ") and f"process {os.getpid()}" in told
+    with lease(place(folder) / "compacted", compaction.LEASE):
+        assert "another process compacts it; try again later" in refused(*words)
+    with lease(place(folder) / "runs", removal.LEASE):
+        assert "another process removes a run" in refused(*words)
+    assert (folder / "runs" / "gone" / "units.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run=gonne", "--yes"], "run=gonne: not in {}; similar: gone"),
+        ([], "run= is missing; name the run to delete"),
+        (["--yes", "step=a"], "'step=a': unknown option; there are warehouse, run=..."),
+    ],
+)
+def test_mistakes(words: list[str], told: str, tmp_path: Path) -> None:
+    Warehouse(tmp_path).plan("gone")
+    Warehouse(tmp_path).plan("kept")
+    line = refused("rm", f"warehouse={tmp_path}", *words)
+    assert line == told.format(tmp_path)
+
+
+def test_without_a_terminal_it_must_be_said(tmp_path: Path) -> None:
+    Warehouse(tmp_path).plan("gone")
+    told = one_line(own_process("rm", f"warehouse={tmp_path}", "run=gone"))
+    assert told == "run=gone: deletes the run for good; add --yes"
+    assert (tmp_path / "runs" / "gone").exists()
