@@ -78,8 +78,37 @@ VIEWS: dict[str, tuple[str, dict[str, str]]] = {
             "tokens": "tokens of those calls' prompts and replies, counted by the engine",
         },
     ),
+    "page_texts": (
+        "What `gistmill show` prints beside each other: a row per page and text of it.",
+        {
+            "page_index": "of the page",
+            "place": "the text's position beside the others",
+            "heading": "what the text is: page, gist, ...",
+            "text": "the text; null: there is none",
+            "num_words": "words of the text",
+        },
+    ),
+    "people": (
+        "A row per answer that a person labelled (`gistmill rate import`).",
+        {
+            **_RUN,
+            "rater": "human:NAME",
+            "answer_sha": "sha256 of the answer's text as it was then",
+            "label": "yes, partially or no",
+            "comment": "what the person wrote beside it",
+        },
+    ),
     "planned": ("A row per input that the run planned: a document or a question of a step.", _RUN),
     "rests_on": ("A row per method and memory that its rows refer to.", {}),
+    "results": (
+        "What methods reply to questions.",
+        {
+            "answer": "as the model gave it; null: none",
+            "answer_index": "the option chosen",
+            "page_indexes": "pages read, in document order",
+            "num_context_words": "words of gists and raw text in the final context",
+        },
+    ),
     "runs": ("A row per step of the run: its accounting, and what it cost.", {
         **_RUN, **_COUNTED, **_CALLS, **_STEP}),
     "shards": ("A row per committed shard of the run.", {"table_name": "the table it is of"}),

@@ -80,9 +80,14 @@ class Rating(QuestionRow):
         with {_NAMED}
         select {_ANSWER}, rubric, label, value
         from named where rubric not in ('strict', 'permissive')""",
-        # One label per answer, rater and rubric: of several references the best counts, as in `lr`,
-        # which is a rubric here. Null where it is unscored; answers with a problem have none.
         f"""create view {{prefix}}verdicts as
+        -- A row per answer, rater and rubric: of several references the best label counts, as in
+        -- `lr`, which is a rubric here. Answers with a problem have none.
+        -- rater: the engine that judged
+        -- rater_is_model: whether it is a language model
+        -- rubric: the rule that it judged by
+        -- label: yes, partially or no; null: the answer is unscored
+        -- has_partially: whether the rubric knows `partially`
         with {_NAMED},
         by_rubric as (
           select {{run}}method, repeat, document_id, question_id, rater, rater_is_model, rubric,

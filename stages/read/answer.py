@@ -40,9 +40,11 @@ class Answer(QuestionRow):
 
     table: ClassVar[str] = "answers"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
-    # What a method said, without what it read.
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}predictions as
+        -- What a method said to each question, without what it read.
+        -- answer: as the model gave it; null: none
+        -- answer_index: the option chosen
         select {run}method, repeat, document_id, question_id, answer, answer_index, problem, detail
         from {prefix}answers where not skipped""",
     )
