@@ -24,6 +24,7 @@ class ReadOptions:
     rater: str | None = None
     plugins: str | None = None
     older_than: str | None = None  # of `gc`
+    port: str | None = None  # of `view`
     address: str | None = None  # of a cluster's dashboard, written cluster.address
 
 

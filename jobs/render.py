@@ -40,10 +40,9 @@ def render(report: Report, intervals: bool = True) -> str:
          for row in report.rows]
         for columns in (_scores, _cost, _spread)
     )  # fmt: skip
-    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
     parts = [
         f"# {report.run}",
-        *([_INCOMPLETE.format(not_done, planned)] if not_done else []),
+        *_incomplete(report),
         _corpus(report),
         markdown(scores),
         *([_FEWER] if any("(n=" in str(v) for row in scores for v in row.values()) else []),
@@ -52,11 +51,24 @@ def render(report: Report, intervals: bool = True) -> str:
         *([markdown([_stage(row) for row in report.stages])] if report.stages else []),
         *([rendered_beside(report.planned)] if report.planned else []),
         *([_SPREAD, markdown(spread)] if intervals else []),
-        _foot(report),
+        foot(report),
+        *_no_model(report),
     ]
-    if not report.foot["is_model"]:
-        parts.append(_NO_MODEL[report.foot["engine"]])
     return "\n\n".join(parts)
+
+
+def notes(report: Report) -> list[str]:
+    """What a reader of the scores must know first."""
+    return [*_incomplete(report), *_no_model(report)]
+
+
+def _incomplete(report: Report) -> list[str]:
+    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
+    return [_INCOMPLETE.format(not_done, planned)] if not_done else []
+
+
+def _no_model(report: Report) -> list[str]:
+    return [] if report.foot["is_model"] else [_NO_MODEL[report.foot["engine"]]]
 
 
 def page(text: str) -> str:
@@ -131,12 +143,13 @@ def _memories(report: Report) -> list[dict[str, object]]:
     ]
 
 
-def _foot(report: Report) -> str:
-    foot = report.foot
-    versions = ", ".join(f"{name} {version}" for name, version in foot["versions"].items())
+def foot(report: Report) -> str:
+    """The provenance of the numbers on one line."""
+    of = report.foot
+    versions = ", ".join(f"{name} {version}" for name, version in of["versions"].items())
     return (
-        f"corpus {foot['corpus']} · engine {foot['engine']} · prompts {foot['family']} "
-        f"({foot['wording']} words) · replies {foot['replies']} · "
-        f"rater {foot['rater'] or 'none that is a model'} · "
-        f"commit {', '.join(foot['commits'])} · {versions}"
+        f"corpus {of['corpus']} · engine {of['engine']} · prompts {of['family']} "
+        f"({of['wording']} words) · replies {of['replies']} · "
+        f"rater {of['rater'] or 'none that is a model'} · "
+        f"commit {', '.join(of['commits'])} · {versions}"
     )

@@ -52,7 +52,7 @@ def make_report(options: ReadOptions) -> Report:
     folder = RunFolder(options.warehouse, name)
     facts = folder.report_facts(*_FACTS)
     with connect(options.warehouse, name) as connection:
-        _choose(connection, options)
+        choose(connection, options)
         rater = _rater(connection, options.rater)
         columns, measures = _columns(connection, facts["columns"])
         memories = query(connection, _MEMORIES.format(shared=_text(SHARED)))
@@ -71,7 +71,7 @@ def make_report(options: ReadOptions) -> Report:
         )
 
 
-def _choose(connection: Any, options: ReadOptions) -> None:
+def choose(connection: Any, options: ReadOptions) -> None:
     """Create the table `chosen` of the report's questions; `by_value` is the group of each."""
     source = """(select q.*, d.title, d.num_words as num_document_words
         from questions q join documents d using (document_id) where q.problem is null)"""

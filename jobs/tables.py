@@ -39,18 +39,18 @@ def _escape(found: re.Match[str]) -> str:
 
 def print_json(content: Any) -> None:
     """Print as JSON; what a terminal would obey stands as \\u escapes, so values stay exact."""
-    plain = _plain(content)
+    plain = plain(content)
     text = json.dumps(plain, indent=2, default=str, ensure_ascii=False, allow_nan=False)
     sys.stdout.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value as JSON has it: null for NaN and infinities, which JSON lacks, numbers for decimals,
     ISO 8601 for times."""
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     return value.isoformat() if isinstance(value, datetime) else value

@@ -65,6 +65,9 @@ class Record:
     # records that its lines include, which are not traced again.
     traced: ClassVar[str | None] = None
     shows: ClassVar[tuple[type["Record"], ...]] = ()
+    # Whether the HTML page (jobs/html) draws the rows by their columns; it has the lines of a trace
+    # for all others.
+    drawn: ClassVar[bool] = False
     document_id: str
     problem: Problem | None = None
 

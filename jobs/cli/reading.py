@@ -16,9 +16,12 @@ from jobs.report import make_report
 from jobs.show_trace import show_trace
 from jobs.status import show_status
 from jobs.tables import print_json, print_line, print_table
+from pipeline.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.locks import only_select
 from pipeline.store.views import query as rows_of
+
+_OF_PAGES = ("warehouse", "run", "by", "where", "rater", "plugins")
 
 
 @app.command()
@@ -30,9 +33,19 @@ def report(
     picture: Annotated[
         Path | None, typer.Option(help="With --corpus: draw them, FILE.png or FILE.svg.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with all of it and every question, FILE.html.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """The table of a run: warehouse=, run=, by=SQL, where='SQL', rater=."""
+    if html is not None:
+        if corpus or picture:
+            raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
+        from jobs.html.show import show_written  # imported here, as rendering prompts takes stages
+
+        show_written(read_options(words or [], _OF_PAGES), html, json)
+        return
     if corpus or picture:
         _report_corpus(read_options(words or [], ("warehouse", "run")), picture, json)
         return
@@ -51,6 +64,15 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool) ->
         print_json([dataclasses.asdict(one) for one in found])
     else:
         print_table(table(found))
+
+
+@app.command()
+def view(words: Words = None, json: Json = False) -> None:
+    """The page of report --html from the warehouse, on this machine alone, for runs too large for
+    a file: warehouse=, run=, port=, by=, where=, rater=. Ctrl-C ends it."""
+    from jobs.html.show import show_served  # imported here, as rendering prompts takes stages
+
+    show_served(read_options(words or [], (*_OF_PAGES, "port")), json)
 
 
 @app.command()

@@ -26,6 +26,7 @@ class Gist(IndexRow):
 
     table: ClassVar[str] = "gists"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
+    drawn: ClassVar[bool] = True
     memories: ClassVar[str | None] = """
         select memory, avg(g.num_words) as words_per_gist,
           100 * (1 - sum(g.num_words) / nullif(sum(p.num_words), 0)) as gist_compression,

@@ -33,6 +33,7 @@ class Page(IndexRow):
 
     table: ClassVar[str] = "pages"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
+    drawn: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}fallbacks as
         select {run}'paginate' as stage, step_id, memory,

@@ -37,6 +37,7 @@ class Rating(QuestionRow):
 
     table: ClassVar[str] = "ratings"
     key: ClassVar[tuple[str, ...]] = ("question_id", "reference_index", "rubric")
+    drawn: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = (
         "create view {prefix}raters as "
         "select distinct {run}step_id, rater from {prefix}ratings where rater_is_model",

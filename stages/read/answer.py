@@ -34,6 +34,7 @@ class Answer(QuestionRow):
 
     table: ClassVar[str] = "answers"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
+    drawn: ClassVar[bool] = True
     measures: ClassVar[str | None] = """
         select method, repeat, document_id, question_id, null::varchar as rater, problem,
           measure, value
