@@ -26,6 +26,7 @@ from pipeline.retries import given_up, reason, retry_for
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
 from pipeline.store.compaction import compact
+from pipeline.store.kept_families import keep_family
 from pipeline.store.layout import check_layout, raise_layout
 from pipeline.store.lease import lease
 from pipeline.store.runs import RunFolder
@@ -109,6 +110,7 @@ def _execute(
     raise_layout(folder.warehouse)
     folder.start(stored(prepared.config), provenance(prepared.keys), has_work)
     folder.plan(prepared.steps, planned)
+    keep_family(folder.path, prepared.config.family_resolved())
     executor = RunExecutor(prepared, folder)
     if has_work:
         try:

@@ -6,31 +6,40 @@ from textwrap import indent, shorten
 from typing import Any
 
 from jobs.options import ReadOptions
+from jobs.sent_lines import SentCalls
 from jobs.step_graph import SHARED
 from jobs.tables import print_json, print_line
 from jobs.trace import Section, trace
+from pipeline.plugins import load_plugins, plugin_folders
 from pipeline.trace_lines import Line, RawText, columns_line, titled
 
 _TEXT_CHARS = 400  # of a page's text and the like; --full prints all of it
 
 
-def show_trace(options: ReadOptions, question_id: str, full: bool, as_json: bool) -> None:
-    """Print the trace of a question; the document's texts are cut to a few lines unless `full`."""
+def show_trace(
+    options: ReadOptions, question_id: str, full: bool, prompts: bool, as_json: bool
+) -> None:
+    """Print the trace of a question; the document's texts are cut to a few lines unless `full`.
+    With `prompts` also every call, as it was sent."""
+    load_plugins(plugin_folders(options.plugins))
     found = trace(options, question_id)
+    calls = SentCalls(options, found) if prompts else None
     if as_json:
-        print_json(found.as_json())
+        print_json(calls.as_json() if calls else found.as_json())
         return
     _show_question(found.question)
     for memory, sections in found.memories.items():
         if memory != SHARED:
             print_line(f"\nMEMORY {memory}")
         _show_memory(sections, full)
+        _print(calls.of_memory(memory) if calls else (), full)
     if not found.methods:
         print_line("\nno method has answered it")
     for (method, repeat), sections in found.methods.items():
         print_line(f"\n== {method}" + (f" (repeat {repeat})" if repeat else ""))
         for section in sections:
             _print(_lines(section), full, "  ")
+        _print(calls.of_method(method, repeat) if calls else (), full, "  ")
 
 
 def _show_question(question: dict[str, Any]) -> None:

@@ -177,12 +177,17 @@ class Ask:
     def _keys(self, request: Request, request_sha: str, subject: Subject) -> Iterator[About]:
         """The keys of the request with the seeds of this and of earlier attempts at the unit."""
         yield about(request_sha, subject)
+        for earlier in self._of_earlier_attempts(request, subject):
+            yield about(self.sha_of(earlier), subject)
+
+    def _of_earlier_attempts(self, request: Request, subject: Subject) -> Iterator[Request]:
+        """The request with the seeds of earlier attempts at the unit, where they differ."""
         before = (
             self._seed(subject.attempt, number) for number in range(self._replay.attempt - 1, 0, -1)
         )
         for seed in dict.fromkeys(before):
             if seed != request.seed:
-                yield about(self.sha_of(replace(request, seed=seed)), subject)
+                yield replace(request, seed=seed)
 
     def _is_readable(self, request: Request, call: Call) -> bool:
         if request.fields is None:

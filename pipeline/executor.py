@@ -118,15 +118,7 @@ class DocumentExecutor:
                 return None
             rows = rows_of(found, unit.inputs) if upstream.per_question else found
             tables[upstream.writes] = rows
-        (document,) = tables.pop(Document)
-        questions = tables.pop(Question, ())
-        if {question.question_id for question in questions} != set(unit.inputs):
-            raise AccountingError(f"{step.id}/{unit.unit}: some of its questions are missing")
-        return UnitRows(
-            document=given(document, stage.document_fields),
-            questions=tuple(given(question, stage.question_fields) for question in questions),
-            tables=tables,
-        )
+        return stage_input(stage, unit, tables)
 
     def _read_by(self, step: Step) -> list[Step]:
         loaded = [s for s in self.steps.values() if s.stage is None]
@@ -176,7 +168,7 @@ class DocumentExecutor:
         shared, worker = self.shared(step.id), self.summary.worker
         reader = self.reader and replace(self.reader, shared=shared, worker=worker)
         ask = Ask(reader, step.name, document_id, recorded, step.repeat, self.rank)
-        made = await _run(stage, rows, ask)
+        made = await run_stage(stage, rows, ask)
         self.summary.stage_made(step.id, ask)
         return made, ask.calls()
 
@@ -187,7 +179,21 @@ class DocumentExecutor:
         return Earlier(self.shards.recorded(*before) or (), [row for row in rows if row.problem])
 
 
-async def _run(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
+def stage_input(stage: Stage, unit: Unit, tables: Mapping[type[Record], Rows]) -> UnitRows:
+    """What the stage is given of the unit's rows in `tables`, those of document and questions
+    among them. Raises AccountingError where a question is missing."""
+    (document,) = tables[Document]
+    questions = tables.get(Question, ())
+    if {question.question_id for question in questions} != set(unit.inputs):
+        raise AccountingError(f"{unit.step_id}/{unit.unit}: some of its questions are missing")
+    return UnitRows(
+        document=given(document, stage.document_fields),
+        questions=tuple(given(question, stage.question_fields) for question in questions),
+        tables={kind: rows for kind, rows in tables.items() if kind not in (Document, Question)},
+    )
+
+
+async def run_stage(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
     """The stage's rows; where it lacks an input or raises, a row with a problem per input."""
     if lack := stage.lack(rows):
         return tuple(stage.failed(rows, "upstream", lack))

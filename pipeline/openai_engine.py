@@ -215,14 +215,14 @@ class OpenAIEngine:
         server refuses the request (context_overflow).
         """
         if not self._server_counts_exactly:
-            return _estimate(messages)
+            return estimated_tokens(messages)
         key = sha(list(messages), 32)
         if key not in self._counts:
             async with self._count_slots:
                 count = await self._count_there(messages)
             if len(self._counts) >= _CACHED_COUNTS:
                 self._counts.pop(next(iter(self._counts)))
-            self._counts[key] = _estimate(messages) if count is None else count
+            self._counts[key] = estimated_tokens(messages) if count is None else count
         return self._counts[key]
 
     async def check_server(self) -> None:
@@ -282,6 +282,7 @@ def _structured_outputs(constraint: Constraint | None) -> dict[str, Any]:
     return {"structured_outputs": {"regex": constraint.regex}}
 
 
-def _estimate(messages: Sequence[Message]) -> int:
+def estimated_tokens(messages: Sequence[Message]) -> int:
+    """The tokens of messages for a server that does not count them, from their bytes."""
     sizes = [len(message["content"].encode()) for message in messages]
     return sum(math.ceil(size / _BYTES_PER_TOKEN) + _TEMPLATE_TOKENS for size in sizes)

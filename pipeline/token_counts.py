@@ -56,6 +56,16 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     return TokenCounts(_by_bytes(rate), around, how, _TOKENIZER_IS_OFF)
 
 
+def counted_by_rule(engine: str) -> Callable[[str], int] | None:
+    """How an engine of this name counts the tokens of a text, if a rule says it and no model."""
+    rules: dict[str, Callable[[str], int]] = {
+        "extractive": num_tokens,
+        "scripted": _words,
+        "simulated": _words,
+    }
+    return rules.get(engine)
+
+
 def _words(text: str) -> int:
     return len(text.split())
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from jobs.compatibility import stored
 from jobs.provenance import provenance
+from pipeline.store.kept_families import keep_family
 from pipeline.store.layout import raise_layout
 from pipeline.store.runs import RunFolder
 from pipeline.units import Unit
@@ -25,6 +26,7 @@ class FinishedRun:
         config = self.small.config.model_copy(update={"run": "night"})
         night.start(stored(config), provenance(prepared.keys), True)
         night.plan(prepared.steps, prepared.planned())
+        keep_family(night.path, config.family_resolved())
 
     def copied(self, folder: Path) -> Path:
         """A copy of the warehouse, in `folder`."""

@@ -20,6 +20,7 @@ from pipeline.in_flight import Placement
 from pipeline.prompts import PROMPTS, Message
 from pipeline.rows import Call
 from pipeline.store import Shards
+from pipeline.store.kept_families import keep_family
 from pipeline.store.layout import raise_layout
 from pipeline.store.runs import RunFolder
 from pipeline.worker import Worker
@@ -121,6 +122,7 @@ class HostileRun:
         raise_layout(night.warehouse)
         night.start(stored(self.config), provenance(prepared.keys), True)
         night.plan(prepared.steps, prepared.planned())
+        keep_family(night.path, self.config.family_resolved())
 
         async def all_of_them() -> None:
             worker = Worker(

@@ -87,11 +87,15 @@ def trace(
     question_id: str,
     words: Words = None,
     full: Annotated[bool, typer.Option("--full", help="Print the full text of pages.")] = False,
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="Print every model call: exactly what was sent.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """One question from pages to scores, by method: warehouse=, run=, method=PREFIX."""
-    options = read_options(words or [], ("warehouse", "run", "method"))
-    show_trace(options, question_id, full, json)
+    """One question from pages to scores, by method: warehouse=, run=, method=PREFIX, plugins=DIR
+    (of those that the run used)."""
+    options = read_options(words or [], ("warehouse", "run", "method", "plugins"))
+    show_trace(options, question_id, full, prompts, json)
 
 
 @app.command()

@@ -103,6 +103,12 @@ class Shards:
             what = f"row {first['loc'][0]}, {first['loc'][-1]}: {first['msg']}"
             raise damaged_shard(self.path(*key), what) from None
 
+    def stored(self, table: str, step_id: str, unit: str, attempt: int = 1) -> Any:
+        """All columns of a committed shard, stamps included, as an Arrow table. Raises DamagedError
+        where they cannot be read."""
+        key = (table, step_id, unit, attempt)
+        return self._wherever(key, partial(self._compacted.read, table), _read)
+
     def num_bytes(self, table: str, step_id: str, unit: str, attempt: int = 1) -> int:
         """The size of a committed shard's rows in memory."""
         key = (table, step_id, unit, attempt)

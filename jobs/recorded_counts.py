@@ -1,0 +1,55 @@
+"""How the engine of a recorded step may have counted tokens, without starting it."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from pipeline.openai_engine import estimated_tokens
+from pipeline.rerender import Count
+from pipeline.token_counts import counted_by_rule
+from pipeline.vllm_engine.local_tokenizer import local_chat_tokenizer
+
+_SECTIONS = ("engine", "memory_engine", "extractor")
+_MODEL_KEYS = ("model", "revision", "chat_template", "chat_template_kwargs")
+
+
+def counts_of(identity: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[Count | None]:
+    """The ways to count that may be the engine's, the likeliest first; null: by estimate, which is
+    enough where no choice was close. `config`: the run's, which knows where a local model lies."""
+    engine = str(identity.get("engine"))
+    if rule := counted_by_rule(engine):
+        yield _of_texts(rule)
+        return
+    yield None
+    if engine == "openai":  # a server that does not count itself
+        yield estimated_tokens
+    for section in _sections(identity, config):
+        if count := _by_tokenizer(json.dumps({key: section.get(key) for key in _MODEL_KEYS})):
+            yield count
+
+
+def _of_texts(rule: Callable[[str], int]) -> Count:
+    return lambda messages: sum(rule(message["content"]) for message in messages)
+
+
+def _sections(identity: Mapping[str, Any], config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The engine sections of the config that may have this identity."""
+    sections = [config.get(name) for name in _SECTIONS] + list(config.get("raters") or ())
+    return [
+        section
+        for section in sections
+        if isinstance(section, Mapping)
+        and section.get("model")
+        and section.get("name") == identity.get("engine")
+        and section.get("context_tokens") == identity.get("context_tokens")
+    ]
+
+
+@cache
+def _by_tokenizer(section: str) -> Count | None:
+    """By the model's tokenizer and chat template; null where they are not on this machine."""
+    settings = {key: value for key, value in json.loads(section).items() if value is not None}
+    chat = local_chat_tokenizer(str(settings["model"]), SimpleNamespace(**settings))
+    return None if chat is None else lambda messages: len(chat.tokenise(messages))

@@ -1,0 +1,61 @@
+"""What a run has planned, looked up by document or question: runs/<name>/units.parquet."""
+
+import io
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.place import read
+from pipeline.store.views import UNITS, check_planned
+from pipeline.units import Unit
+
+_SIMILAR = 3  # names in an error
+
+
+class Planned:
+    """The planned units of one run, in memory: a run of 100,000 questions has a few 10 MB."""
+
+    def __init__(self, run: UPath) -> None:
+        """Raises DamagedError where the file cannot be read."""
+        file = run / "units.parquet"
+        check_planned(file)
+        self._rows = pq.read_table(io.BytesIO(read(file)), columns=UNITS.names).combine_chunks()
+
+    def document_of(self, question_id: str) -> str | None:
+        """The id of a question's document; null where the run has no such question."""
+        place: int = pc.index(self._rows["question_id"], pa.scalar(question_id)).as_py()
+        return None if place < 0 else str(self._rows["document_id"][place].as_py())
+
+    def has_document(self, document_id: str) -> bool:
+        """Whether the run has planned this document."""
+        return bool(pc.index(self._rows["document_id"], pa.scalar(document_id)).as_py() >= 0)
+
+    def similar(self, column: str, value: str) -> list[str]:
+        """The values of document_id or question_id that are most like this one."""
+        known = [name for name in self._rows[column].unique().to_pylist() if name is not None]
+        return get_close_matches(value, known, n=_SIMILAR, cutoff=0)
+
+    def units_of(self, document_id: str) -> list[Unit]:
+        """The document's units, in the order of the steps, as done; their questions without the
+        hashes of their inputs."""
+        own = self._rows.filter(pc.equal(self._rows["document_id"], pa.scalar(document_id)))
+        return list(_units(own.to_pylist()))
+
+
+def _units(rows: list[dict[str, Any]]) -> Iterator[Unit]:
+    for (step_id, unit), own in groupby(rows, lambda row: (row["step_id"], row["unit"])):
+        of = list(own)
+        questions = [row["question_id"] for row in of if row["question_id"] is not None]
+        yield Unit(
+            step_id=step_id,
+            unit=unit,
+            document_id=of[0]["document_id"],
+            inputs=dict.fromkeys(questions, ""),
+            is_done=True,
+        )
