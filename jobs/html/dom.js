@@ -47,6 +47,11 @@ function number(value, digits = 1) {
   return Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(digits);
 }
 
+// A method's name, which may break after a comma or bracket.
+function methodName(name) {
+  return name.split(/(?<=[(,|])/).flatMap((piece) => [piece, el("wbr")]);
+}
+
 function plural(count, noun) {
   return `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 }

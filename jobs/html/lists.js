@@ -9,10 +9,10 @@ async function questionList(run, parameters) {
   const change = (name) => (event) => { location.hash = link({ view: "questions", ...given, [name]: event.target.value }); };
   const { around } = longTable([
     { heading: "question", value: (row) => `${row.question_id} ${row.question}`, shown: (row) => questionLink(row, given.method) },
-    { heading: "type", value: (row) => row.question_type ?? "-" },
-    { heading: "document", value: (row) => run.documents[row.document].document_id },
     { heading: choices.heading(measure), value: (row) => value(row) ?? -1, shown: (row) => number(value(row)), isNumber: true },
     { heading: "problem", value: (row) => problemsOf.get(row.number)?.join(", ") ?? "" },
+    { heading: "type", value: (row) => row.question_type ?? "-" },
+    { heading: "document", value: (row) => run.documents[row.document].document_id },
   ], run.questions, (row) =>
     (!given.type || row.question_type === given.type) &&
     (!given.problem || (problemsOf.get(row.number) ?? []).includes(given.problem)) &&

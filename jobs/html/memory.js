@@ -27,7 +27,7 @@ function pagePart(page, gist, calls, seen) {
   let isOpen = wasRead;
   const show = () => {
     body.replaceChildren(...(seen.isBeside ? [short(), whole()] : [isOpen ? whole() : short()]));
-    toggle.textContent = isOpen ? "show the gist" : "open the page";
+    toggle.textContent = isOpen ? (gist ? "show the gist" : "close the page") : "open the page";
   };
   const toggle = el("button", { type: "button", click: () => { isOpen = !isOpen; show(); } });
   show();

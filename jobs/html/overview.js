@@ -20,14 +20,22 @@ async function overview(run) {
 function scores(report) {
   const hasGroups = report.rows.some((row) => row.by !== null);
   const best = new Map(report.measures.map((name) => [name, Math.max(...report.rows.map((row) => row.means[name]?.mean ?? -Infinity))]));
-  const headings = ["method", ...(hasGroups ? ["by"] : []), "n", ...report.columns.map((column) => column.heading)];
+  const columns = scoreColumns(report);
+  const headings = ["method", ...(hasGroups ? ["by"] : []), "n", ...columns.map((column) => column.heading)];
   const rows = report.rows.map((row) => [
-    el("a", { href: link({ view: "questions", method: row.method }) }, row.method),
+    el("a", { href: link({ view: "questions", method: row.method }) }, methodName(row.method)),
     ...(hasGroups ? [row.by ?? "-"] : []),
     row.counts.n ?? null,
-    ...report.columns.map((column) => meanCell(row, column, best.get(column.measure))),
+    ...columns.map((column) => meanCell(row, column, best.get(column.measure))),
   ]);
   return table(headings, rows);
+}
+
+// What measures answers comes first; what no method has a value of is left out.
+function scoreColumns(report) {
+  const known = report.columns.filter(({ measure }) => report.rows.some((row) => (row.means[measure]?.mean ?? row.counts[measure] ?? null) !== null));
+  const isScore = (column) => report.measures.includes(column.measure);
+  return [...known.filter(isScore), ...known.filter((column) => !isScore(column))];
 }
 
 function meanCell(row, column, best) {
@@ -53,10 +61,8 @@ async function pictures(run) {
   const { report } = run;
   const sizes = run.sizes.map((of) => histogram(of.memory ? `${of.measure} (${of.memory})` : of.measure, of.counts, of.edges, of.measure, of.rows_of));
   const around = el("div", { class: "pictures" });
-  const chosen = el("select", { change: () => redraw() }, report.measures.map((name) => {
-    const column = report.columns.find((of) => of.measure === name);
-    return el("option", { value: name }, column.heading);
-  }));
+  const known = report.columns.filter((column) => report.measures.includes(column.measure) && report.rows.some((row) => row.means[column.measure]?.mean != null));
+  const chosen = el("select", { change: () => redraw() }, known.map((column) => el("option", { value: column.measure }, column.heading)));
   const redraw = () => {
     const heading = chosen.selectedOptions[0]?.textContent;
     around.replaceChildren(
@@ -68,7 +74,7 @@ async function pictures(run) {
   redraw();
   const lookups = run.measures.indexOf("lookups");
   return [
-    report.measures.length > 0 && el("label", null, "Score: ", chosen),
+    known.length > 0 && el("label", null, "Score: ", chosen),
     around,
     lookups >= 0 && strips("Look-ups per question: how many questions took so many", await load(`measure-${lookups}`), "method"),
   ];
@@ -90,9 +96,9 @@ function costs(report) {
   return [
     el("h3", null, "Stages"),
     table(stage.map(words), report.stages.map((row) => stage.map((name) => row[name]))),
-    report.memories.length > 0 && [el("h3", null, "Memories"), table(memory.map(words), report.memories.map((row) => memory.map((name) => row[name])))],
+    report.memories.length > 0 && [el("h3", null, "Memories"), table(memory.map(words), report.memories.map((row) => memory.map((name) => (name === "memory" ? el("span", null, methodName(row[name])) : row[name]))))],
     el("h3", null, "Methods"),
-    table(["method", ...counted.map(words)], report.rows.map((row) => [row.by === null ? row.method : `${row.method}, ${row.by}`, ...counted.map((name) => row.counts[name] ?? null)])),
+    table(["method", ...counted.map(words)], report.rows.map((row) => [el("span", null, methodName(row.by === null ? row.method : `${row.method}, ${row.by}`)), ...counted.map((name) => row.counts[name] ?? null)])),
   ];
 }
 

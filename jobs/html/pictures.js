@@ -36,6 +36,7 @@ function picture(title, ...parts) {
 }
 
 function histogram(title, counts, edges, labelX, labelY) {
+  if (counts.length === 1) return el("figure", null, el("figcaption", null, title), el("p", null, `${number((edges[0] + edges[1]) / 2)} in all ${counts[0]} ${labelY}`));
   const highY = Math.max(...counts, 1);
   const x = scale(edges[0], edges.at(-1), LEFT, WIDTH - RIGHT);
   const y = scale(0, highY, HEIGHT - BOTTOM, TOP);
@@ -47,20 +48,24 @@ function histogram(title, counts, edges, labelX, labelY) {
   return picture(title, axes(x, y, edges[0], edges.at(-1), 0, highY, labelX, labelY), bars);
 }
 
-// Points {name, x, y, low, high}, numbered as in the list below them; low and high may be null.
+// Points {name, x, y, low, high}, numbered as in the list below them; low and high may be null. Points
+// that cover each other share the place of their numbers.
 function scatter(title, points, labelX, labelY) {
   const xs = points.map((point) => point.x);
   const ys = points.flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y]);
   const [lowX, highX] = widened(xs), [lowY, highY] = widened(ys);
   const x = scale(lowX, highX, LEFT, WIDTH - RIGHT), y = scale(lowY, highY, HEIGHT - BOTTOM, TOP);
-  const drawn = points.map((point, index) => svg("g", { class: `point tone-${index % 8}` },
-    svg("title", null, `${point.name}: ${number(point.x)}, ${number(point.y)}`),
-    point.low !== null && svg("line", { x1: x(point.x), x2: x(point.x), y1: y(point.low), y2: y(point.high) }),
-    svg("circle", { cx: x(point.x), cy: y(point.y), r: 8 }),
-    svg("text", { x: x(point.x), y: y(point.y) + 3.5, class: "middle" }, String(index + 1)),
-  ));
+  const isNear = (one, other) => Math.hypot(x(one.x) - x(other.x), y(one.y) - y(other.y)) < 12;
+  const drawn = points.map((point, index) => {
+    const near = points.flatMap((other, place) => (isNear(point, other) ? [place] : []));
+    return svg("g", { class: `point tone-${index % 8}` },
+      svg("title", null, `${point.name}: ${number(point.x)}, ${number(point.y)}`),
+      point.low !== null && svg("line", { x1: x(point.x), x2: x(point.x), y1: y(point.low), y2: y(point.high) }),
+      svg("circle", { cx: x(point.x), cy: y(point.y), r: 5 }),
+      near[0] === index && svg("text", { x: x(point.x) + 8, y: y(point.y) + 4 }, near.map((place) => place + 1).join(", ")));
+  });
   const made = picture(title, axes(x, y, lowX, highX, lowY, highY, labelX, labelY), drawn);
-  made.append(el("ol", { class: "legend" }, points.map((point) => el("li", null, point.name))));
+  made.append(el("ol", { class: "legend" }, points.map((point) => el("li", null, methodName(point.name)))));
   return made;
 }
 
@@ -75,7 +80,7 @@ function strips(title, values, headingX) {
   const columns = [...new Set(methods.flatMap((method) => values[method]).filter((value) => value !== null).map(Math.round))].sort((a, b) => a - b);
   const rows = methods.map((method) => {
     const known = values[method].filter((value) => value !== null);
-    return [method, ...columns.map((column) => {
+    return [el("span", null, methodName(method)), ...columns.map((column) => {
       const count = known.filter((value) => Math.round(value) === column).length;
       const shade = Math.ceil((count / known.length) * 5);
       return { shown: el("span", { class: `strip shade-${shade}` }, count ? number(count) : ""), order: count };

@@ -55,11 +55,11 @@ function attemptTable(attempts, question, chosen) {
     const { answer } = one;
     const text = answer?.answer ?? "-";
     return [
-      el("a", { href: link({ question: question.question_id, method: one.method, repeat: hasRepeats ? one.repeat : null }), class: one === chosen ? "chosen" : null }, hasRepeats ? `${one.method}, repeat ${one.repeat}` : one.method),
-      el("span", { class: "text" }, text.length > 160 ? `${text.slice(0, 160)} …` : text),
+      el("a", { href: link({ question: question.question_id, method: one.method, repeat: hasRepeats ? one.repeat : null }), class: one === chosen ? "chosen" : null }, methodName(hasRepeats ? `${one.method}, repeat ${one.repeat}` : one.method)),
+      el("span", { class: "text wide" }, text.length > 160 ? `${text.slice(0, 160)} …` : text),
       [verdictBadge(question, answer), problemBadge(answer?.problem)],
       one.rows("ratings").filter((row) => !row.skipped).map((row) => `${row.rubric} ${row.label ?? "-"}`).join(", "),
-      one.rows("scores").filter((row) => row.value !== null && row.value !== undefined).map((row) => `${row.metric} ${row.value.toFixed(1)}`).join(", "),
+      el("span", { class: "wide" }, one.rows("scores").filter((row) => row.value !== null).map((row) => `${row.metric} ${row.value.toFixed(1)}`).join(", ")),
       answer?.compression_rate ?? null,
       one.calls.length,
     ];
@@ -77,15 +77,15 @@ const SHOWN = ["answers", "ratings", "scores", "queries", "lookups", "visits"];
 
 function attemptPart(one, question, document, stopWords) {
   const { answer } = one;
-  const memory = answer?.memory ?? one.sections.find((section) => section.table === "answers")?.memory;
+  const memory = one.sections.find((section) => section.table === "answers")?.memory;
   const visits = one.sections.filter((section) => section.table === "visits");
   const ofMemory = document.sections.filter((section) => section.memory === memory);
   const trees = ofMemory.filter((section) => section.table === "nodes");
   const tree = trees.find((section) => visits.some((visit) => visit.upstream.includes(section.step_id))) ?? trees[0];
   const pages = ofMemory.filter((section) => section.table === "pages").flatMap((section) => section.rows);
-  const seen = { read: new Set(answer?.page_indexes ?? []), evidence: question.evidence, words: wordsOf(answer?.answer, stopWords), isBeside: false };
+  const seen = { read: new Set(answer?.page_indexes ?? []), evidence: question.evidence, words: wordsOf(question.options[answer?.answer_index] ?? answer?.answer, stopWords), isBeside: false };
   return [
-    el("h2", null, one.method),
+    el("h2", null, methodName(one.method)),
     answer && answerPart(answer, question),
     queriesPart(one.rows("queries"), one.rows("lookups")),
     lookupsPart(one.rows("lookups")),

@@ -27,10 +27,9 @@ class Source:
     def __init__(self, options: ReadOptions) -> None:
         report = make_report(options)
         self.run = report.run
-        self._rater = report.foot["rater"]
         self._connection = connect(options.warehouse, self.run)
         choose(self._connection, options)
-        number_questions(self._connection)
+        number_questions(self._connection, report.foot["rater"])
         self._summary = summary(self._connection, report)
         stages = RunFolder(options.warehouse, self.run).report_facts()["stages"]
         sent = Sent(options.warehouse, self.run, options.plugins)
@@ -83,7 +82,7 @@ class Source:
         return compressed(content)
 
     def _measure(self, number: int) -> bytes:
-        return compressed(values(self._connection, self._summary["measures"][number], self._rater))
+        return compressed(values(self._connection, self._summary["measures"][number]))
 
     def _document_id(self, number: int) -> str:
         return str(self._summary["documents"][number]["document_id"])

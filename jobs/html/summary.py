@@ -18,11 +18,14 @@ _SHOWN_CHARS = 300  # of a question, in the list of all
 Rows = list[dict[str, Any]]
 
 
-def number_questions(connection: Any) -> None:
-    """Create the tables `numbered_documents` and `numbered_questions` of what the page lists: all
-    documents, and the questions in the table `chosen`, with their numbers from 0."""
+def number_questions(connection: Any, rater: str | None) -> None:
+    """Create the tables that the others here read: `numbered_documents`, all of them, and
+    `numbered_questions`, those in the table `chosen`, with their numbers from 0; `valued`, a row
+    per question, method and measure, the mean over repeats. Verdicts are those of `rater`."""
     query(connection, _DOCUMENTS)
     query(connection, _QUESTIONS)
+    connection.execute("set variable rater = ?", [rater])
+    query(connection, _VALUED)  # once, as the view joins many tables
 
 
 def summary(connection: Any, report: Report) -> dict[str, Any]:
@@ -46,14 +49,13 @@ def summary(connection: Any, report: Report) -> dict[str, Any]:
 
 def measures(connection: Any) -> list[str]:
     """The names of all measures that the run has values of."""
-    return [row["measure"] for row in query(connection, "select distinct measure from measures")]
+    return [row["measure"] for row in query(connection, _MEASURES)]
 
 
-def values(connection: Any, measure: str, rater: str | None) -> dict[str, list[float | None]]:
-    """By method, a measure's value of every question in the order of their numbers: the mean over
-    repeats, null without one."""
+def values(connection: Any, measure: str) -> dict[str, list[float | None]]:
+    """By method, a measure's value of every question in the order of their numbers; null without
+    one."""
     connection.execute("set variable measure = ?", [measure])
-    connection.execute("set variable rater = ?", [rater])
     return {row["method"]: row["found"] for row in query(connection, _VALUES)}
 
 
@@ -110,15 +112,17 @@ select (row_number() over (order by d.number, question_id) - 1)::int as number, 
 from questions semi join chosen using (question_id)
 join numbered_documents d using (document_id)"""
 _LISTED = "from numbered_questions order by number"
+_VALUED = """
+create temp table valued as
+select measure, method, number, round(avg(value), 2) as value
+from measures join numbered_questions using (question_id)
+where value is not null and (rater is null or rater = getvariable('rater')) group by all"""
+_MEASURES = "select distinct measure from valued order by measure"
 _VALUES = """
-with found as (
-  select method, question_id, round(avg(value), 2) as value from measures
-  where measure = getvariable('measure')
-    and (rater is null or getvariable('rater') is null or rater = getvariable('rater'))
-  group by all)
+with found as (from valued where measure = getvariable('measure'))
 select method, list(value order by number) as found
 from (select distinct method from found) cross join numbered_questions
-left join found using (method, question_id) group by method order by method"""
+left join found using (method, number) group by method order by method"""
 _PROBLEMS_ORDER = "num_rows desc, stage, table_name, made_by, problem"
 _OF_QUESTIONS = """
 select number, method, problem from ({parts}) join numbered_questions using (question_id)

@@ -1,13 +1,14 @@
 // Sortable tables by DataTables. It reads cells and headings as HTML, so it is given elements, whose
 // texts the browser has escaped; a cell is a text, a number, an element or {shown, order}.
 let DataTable = null;
+const NOTHING_AROUND = { topStart: null, topEnd: null, bottomStart: null, bottomEnd: null };
 
 function table(headings, rows, options = {}) {
   const head = el("tr", null, headings.map((heading) => el("th", null, heading)));
   const body = rows.map((row) => el("tr", null, row.map(cell)));
   const made = el("table", { class: "display compact" }, el("thead", null, head), el("tbody", null, body));
   const around = el("div", { class: "scroll" }, made);
-  new DataTable(made, { paging: false, searching: false, info: false, order: [], autoWidth: false, ...options });
+  new DataTable(made, { paging: false, order: [], autoWidth: false, layout: NOTHING_AROUND, ...options });
   return around;
 }
 
