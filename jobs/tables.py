@@ -39,8 +39,7 @@ def _escape(found: re.Match[str]) -> str:
 
 def print_json(content: Any) -> None:
     """Print as JSON; what a terminal would obey stands as \\u escapes, so values stay exact."""
-    plain = plain(content)
-    text = json.dumps(plain, indent=2, default=str, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(content), indent=2, default=str, ensure_ascii=False, allow_nan=False)
     sys.stdout.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 

@@ -1,5 +1,6 @@
 """Headless Chromium, and what tests ask of a page in it."""
 
+import base64
 import json
 import shutil
 import tempfile
@@ -57,10 +58,13 @@ class Browser:
         return found
 
     def unfold(self, css: str = "details") -> None:
-        """Open all parts that are folded, and wait for what is in them."""
-        chosen = f"[...document.querySelectorAll({json.dumps(css)})]"
-        self.run(f"{chosen}.forEach((part) => part.open = true)")
-        self.wait(f"return {chosen}.every((part) => part.childElementCount > 1)")
+        """Open all parts that are folded, those within others, too, and wait for what is in them."""
+        self.wait(
+            f"const found = [...document.querySelectorAll({json.dumps(css)})];"
+            "const isWhole = found.every((part) => part.open && part.childElementCount > 1);"
+            "found.forEach((part) => part.open = true);"
+            "return isWhole"
+        )
 
     def choose(self, name: str, value: str) -> None:
         """Choose an option of a filter."""
@@ -81,8 +85,6 @@ class Browser:
         """The whole page as it is drawn, not only what fits the window."""
         size = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        import base64
-
         made = self.driver.execute_cdp_cmd(
             "Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip}
         )
