@@ -58,7 +58,7 @@ class Browser:
         return found
 
     def unfold(self, css: str = "details") -> None:
-        """Open all parts that are folded, those within others, too, and wait for what is in them."""
+        """Open all parts that are folded, also within others, and wait for what is in them."""
         self.wait(
             f"const found = [...document.querySelectorAll({json.dumps(css)})];"
             "const isWhole = found.every((part) => part.open && part.childElementCount > 1);"
@@ -97,7 +97,7 @@ class Browser:
         )
 
     def complaints(self) -> list[str]:
-        """What the console has said since this was last asked: errors, and what a policy blocked."""
+        """What the console has said since this was last asked, also of what a policy blocked."""
         return [f"{entry['level']}: {entry['message']}" for entry in self.driver.get_log("browser")]
 
 

@@ -2,7 +2,6 @@
 no Ray."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 

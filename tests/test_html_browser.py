@@ -79,11 +79,11 @@ def test_the_scores_are_those_of_the_report_with_their_intervals(
     rows = sql(warehouse, "select avg(value) as mean from measures where measure = 'accuracy' "
                f"and method = '{BM25}'")  # fmt: skip
     headings = page.texts("table thead th")
-    row = page.run(
-        "return [...document.querySelectorAll('table tbody tr')].find((row) => "
-        f"row.cells[0].textContent === '{BM25}')"
+    cells = page.run(
+        "const rows = [...document.querySelectorAll('table tbody tr')];"
+        f"const row = rows.find((row) => row.cells[0].textContent === '{BM25}');"
+        "return [...row.cells].map((cell) => cell.innerText)"
     )
-    cells = page.run("return [...arguments[0].cells].map((cell) => cell.innerText)", row)
     mean, interval = cells[headings.index("accuracy")].split("\n")
     assert mean.split()[0] == f"{rows[0]['mean']:.1f}"
     low, high = interval.split("–")
@@ -99,6 +99,8 @@ def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
     heading = page.all("table thead th")[column]
     for is_descending in (False, True):
         heading.click()
+        sorted_by = "descending" if is_descending else "ascending"
+        page.wait(f"return document.querySelector('th[aria-sort={sorted_by}]') !== null")
         found = [float(text.replace(",", "")) for text in page.texts(cells)[:4]]
         assert found == sorted(values, reverse=is_descending)
 
@@ -118,7 +120,7 @@ def test_search_and_filters(page: Browser, warehouse: Path) -> None:
     assert len(page.all("tbody tr")) == 20
     page.choose("type", "who")
     assert {text.split()[0][-3:] for text in page.texts("tbody td:first-child")} == {"-m7"}
-    page.choose("measure", "accuracy")
+    page.choose("score", "accuracy")
     page.choose("method", BM25)
     page.choose("outcome", "right")
     right = sql(warehouse, "select question_id from scores where metric = 'accuracy' and "
@@ -145,10 +147,15 @@ def test_the_pages_that_readagent_read_are_open_and_evidence_is_marked(
     assert page.texts("section.page.read .text") == [
         texts[index]["text"] for index in answer["page_indexes"]
     ]
-    gists = sql(warehouse, "select gist from gists where document_id = 'village-1' "
-                f"and page_index not in {tuple(answer['page_indexes'])} order by page_index")
+    gists = sql(
+        warehouse,
+        "select gist from gists where document_id = 'village-1' "
+        f"and page_index not in {tuple(answer['page_indexes'])} order by page_index",
+    )
     assert page.texts("section.page:not(.read) .text") == [row["gist"] for row in gists]
-    assert "".join(page.texts("section.page mark.evidence")) == "In month 7 of year 1901, the miller"
+    assert (
+        "".join(page.texts("section.page mark.evidence")) == "In month 7 of year 1901, the miller"
+    )
     assert "miller" in page.texts("section.page mark.word"), "the option it chose"
 
 
@@ -166,7 +173,9 @@ def test_a_walk_is_indented_by_depth(page: Browser, warehouse: Path) -> None:
     )
     assert len(visits) > 3
     for (one, left), (other, next_left) in zip(
-        list(zip(visits, lefts, strict=True)), list(zip(visits, lefts, strict=True))[1:], strict=False
+        list(zip(visits, lefts, strict=True)),
+        list(zip(visits, lefts, strict=True))[1:],
+        strict=False,
     ):
         assert (one["depth"] < other["depth"]) == (left < next_left)
 
