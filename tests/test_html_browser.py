@@ -1,12 +1,13 @@
 """The page of a finished run in headless Chromium, from a file."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from jobs.sent import Sent
-from tests.browser import Browser, chromium
+from tests.browser import Browser
 from tests.command import sql, succeed
 from tests.page_run import finished, write_corpus
 
@@ -32,12 +33,6 @@ def address(warehouse: Path) -> str:
     said = succeed("report", "--html", file, f"warehouse={warehouse}")
     assert said.startswith(f"{file}: run night, 20 questions about 10 documents, ")
     return file.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture
@@ -172,12 +167,9 @@ def test_a_walk_is_indented_by_depth(page: Browser, warehouse: Path) -> None:
         ".map((step) => step.getBoundingClientRect().left)"
     )
     assert len(visits) > 3
-    for (one, left), (other, next_left) in zip(
-        list(zip(visits, lefts, strict=True)),
-        list(zip(visits, lefts, strict=True))[1:],
-        strict=False,
-    ):
-        assert (one["depth"] < other["depth"]) == (left < next_left)
+    steps = [(visit["depth"], left) for visit, left in zip(visits, lefts, strict=True)]
+    for (depth, left), (next_depth, next_left) in pairwise(steps):
+        assert (depth < next_depth) == (left < next_left)
 
 
 def test_clues_stand_with_what_they_found(page: Browser, warehouse: Path) -> None:

@@ -48,7 +48,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     script = folder / "script.yaml"
     rules = [{"prompt": "look_up_p", "reply": f"[1] {NASTY}"},
              {"prompt": "triage", "reply": f"Reasoning: {NASTY}\nAction: 0"},
-             {"reply": nasty("reply"), "thinking": nasty("thought")}]  # fmt: skip
+             {"reply": f"<think>{nasty('thought')}</think>{nasty('reply')}"}]  # fmt: skip
     script.write_text(yaml.safe_dump({"replies": rules}))
     return finished(folder, "engine=scripted", f"engine.script={script}", "rater=reader",
                     "max_problem_rate=1.0", methods=METHODS)  # fmt: skip
@@ -119,7 +119,7 @@ def test_a_search_finds_what_looks_like_markup(browser: Browser, address: str) -
     browser.open(address)
     browser.go("#view=questions")
     (search,) = browser.all("input[type=search]")
-    for text, found in (("question 1 </script>", 1), ("&lt;b&gt;", 2)):
+    for text, found in (('"question 1 </script>"', 1), ("&lt;b&gt;", 2)):
         search.clear()
         search.send_keys(text)
         browser.wait("return document.querySelectorAll('tbody a').length === " + str(found))

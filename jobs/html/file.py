@@ -30,8 +30,7 @@ def write_page(options: ReadOptions, file: Path) -> Written:
     with closing(Source(options)) as source:
         made = page(source.run, [source.first(is_served=False)], source.chunks(), served=False)
         try:
-            with beside.open("w", encoding="utf-8", newline="\n") as out:
-                made.dump(out)
+            made.dump(str(beside), encoding="utf-8")
             beside.replace(file)
         except OSError as error:
             raise UsageError(f"--html {file}: {error.strerror}; write it elsewhere") from None

@@ -91,7 +91,9 @@ class Traces:
         """The rows of a step for one document or question: by column, or as lines."""
         (first, *_) = rows
         step_id = first["step_id"]
-        places = {name: first[name] for name in ("memory", "method", "repeat") if name in first}
+        places: dict[str, Any] = {
+            name: first[name] for name in ("memory", "method", "repeat") if name in first
+        }
         if record is not None and record.drawn:
             shown = {"rows": [{k: v for k, v in r.items() if k not in PLACE} for r in rows]}
         else:
