@@ -26,7 +26,7 @@ def counts_of(identity: Mapping[str, Any], config: Mapping[str, Any]) -> Iterato
     if engine == "openai":  # a server that does not count itself
         yield estimated_tokens
     for section in _sections(identity, config):
-        if count := _by_tokenizer(json.dumps({key: section.get(key) for key in _MODEL_KEYS})):
+        if count := by_tokenizer(json.dumps({key: section.get(key) for key in _MODEL_KEYS})):
             yield count
 
 
@@ -36,7 +36,8 @@ def _of_texts(rule: Callable[[str], int]) -> Count:
 
 def _sections(identity: Mapping[str, Any], config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The engine sections of the config that may have this identity."""
-    sections = [config.get(name) for name in _SECTIONS] + list(config.get("raters") or ())
+    raters = config.get("raters")
+    sections = [*map(config.get, _SECTIONS), *(raters if isinstance(raters, list) else ())]
     return [
         section
         for section in sections
@@ -48,7 +49,7 @@ def _sections(identity: Mapping[str, Any], config: Mapping[str, Any]) -> list[Ma
 
 
 @cache
-def _by_tokenizer(section: str) -> Count | None:
+def by_tokenizer(section: str) -> Count | None:
     """By the model's tokenizer and chat template; null where they are not on this machine."""
     settings = {key: value for key, value in json.loads(section).items() if value is not None}
     chat = local_chat_tokenizer(str(settings["model"]), SimpleNamespace(**settings))

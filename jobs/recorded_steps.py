@@ -5,8 +5,10 @@ templates; so neither a config nor a method file is read, which may have changed
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from pipeline.ask import Reader
 from pipeline.errors import DamagedError, UsageError
 from pipeline.family import Family, load_family
 from pipeline.prompts import PROMPTS
-from pipeline.rerender import Count, RecordedEngine, context_of, recorded_reader
+from pipeline.rerender import RecordedEngine, recorded_reader
 from pipeline.rows import RECORDS, Question, Record, is_per_question
 from pipeline.stage import STAGES, Stage
 from pipeline.store.kept_families import kept_families
@@ -30,6 +32,16 @@ class _Asked(BaseModel):
     max_reply_tokens: int
     template: str | None = None
     form: str | None = None
+
+
+class _Identity(BaseModel):
+    """What is read of an engine's identity, which is hashed as it stands."""
+
+    engine: str
+    temperature: float
+    seed: int = 0
+    context_tokens: int | None = None
+    thinking_tokens: int | None = 0
 
 
 class Description(BaseModel):
@@ -68,46 +80,46 @@ class RecordedStep:
     stage: Stage
     family: Family
 
-    def reader(self, engine: RecordedEngine) -> Reader:
-        """Raises NotRenderedError where the engine's identity is not one."""
-        identity = self.description.engine or {}
-        is_constrained = any(asked.form for asked in self.description.prompts.values())
-        if not isinstance(identity.get("temperature"), int | float):
-            raise NotRenderedError(f"steps/{self.id}.json names no engine")
-        return recorded_reader(engine, identity, self.family, is_constrained)
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The settings of its engine that change replies."""
+        return self.description.engine or {}
 
     @property
     def is_other_version(self) -> bool:
         """Whether this gistmill has another version of the stage."""
         return self.stage.version != self.description.version
 
-    def engine(self, name: str, count: Count | None) -> RecordedEngine:
-        return RecordedEngine(name, context_of(self.description.engine or {}), count)
+    def reader(self, engine: RecordedEngine) -> Reader:
+        is_constrained = any(asked.form for asked in self.description.prompts.values())
+        return recorded_reader(engine, self.identity, self.family, is_constrained)
 
 
 class RecordedSteps:
     """The steps of one run by id, each read once."""
 
     def __init__(self, run: UPath, conf_folders: Sequence[Path], family: str | None) -> None:
-        """`family`: the one that the run's config names, for runs of earlier versions, which kept
-        no templates; `conf_folders`: where it may be."""
+        """`family`: the one that the run's config names, which is used as far as it is the same
+        still, where the run kept none: an earlier version started it. `conf_folders`: where it may
+        be."""
         self._folder = run.parent.parent / "steps"
         self._families, self._damaged = kept_families(run)
-        self._named = None if self._families else _named(conf_folders, family)
+        self._named = (conf_folders, family)
         self._descriptions: dict[str, Description] = {}
         self._steps: dict[str, RecordedStep] = {}
 
     def description(self, step_id: str) -> Description:
-        """Raises DamagedError and FileNotFoundError."""
+        """Raises NotRenderedError where it cannot be read."""
         if step_id not in self._descriptions:
-            file = self._folder / f"{step_id}.json"
-            self._descriptions[step_id] = parsed(file, Description.model_validate_json, MOVE_STEP)
+            self._descriptions[step_id] = _description(self._folder / f"{step_id}.json")
         return self._descriptions[step_id]
 
     def step(self, step_id: str) -> RecordedStep:
         """Raises NotRenderedError where it cannot be executed again."""
         if step_id not in self._steps:
-            own = self._readable(step_id)
+            own = self.description(step_id)
+            if not _is_identity(own.engine):
+                raise NotRenderedError(f"steps/{step_id}.json names no engine")
             self._steps[step_id] = RecordedStep(step_id, own, _stage(own), self._family(own))
         return self._steps[step_id]
 
@@ -117,24 +129,34 @@ class RecordedSteps:
         found = list(description.upstream)
         writes = description.writes
         if writes is not None and is_per_question(writes):
-            found += [i for i in planned if self._readable(i).table == Question.table]
+            found += [step_id for step_id in planned if self._loads_questions(step_id)]
         return list(dict.fromkeys(found))
 
-    def _readable(self, step_id: str) -> Description:
+    def _loads_questions(self, step_id: str) -> bool:
         try:
-            return self.description(step_id)
-        except FileNotFoundError:
-            raise NotRenderedError(f"steps/{step_id}.json is missing") from None
-        except DamagedError as error:
-            raise NotRenderedError(f"steps/{step_id}.json: {error.why}") from None
+            return self.description(step_id).table == Question.table
+        except NotRenderedError:
+            return False
 
     def _family(self, description: Description) -> Family:
         """The kept family with the templates of the step. Raises NotRenderedError."""
-        known = [*self._families, *([self._named] if self._named else [])]
-        for family in known:
-            if all(_template(family, name) == sha for name, sha in description.templates.items()):
+        templates = description.templates.items()
+        for family in chain(self._families, self._as_now):
+            if all(_template(family, name) == sha for name, sha in templates):
                 return _as_described(family, description)
         raise NotRenderedError(self._why_no_family(description))
+
+    @cached_property
+    def _as_now(self) -> list[Family]:
+        """The family of the run's config as it is now, if there is one that can be used."""
+        conf_folders, name = self._named
+        roots = [conf / "prompts" for conf in conf_folders]
+        folders = [*(root / name for root in roots), Path(name)] if name else []
+        found = [folder for folder in folders if (folder / "family.yaml").is_file()]
+        try:
+            return [load_family(folder, roots) for folder in found[:1]]
+        except (UsageError, OSError):
+            return []
 
     def _why_no_family(self, description: Description) -> str:
         names = ", ".join(description.templates)
@@ -148,17 +170,21 @@ class RecordedSteps:
         )
 
 
-def _named(conf_folders: Sequence[Path], family: str | None) -> Family | None:
-    """The family of that name as it is now; null where there is none that can be used."""
-    if family is None:
-        return None
-    roots = [conf / "prompts" for conf in conf_folders]
-    folders = [root / family for root in roots] + [Path(family)]
+def _description(file: UPath) -> Description:
     try:
-        found = next(folder for folder in folders if (folder / "family.yaml").is_file())
-        return load_family(found, roots)
-    except (StopIteration, UsageError, OSError):
-        return None
+        return parsed(file, Description.model_validate_json, MOVE_STEP)
+    except FileNotFoundError:
+        raise NotRenderedError(f"steps/{file.name} is missing") from None
+    except DamagedError as error:
+        raise NotRenderedError(f"steps/{file.name}: {error.why}") from None
+
+
+def _is_identity(engine: Any) -> bool:
+    try:
+        _Identity.model_validate(engine, strict=True)
+    except ValidationError:
+        return False
+    return True
 
 
 def _template(family: Family, name: str) -> str | None:
@@ -188,7 +214,7 @@ def _as_described(family: Family, description: Description) -> Family:
 def _stage(description: Description) -> Stage:
     """The stage with its settings. Raises NotRenderedError where this gistmill has none such."""
     settings = dict(description.settings)
-    kind = settings.pop("kind", "")
+    kind = str(settings.pop("kind", ""))
     label = f"{description.stage} (kind {kind})" if kind else description.stage
     found = STAGES.get(description.stage, {}).get(kind)
     if found is None:

@@ -8,20 +8,20 @@ import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice, product
 from typing import Any, TypeVar
 
 from jobs.recorded_counts import counts_of
 from jobs.recorded_steps import NotRenderedError, RecordedStep, RecordedSteps
-from pipeline.arrow import from_arrow
 from pipeline.calls import About, Replay, about
 from pipeline.engine import Request
 from pipeline.errors import AccountingError, StorageError
 from pipeline.executor import run_stage, stage_input
-from pipeline.rerender import RecordedEngine, Rerender
-from pipeline.rows import Call, Record, UnitRows
+from pipeline.rerender import RecordedEngine, Rerender, context_of
+from pipeline.rows import Call, Document, Record, UnitRows
 from pipeline.store import Shards
+from pipeline.store.listing import LeftOut
 from pipeline.units import Unit, rows_of
 
 T = TypeVar("T")
@@ -61,7 +61,8 @@ class Attempts:
 
 
 class DocumentCalls:
-    """The calls of one document. Rows are read and units rendered at most once."""
+    """The calls of one document. Rows are read and units rendered at most once. Calls whose shard
+    cannot be read are left out, with a LeftOutWarning."""
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class DocumentCalls:
         """`units`: all that the run has planned for the document; `config`: the run's."""
         self.units = units
         self.document_id = units[0].document_id
+        self.left_out = LeftOut()
         self._shards, self._attempts = shards, attempts
         self._steps, self._config = steps, config
         self._by_step: dict[str, list[Unit]] = {}
@@ -93,41 +95,44 @@ class DocumentCalls:
         attempt = self._attempts.highest(Call.table, unit)
         if attempt is None:
             return []
-        stored = self._shards.stored(Call.table, unit.step_id, unit.unit, attempt)
-        calls, rows = from_arrow(Call, stored), stored.to_pylist()
-        tried = self._tried(unit, Replay(calls=calls, attempt=attempt)) if calls else None
-        found = []
-        for call, row in zip(calls, rows, strict=True):
-            assert tried is not None
-            request = tried.sent.get(about(call.request_sha, call))
-            found.append(Rendered(row, request, None if request else tried.why_not))
-        return found
+        key = (unit.step_id, unit.unit, attempt)
+        none: tuple[tuple[Call, ...], list[dict[str, Any]]] = ((), [])
+        calls, rows = self.left_out.unless_damaged(partial(self._shards.stamped, Call, *key), none)
+        if not calls:
+            return []
+        tried = self._tried(unit, Replay(calls=calls, attempt=attempt))
+        requests = [tried.sent.get(about(call.request_sha, call)) for call in calls]
+        return [
+            Rendered(row, request, None if request else tried.why_not)
+            for row, request in zip(rows, requests, strict=True)
+        ]
 
     def _tried(self, unit: Unit, replay: Replay) -> _Try:
         """The execution that led to most of the calls."""
+        best: _Try | None = None
         try:
-            step = self._steps.step(unit.step_id)
-            tries = self._tries(step, unit, replay)
-            best = next(tries)
-            for one in tries:
+            for one in self._tries(self._steps.step(unit.step_id), unit, replay):
+                best = one if best is None or len(one.sent) > len(best.sent) else best
                 if _is_whole(best, replay):
                     break
-                best = one if len(one.sent) > len(best.sent) else best
         except (NotRenderedError, AccountingError, StorageError) as error:
-            return _Try({}, str(error))
-        return best
+            return best or _Try({}, str(error))
+        return best or _Try({}, _CHANGED)
 
     def _tries(self, step: RecordedStep, unit: Unit, replay: Replay) -> Iterator[_Try]:
+        description = step.description
         for rows in self._inputs(step, unit):
-            for count in counts_of(step.description.engine or {}, self._config):
-                engine = step.engine(replay.calls[0].engine, count)
-                reader = step.reader(engine)
-                description = step.description
+            for count in counts_of(step.identity, self._config):
+                engine = RecordedEngine(replay.calls[0].engine, context_of(step.identity), count)
                 ask = Rerender(
-                    reader, engine, description.stage, unit.document_id, replay, description.repeat
+                    step.reader(engine),
+                    engine,
+                    description.stage,
+                    unit.document_id,
+                    replay,
+                    description.repeat,
                 )
-                made = _in_a_thread(run_stage(step.stage, rows, ask))
-                yield _Try(ask.sent, _why_not(step, engine, made))
+                yield _executed(step, rows, ask, engine)
                 if not engine.has_counted:
                     break
 
@@ -140,12 +145,15 @@ class DocumentCalls:
         latest = [range(self._latest(one), 0, -1) for one in units]
         for attempts in islice(product(*latest), _MOST_ATTEMPTS):
             chosen = [replace(u, attempt=a) for u, a in zip(units, attempts, strict=True)]
-            tables: dict[type[Record], Rows] = {}
+            tables: dict[type[Record], Rows] = {self._writes(step_id): () for step_id in read}
             for one in chosen:
                 writes = self._writes(one.step_id)
                 rows = self._load(writes, one)
                 rows = rows_of(rows, unit.inputs) if one.inputs else rows
-                tables[writes] = (*tables.get(writes, ()), *rows)
+                tables[writes] = (*tables[writes], *rows)
+            missing = [record.table for record in step.stage.reads if record not in tables]
+            if missing or len(tables.get(Document, ())) != 1:
+                raise NotRenderedError(_missing((missing or [Document.table])[0]))
             yield stage_input(step.stage, unit, tables)
 
     def _latest(self, unit: Unit) -> int:
@@ -153,7 +161,7 @@ class DocumentCalls:
         table = self._writes(unit.step_id).table
         attempt = self._attempts.highest(table, unit)
         if attempt is None:
-            raise NotRenderedError(f"the {table} that it was made from are missing")
+            raise NotRenderedError(_missing(table))
         return attempt
 
     def _writes(self, step_id: str) -> type[Record]:
@@ -170,6 +178,18 @@ class DocumentCalls:
         return self._rows[key]
 
 
+def _executed(step: RecordedStep, rows: UnitRows, ask: Rerender, engine: RecordedEngine) -> _Try:
+    try:
+        made = _in_a_thread(run_stage(step.stage, rows, ask))
+    except AccountingError:  # other rows than those of then, which do not add up
+        return _Try(ask.sent, _CHANGED)
+    return _Try(ask.sent, _why_not(step, engine, made))
+
+
+def _missing(table: str) -> str:
+    return f"the {table} that it was made from are missing"
+
+
 def _is_whole(tried: _Try, replay: Replay) -> bool:
     return {about(call.request_sha, call) for call in replay.calls} <= tried.sent.keys()
 
@@ -177,7 +197,7 @@ def _is_whole(tried: _Try, replay: Replay) -> bool:
 def _why_not(step: RecordedStep, engine: RecordedEngine, made: Rows) -> str:
     """Why a call was not rendered again, although its unit was executed."""
     if engine.count is None and engine.has_counted:
-        model = (step.description.engine or {}).get("model", engine.name)
+        model = step.identity.get("model", engine.name)
         return (
             f"what it was sent depends on how many tokens texts have, which takes the tokenizer of "
             f"{model} on this machine"

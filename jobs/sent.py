@@ -30,9 +30,7 @@ class SentCall:
     """One model call and what was sent for it; `messages` and `settings` are null where it cannot
     be rendered again, and `why_not` says why, in one sentence."""
 
-    call: Mapping[
-        str, Any
-    ]  # the row of `calls`: stage, method, repeat, page_index, turn, reply ...
+    call: Mapping[str, Any]  # the row of `calls`, with all its columns
     messages: tuple[Mapping[str, str], ...] | None  # role, content: exactly what was sent
     settings: Mapping[str, Any] | None  # temperature, seed, max_reply_tokens, constraint
     why_not: str | None
@@ -52,7 +50,8 @@ class Sent:
         from the run's config: reading a warehouse must not execute code that it names."""
         folder = RunFolder(warehouse, run_name(warehouse, run))
         conf_folders = [*load_plugins(plugin_folders(plugins)), CONF]
-        self._config = (folder.config() or {}).get("config", {})
+        config = (folder.config() or {}).get("config")
+        self._config = config if isinstance(config, Mapping) else {}
         self._steps = RecordedSteps(folder.path, conf_folders, _family_name(self._config))
         self._planned = Planned(folder.path)
         self._shards = Shards(place(warehouse))

@@ -23,6 +23,7 @@ from pipeline.store import Shards
 from pipeline.store.kept_families import keep_family
 from pipeline.store.layout import raise_layout
 from pipeline.store.runs import RunFolder
+from pipeline.units import Retries
 from pipeline.worker import Worker
 from tests.hostile_replies import JUNK, WHOLE, legal_replies, mutated
 from tests.small_corpus import write
@@ -57,6 +58,7 @@ class HostileEngine:
     name: str = "hostile"
     context_tokens: int = 700  # few enough that memories are cut, split, merged and shortened
     sent: list[tuple[str, Reply]] = field(default_factory=list)
+    asked: list[Request] = field(default_factory=list)
 
     async def generate(self, request: Request) -> Reply:
         rng = random.Random(f"{self.seed} {request.attempt} {request.messages}")
@@ -70,6 +72,7 @@ class HostileEngine:
             reply_tokens=rng.choice((0, 1, 2**31, 2**53)),
         )
         self.sent.append((request.prompt, reply))
+        self.asked.append(request)
         return reply
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
@@ -96,28 +99,34 @@ class HostileRun:
     words: Sequence[str]
     seed: int
     is_constrained: bool = False
+    engine_words: Sequence[str] = ()  # of the engine that the hostile one stands in for
 
     def __post_init__(self) -> None:
         self.engine = HostileEngine(self.seed)
         script = self.folder / "script.yaml"
         script.write_text("replies: []")
+        stands_in_for = self.engine_words or ("engine=scripted", f"engine.script={script}")
+        if self.is_constrained:  # which a scripted one cannot be
+            stands_in_for = ("engine=simulated", "reply_format=constrained")
         self.config = read_config(
-            [*self.words, "run=night", "engine=scripted", f"engine.script={script}",
+            [*self.words, "run=night", *stands_in_for,
+             f"engine.context_tokens={self.engine.context_tokens}",
              *(f"reply_tokens.{name}=60" for name in PROMPTS),
              f"warehouse={self.folder / 'warehouse'}"]
         )  # fmt: skip
         self.steps = [step for step, _ in run_steps(self.config)]
         self.shards = Shards(self.config.warehouse)
-        self.units: list[tuple[str, str]] = []
+        self.units: list[tuple[str, str, int]] = []
 
     async def reader(self) -> Reader:
         family = self.config.family_resolved()
-        made = reader_of(self.engine, self.config.engine, family, "free")
-        return replace(made, is_model=True, is_constrained=self.is_constrained)
+        how = (self.config.engine, family, self.config.reply_format)
+        return replace(reader_of(self.engine, *how), is_model=True)
 
-    def work(self) -> None:
+    def work(self, retries: Retries | None = None) -> None:
         """All units that are pending, and the run's own files."""
-        prepared = prepare(self.config, self.config.warehouse, lambda line: None)
+        warehouse = self.config.warehouse
+        prepared = prepare(self.config, warehouse, lambda line: None, retries=retries)
         night = RunFolder(self.shards.warehouse, "night")
         raise_layout(night.warehouse)
         night.start(stored(self.config), provenance(prepared.keys), True)
@@ -131,9 +140,9 @@ class HostileRun:
             await asyncio.gather(*(worker.work(d, u) for d, u in prepared.units.items()))
 
         asyncio.run(all_of_them())
-        self.units = [(unit.step_id, unit.unit) for unit in prepared.planned()]
+        self.units = [(unit.step_id, unit.unit, unit.attempt) for unit in prepared.planned()]
 
-    def rows(self) -> Mapping[tuple[str, str], Sequence[Any]]:
+    def rows(self) -> Mapping[tuple[str, str, int], Sequence[Any]]:
         """The committed rows of every unit."""
         writes = {step.id: step.writes for step in self.steps}
         return {unit: self.shards.load(writes[unit[0]], *unit) for unit in self.units}

@@ -22,6 +22,7 @@ from stages.prompts.look_up_s import SequentialLookUp
 from stages.prompts.rate_strict import StrictRating
 from tests.hostile_rows import NEVER, READ
 from tests.hostile_run import HostileRun, book_words, chat_words
+from tests.shown_calls import as_asked, as_shown, problems, shown
 
 installed()
 
@@ -134,6 +135,15 @@ def test_every_prompt_is_asked(runs: list[HostileRun]) -> None:
 def test_the_calls_make_the_same_rows_again(runs: list[HostileRun]) -> None:
     for run in runs:
         refuse_other_rows_from_the_calls(run)
+
+
+def test_every_call_is_shown_as_it_was_sent(runs: list[HostileRun]) -> None:
+    for run in runs:
+        found = shown(run.config.warehouse)
+        assert problems(found) == {}
+        asked = Counter(map(as_asked, run.engine.asked))
+        assert Counter(as_shown(one) for one in found if not one.call["is_shared"]) == asked
+        assert {as_shown(one) for one in found if one.call["is_shared"]} <= set(asked)
 
 
 @pytest.mark.chaos

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.config import read_config
 from tests.command import DATA, refused, sql, succeed
+from tests.shown_calls import problems, shown
 
 pytestmark = pytest.mark.slow
 
@@ -121,3 +122,8 @@ def test_the_extractor_may_be_another(tmp_path: Path) -> None:
     ]  # fmt: skip
     texts = sql(tmp_path / "w", "select text from keys")
     assert all(row["text"].startswith("The user rows. ") for row in texts)
+
+
+def test_every_call_is_shown_as_it_was_sent(warehouse: Path) -> None:
+    found = shown(warehouse)
+    assert found and problems(found) == {}

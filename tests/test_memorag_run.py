@@ -13,6 +13,7 @@ from jobs.phases import phases
 from jobs.step_graph import run_steps
 from pipeline.steps import Step
 from tests.command import gistmill, refused, sql, succeed, succeeded
+from tests.shown_calls import problems, shown
 
 BM25 = "retriever=bm25"
 METHODS = (
@@ -230,3 +231,8 @@ def test_ultradomain_whole(tmp_path: Path) -> None:
     found = {(row["method"].split("(")[0], row["by"]) for row in report["rows"]}
     assert {("memorag", "cs"), ("memorag", "legal"), ("rag", "cs"), ("full_text", "cs")} <= found
     assert all("longbench_f1" in row["means"] for row in report["rows"])
+
+
+def test_every_call_is_shown_as_it_was_sent(warehouse: Path) -> None:
+    found = shown(warehouse)
+    assert found and problems(found) == {}

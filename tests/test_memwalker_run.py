@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import ROOT, sql, succeed
+from tests.shown_calls import problems, shown
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 METHOD = "memwalker(segment_tokens=150,max_children=3,working_memory=true,reasoning=true)"
@@ -98,3 +99,8 @@ def test_the_same_command_asks_nothing_again(warehouse: Path) -> None:
     before = {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
     succeed("run", *WORDS, f"warehouse={warehouse}", "max_problem_rate=1")
     assert {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")} == before
+
+
+def test_every_call_is_shown_as_it_was_sent(warehouse: Path) -> None:
+    found = shown(warehouse)
+    assert found and problems(found) == {}

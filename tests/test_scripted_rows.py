@@ -7,6 +7,7 @@ from typing import Any
 from tests.command import gistmill, refused, succeed, without_identity
 from tests.hand_numbers import ORDER, WORKED, numbers
 from tests.hand_run import TEXTS, HandRun
+from tests.shown_calls import problems, shown
 
 P = "readagent_p(max_pages=2)"
 
@@ -249,3 +250,8 @@ def test_trace_of_an_unknown_question_names_those_like_it(hand: HandRun) -> None
     assert line.startswith("m7: no such question in the run; similar: m1, m2, ")
     line = refused("trace", "m1", f"warehouse={hand.warehouse}", "method=memwalker")
     assert line == "method=memwalker: no such method has answered m1"
+
+
+def test_every_call_is_shown_as_it_was_sent(hand: HandRun) -> None:
+    found = shown(hand.warehouse)
+    assert found and problems(found) == {}

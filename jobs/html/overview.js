@@ -2,7 +2,7 @@
 async function overview(run) {
   const { report } = run;
   return [
-    run.notes.map((note) => el("p", { class: "note" }, note)),
+    run.remarks.map((note) => el("p", { class: "note" }, note)),
     el("p", null, facts(plural(run.documents.length, "document"), `${number(report.memory.words)} words`, plural(run.questions.length, "question"))),
     el("h2", null, "Scores"),
     el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. Click a heading to sort."),

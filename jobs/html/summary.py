@@ -35,7 +35,7 @@ def summary(connection: Any, report: Report) -> dict[str, Any]:
     shown["rows"] = [row for row in shown["rows"] if row["means"] or row["counts"]]
     return {
         "report": shown,
-        "notes": notes(report),
+        "remarks": notes(report),
         "foot": foot(report),
         "sizes": _sizes(connection),
         "problems": _problems(connection),

@@ -13,7 +13,7 @@ from upath import UPath
 
 from pipeline.errors import DamagedError
 from pipeline.family import Family
-from pipeline.place import commit, listed
+from pipeline.place import commit, listed, write
 from pipeline.settings import sha
 from pipeline.store.listing import parsed
 
@@ -25,8 +25,10 @@ def keep_family(run: UPath, family: Family) -> None:
     """Write every template and setting of the family, unless the run has them. Raises
     StorageError."""
     kept = {name: value for name, value in asdict(family).items() if name not in _HERE}
-    content = json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False).encode()
-    commit(run / "families" / f"{sha(kept, 16)}.json", content)
+    content = json.dumps(kept, indent=1, sort_keys=True).encode()
+    file = run / "families" / f"{sha(kept, 16)}.json"
+    if not commit(file, content):
+        write(file, content)  # instead of a damaged one
 
 
 def kept_families(run: UPath) -> tuple[list[Family], list[DamagedError]]:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
-from pipeline.arrow import from_arrow
+from pipeline.arrow import as_rows, from_arrow
 from pipeline.calls import UNANSWERED
 from pipeline.errors import UsageError
 from pipeline.place import (
@@ -95,19 +95,27 @@ class Shards:
         """The rows of a committed shard, in the order they were written. Raises DamagedError where
         they cannot be read."""
         key = (record.table, step_id, unit, attempt)
-        rows = self._wherever(key, partial(self._compacted.read, record.table), _read)
+        return self._records(record, key, self._stored(key))
+
+    def stamped(
+        self, record: type[R], step_id: str, unit: str, attempt: int = 1
+    ) -> tuple[tuple[R, ...], list[dict[str, Any]]]:
+        """The same, and each as a row of its table, with stamps."""
+        key = (record.table, step_id, unit, attempt)
+        stored = self._stored(key)
+        made = self._records(record, key, stored)
+        return made, as_rows(record, made, stored)
+
+    def _stored(self, key: Key) -> Any:
+        return self._wherever(key, partial(self._compacted.read, key[0]), _read)
+
+    def _records(self, record: type[R], key: Key, stored: Any) -> tuple[R, ...]:
         try:
-            return from_arrow(record, rows)
+            return from_arrow(record, stored)
         except ValidationError as error:
             first = error.errors()[0]
             what = f"row {first['loc'][0]}, {first['loc'][-1]}: {first['msg']}"
             raise damaged_shard(self.path(*key), what) from None
-
-    def stored(self, table: str, step_id: str, unit: str, attempt: int = 1) -> Any:
-        """All columns of a committed shard, stamps included, as an Arrow table. Raises DamagedError
-        where they cannot be read."""
-        key = (table, step_id, unit, attempt)
-        return self._wherever(key, partial(self._compacted.read, table), _read)
 
     def num_bytes(self, table: str, step_id: str, unit: str, attempt: int = 1) -> int:
         """The size of a committed shard's rows in memory."""
