@@ -19,7 +19,7 @@ async function overview(run) {
 
 function scores(report) {
   const hasGroups = report.rows.some((row) => row.by !== null);
-  const best = new Map(report.measures.map((name) => [name, Math.max(...report.rows.map((row) => row.means[name]?.mean ?? -Infinity))]));
+  const best = new Map(report.measures.map((name) => [name, bestOf(report.rows.map((row) => row.means[name]?.mean ?? null))]));
   const columns = scoreColumns(report);
   const headings = ["method", ...(hasGroups ? ["by"] : []), "n", ...columns.map((column) => column.heading)];
   const rows = report.rows.map((row) => [
@@ -29,6 +29,13 @@ function scores(report) {
     ...columns.map((column) => meanCell(row, column, best.get(column.measure))),
   ]);
   return table(headings, rows);
+}
+
+// The highest of the values; null where they are all the same.
+function bestOf(values) {
+  const known = values.filter((value) => value !== null);
+  const high = Math.max(...known);
+  return known.some((value) => value < high) ? high : null;
 }
 
 // What measures answers comes first; what no method has a value of is left out.

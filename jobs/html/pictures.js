@@ -62,11 +62,17 @@ function scatter(title, points, labelX, labelY) {
       svg("title", null, `${point.name}: ${number(point.x)}, ${number(point.y)}`),
       point.low !== null && svg("line", { x1: x(point.x), x2: x(point.x), y1: y(point.low), y2: y(point.high) }),
       svg("circle", { cx: x(point.x), cy: y(point.y), r: 5 }),
-      near[0] === index && svg("text", { x: x(point.x) + 8, y: y(point.y) + 4 }, near.map((place) => place + 1).join(", ")));
+      near[0] === index && numbersOf(near, x(point.x), y(point.y)));
   });
   const made = picture(title, axes(x, y, lowX, highX, lowY, highY, labelX, labelY), drawn);
   made.append(el("ol", { class: "legend" }, points.map((point) => el("li", null, methodName(point.name)))));
   return made;
+}
+
+// Beside a point, on the side that has room.
+function numbersOf(places, x, y) {
+  const isLeft = x > WIDTH * 0.7;
+  return svg("text", { x: isLeft ? x - 8 : x + 8, y: y + 4, class: isLeft ? "end" : null }, places.map((place) => place + 1).join(", "));
 }
 
 function widened(values) {

@@ -56,15 +56,14 @@ function attemptTable(attempts, question, chosen) {
     const text = answer?.answer ?? "-";
     return [
       el("a", { href: link({ question: question.question_id, method: one.method, repeat: hasRepeats ? one.repeat : null }), class: one === chosen ? "chosen" : null }, methodName(hasRepeats ? `${one.method}, repeat ${one.repeat}` : one.method)),
-      el("span", { class: "text wide" }, text.length > 160 ? `${text.slice(0, 160)} …` : text),
-      [verdictBadge(question, answer), problemBadge(answer?.problem)],
+      [verdictBadge(question, answer), problemBadge(answer?.problem), el("span", { class: "text wide" }, text.length > 160 ? `${text.slice(0, 160)} …` : text)],
       one.rows("ratings").filter((row) => !row.skipped).map((row) => `${row.rubric} ${row.label ?? "-"}`).join(", "),
-      el("span", { class: "wide" }, one.rows("scores").filter((row) => row.value !== null).map((row) => `${row.metric} ${row.value.toFixed(1)}`).join(", ")),
+      el("span", { class: "wide scores" }, one.rows("scores").filter((row) => row.value !== null).map((row) => `${row.metric} ${row.value.toFixed(1)}`).join(", ")),
       answer?.compression_rate ?? null,
       one.calls.length,
     ];
   });
-  return table(["method", "answer", "", "verdicts", "scores", "compression", "calls"], rows);
+  return table(["method", "answer", "verdicts", "scores", "compression", "calls"], rows);
 }
 
 function verdictBadge(question, answer) {

@@ -13,9 +13,9 @@ function table(headings, rows, options = {}) {
 }
 
 function cell(value) {
-  const isPlain = value === null || value === undefined || typeof value !== "object" || value.nodeName;
+  const isPlain = value === null || value === undefined || typeof value !== "object" || value.nodeName || Array.isArray(value);
   const { shown, order } = isPlain ? { shown: value, order: value } : value;
-  const sorted = order?.nodeName ? order.textContent : order ?? -Infinity;
+  const sorted = order?.nodeName || Array.isArray(order) ? el("td", null, order).textContent : order ?? -Infinity;
   const kind = typeof sorted === "number" ? "number" : null;
   return el("td", { "data-order": String(sorted), class: kind }, shown?.nodeName || Array.isArray(shown) ? shown : typeof shown === "number" ? number(shown) : shown ?? "-");
 }
