@@ -123,7 +123,11 @@ def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
     assert refused(*words, nowhere) == (
         f"--html {nowhere}: No such file or directory; write it elsewhere"
     )
-    assert refused(*words, tmp_path).startswith(f"--html {tmp_path}: ")
+    (tmp_path / "folder.html").mkdir()
+    assert "Is a directory" in refused(*words, tmp_path / "folder.html")
+    assert refused("report", "--html", "run=night", f"warehouse={run.warehouse}") == (
+        "--html run=night: not a name that ends in .html; write --html FILE.html"
+    )
     assert "leave --corpus" in refused(*words, tmp_path / "p.html", "--corpus")
     assert "it has night" in refused(*words, tmp_path / "p.html", "run=day")
     view = ("view", f"warehouse={run.warehouse}")
