@@ -197,10 +197,9 @@ def _is_whole(tried: _Try, replay: Replay) -> bool:
 def _why_not(step: RecordedStep, engine: RecordedEngine, made: Rows) -> str:
     """Why a call was not rendered again, although its unit was executed."""
     if engine.count is None and engine.has_counted:
-        model = step.identity.get("model", engine.name)
         return (
-            f"what it was sent depends on how many tokens texts have, which takes the tokenizer of "
-            f"{model} on this machine"
+            "what it was sent depends on how many tokens texts have, which takes the tokenizer of "
+            f"{engine.name} on this machine"
         )
     if failed := next((row for row in made if row.problem == "unit_failed"), None):
         last = (getattr(failed, "detail", None) or "").strip().rpartition("\n")[2]
