@@ -24,8 +24,8 @@ class Written:
 def write_page(options: ReadOptions, file: Path) -> Written:
     """Write the page of a run. An older file of the name is replaced once the new one is whole.
 
-    Raises UsageError as `gistmill report` does, and where the file cannot be written or does not end
-    in .html.
+    Raises UsageError as `gistmill report` does, and where the file cannot be written or does not
+    end in .html.
     """
     if file.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
