@@ -4,21 +4,27 @@ BIN := .venv/bin
 # Tests wait for processes more than they compute: three at a time suit two cores.
 PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses
 
-.PHONY: demo test test-slow chaos test-duckdb test-vllm test-gpu lint
+.PHONY: demo test test-slow chaos test-browser test-duckdb test-vllm test-gpu lint
 demo: .venv/base
 	@$(BIN)/python -m jobs.demo
 
 test: .venv/dev
-	$(PYTEST) 3 -m "not slow and not chaos and not vllm and not dense and not gpu"
+	$(PYTEST) 3 -m "not slow and not chaos and not browser and not vllm and not dense and not gpu"
 
 # Clusters of several nodes, kills by the dozen, deadlines, and everything the README shows.
 test-slow: .venv/dev
-	$(PYTEST) 3 -m "slow and not chaos and not vllm and not dense and not gpu"
+	$(PYTEST) 3 -m "slow and not chaos and not browser and not vllm and not dense and not gpu"
 
 # A thousand crash points, a hundred kills and a scenario per fault; prints figures.
 chaos: .venv/dev
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "chaos or slow" \
 	  tests/chaos tests/test_faults.py tests/test_nodes.py tests/test_adversarial_stages.py
+
+# The HTML page in headless Chromium, which the system has to have.
+test-browser: .venv/dev
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+	  || { echo "test-browser needs Chromium: apt-get install chromium chromium-driver"; exit 1; }
+	$(PYTEST) 2 -m browser
 
 # What needs torch: the same engine as on GPUs, on vLLM's CPU build and a model of random weights
 # made on the spot, and retrieval by a real embedding model.

@@ -19,6 +19,7 @@ _MEASURES = f"""
 select memory, measure, rows_of from sizes group by memory, measure, rows_of
 order by min(place), not {is_shared_sql("memory")}, memory"""
 _OF = "measure = {} and memory is not distinct from {}"
+_VALUES = "select value from sizes where {} and value is not null"
 _SUMMARY = """
 select count(value) as n, avg(value) as mean, min(value) as min, quantile_cont(value, 0.25) as q1,
   median(value) as median, quantile_cont(value, 0.75) as q3, max(value) as max
@@ -66,6 +67,14 @@ def distributions_of(connection: Any) -> list[Distribution]:
     ]
 
 
+def samples(connection: Any) -> list[tuple[dict[str, Any], list[float]]]:
+    """Every measure of every memory, with its name and unit, and its values."""
+    return [
+        (of, [row["value"] for row in rows_of(connection, _VALUES.format(_where(of)))])
+        for of in rows_of(connection, _MEASURES)
+    ]
+
+
 def table(found: Sequence[Distribution]) -> list[dict[str, str | None]]:
     """The rows of the printed table; memories are named only where the run has several."""
     several = len({one.memory for one in found} - {None}) > 1
@@ -95,13 +104,12 @@ def draw(warehouse: AnyPath, run: str | None, picture: Path) -> None:
     if picture.suffix.removeprefix(".") not in kinds:
         raise UsageError(f"--picture {picture}: no such kind of file; write a .png or .svg")
     with connect(warehouse, run) as connection:
-        measures = rows_of(connection, _MEASURES)
-        several = len({of["memory"] for of in measures} - {None}) > 1
-        for place, of in enumerate(measures, 1):
-            axes = figure.add_subplot(-(-len(measures) // 3), 3, place)
-            rows = rows_of(connection, f"select value from sizes where {_where(of)}")
-            name = f"{of['measure']} ({of['memory']})" if several and of["memory"] else ""
-            _histogram(axes, [row["value"] for row in rows], name or of["measure"], of["rows_of"])
+        found = samples(connection)
+    several = len({of["memory"] for of, _ in found} - {None}) > 1
+    for place, (of, values) in enumerate(found, 1):
+        axes = figure.add_subplot(-(-len(found) // 3), 3, place)
+        name = f"{of['measure']} ({of['memory']})" if several and of["memory"] else ""
+        _histogram(axes, values, name or of["measure"], of["rows_of"])
     try:
         figure.savefig(picture, dpi=150)
     except OSError as error:

@@ -32,6 +32,7 @@ class ReadOptions:
     n: str | None = None  # of sheets for people
     seed: str | None = None
     person: str | None = None
+    port: str | None = None  # of `view`
     address: str | None = None  # of a cluster's dashboard, written cluster.address
 
 

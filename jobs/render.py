@@ -112,16 +112,11 @@ def parts_of(report: Report, intervals: bool = True) -> list[Part]:
         parts += beside(report.planned)
     if report.rows:
         parts += _spreads(report, intervals)
-    parts.append(_foot(report))
-    if not report.foot["is_model"]:
-        parts.append(_NO_MODEL[report.foot["engine"]])
-    return parts
+    return [*parts, foot(report), *_no_model(report)]
 
 
 def _head(report: Report) -> list[Part]:
-    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
-    incomplete = [_INCOMPLETE.format(not_done, planned)] if not_done else []
-    return [f"# {report.run}", *incomplete, _corpus(report)]
+    return [f"# {report.run}", *_incomplete(report), _corpus(report)]
 
 
 def _answers(report: Report) -> list[Part]:
@@ -164,6 +159,20 @@ def _by_method(
         for row in report.rows
     ]
     return Table(rows, num_keys=1 + groups + more_keys)
+
+
+def notes(report: Report) -> list[str]:
+    """What a reader of the scores must know first."""
+    return [*_incomplete(report), *_no_model(report)]
+
+
+def _incomplete(report: Report) -> list[str]:
+    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
+    return [_INCOMPLETE.format(not_done, planned)] if not_done else []
+
+
+def _no_model(report: Report) -> list[str]:
+    return [] if report.foot["is_model"] else [_NO_MODEL[report.foot["engine"]]]
 
 
 def page(text: str) -> str:
@@ -263,13 +272,14 @@ def _memories(report: Report) -> list[dict[str, object]]:
     ]
 
 
-def _foot(report: Report) -> str:
-    foot = report.foot
-    versions = ", ".join(f"{name} {version}" for name, version in foot["versions"].items())
-    given = "".join(f" · answers of {name} from {file}" for name, file in foot["imported"].items())
+def foot(report: Report) -> str:
+    """The provenance of the numbers on one line."""
+    of = report.foot
+    given = "".join(f" · answers of {name} from {file}" for name, file in of["imported"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in of["versions"].items())
     return (
-        f"corpus {foot['corpus']} · engine {foot['engine']} · prompts {foot['family']} "
-        f"({foot['wording']} words) · replies {foot['replies']} · "
-        f"rater {foot['rater'] or 'none that is a model'}{given} · "
-        f"commit {', '.join(foot['commits'])} · {versions}"
+        f"corpus {of['corpus']} · engine {of['engine']} · prompts {of['family']} "
+        f"({of['wording']} words) · replies {of['replies']} · "
+        f"rater {of['rater'] or 'none that is a model'}{given} · "
+        f"commit {', '.join(of['commits'])} · {versions}"
     )

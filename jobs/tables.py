@@ -34,18 +34,19 @@ def print_json(content: Any) -> None:
 
 def json_text(content: Any, indent: int | None = None) -> str:
     """The JSON text that `print_json` prints."""
-    plain = _plain(content)
-    text = json.dumps(plain, indent=indent, default=str, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        plain(content), indent=indent, default=str, ensure_ascii=False, allow_nan=False
+    )
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value as JSON has it: null for NaN and infinities, which JSON lacks, numbers for decimals,
     ISO 8601 for times."""
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     return value.isoformat() if isinstance(value, datetime) else value

@@ -90,8 +90,8 @@ class _Reader:
             raise UsageError(f"{question_id}: no such question in the run; similar: {similar}")
         self.question = found[0]
         connection.execute("set variable document = ?", [self.question["document_id"]])
-        self.steps = {row["step_id"]: row["stage"] for row in query(connection, _STEPS)}
-        self.tables = query(connection, _TABLES)
+        self.steps = {row["step_id"]: row["stage"] for row in query(connection, STEPS)}
+        self.tables = query(connection, TABLES)
 
     def trace(self, prefix: str | None) -> Trace:
         sections = self._sections(True, "question_id = getvariable('question')")
@@ -154,7 +154,7 @@ _LIKE = """
 select question_id from questions
 order by jaro_winkler_similarity(question_id, getvariable('question')) desc, question_id limit 3"""
 # The tables that each stage of the run wrote, in the order of the stages.
-_TABLES = """
+TABLES = """
 with columns as (
   select table_name, bool_or(column_name = 'question_id') as per_question
   from information_schema.columns group by table_name)
@@ -162,7 +162,7 @@ select distinct s.stage, table_name, per_question
 from shards semi join units using (step_id, unit) join steps s using (step_id)
 join columns using (table_name) where table_name not in ('documents', 'questions', 'calls')
 order by list_position(getvariable('stages'), s.stage), table_name"""
-_STEPS = "select step_id, stage from steps"
+STEPS = "select step_id, stage from steps"
 _RESTS_ON = """
 select distinct memory from rests_on where list_contains(getvariable('methods'), method)
 order by memory"""

@@ -83,6 +83,9 @@ class Record:
     # records that its lines include, which are not traced again.
     traced: ClassVar[str | None] = None
     shows: ClassVar[tuple[type["Record"], ...]] = ()
+    # Whether the HTML page (jobs/html) draws the rows by their columns; it has the lines of a trace
+    # for all others.
+    drawn: ClassVar[bool] = False
     document_id: str  # of the corpus, or made of the text's hash
     problem: Problem | None = None  # why the row is not what was asked for; null: it is
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # Columns left out of a trace, as its headings identify the row already.
-_PLACE = (
+PLACE = (
     *("corpus", "step_id", "unit", "method", "repeat", "memory", "input_sha"),
     *("document_id", "question_id"),
 )
@@ -24,7 +24,7 @@ Line = str | RawText
 
 def columns_line(row: Mapping[str, Any]) -> str:
     """A row of any table on one line: names and values of its columns, without ids and nulls."""
-    shown = {name: value for name, value in row.items() if name not in _PLACE and value is not None}
+    shown = {name: value for name, value in row.items() if name not in PLACE and value is not None}
     return ", ".join(f"{name} {value}" for name, value in shown.items())
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.browser import Browser, chromium
 from tests.command import gistmill
 from tests.hand_run import HandRun
 from tests.ray_head import RayHead
@@ -35,6 +36,13 @@ def hand(tmp_path_factory: pytest.TempPathFactory) -> HandRun:
     done = gistmill(*run.words)
     run.code, run.out, run.err = done.returncode, done.stdout, done.stderr
     return run
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium for a file's tests."""
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

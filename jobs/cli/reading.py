@@ -31,6 +31,7 @@ from pipeline.store.views import query as rows_of
 
 _OPTION = re.compile(r"[\w.]+=")  # a method's first = stands behind a bracket
 _SECONDS_BETWEEN_LOOKS = 5.0
+_OF_PAGES = ("warehouse", "run", "by", "where", "rater", "plugins")
 
 
 @app.command(rich_help_panel=LOOK)
@@ -42,6 +43,9 @@ def report(
     picture: Annotated[
         Path | None, typer.Option(help="With --corpus: draw them, FILE.png or FILE.svg.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with all of it and every question, FILE.html.")
+    ] = None,
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
@@ -49,6 +53,13 @@ def report(
 
     Keys: warehouse=, run= (by default the run that was started last), by=SQL, where='SQL', rater=.
     """
+    if html is not None:
+        if corpus or picture:
+            raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
+        from jobs.html.show import show_written  # imported here, as rendering prompts takes stages
+
+        show_written(read_options(words or [], _OF_PAGES), html, json)
+        return
     if corpus or picture:
         _report_corpus(read_options(words or [], ("warehouse", "run")), picture, json, markdown)
         return
@@ -67,6 +78,18 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, wh
         print_json([dataclasses.asdict(one) for one in found])
     else:
         print_table(table(found), whole=whole)
+
+
+@app.command(rich_help_panel=LOOK)
+def view(words: Words = None, json: Json = False) -> None:
+    """Serve the page of report --html on this machine.
+
+    From the warehouse, for runs too large for a file; Ctrl-C ends it. Keys: warehouse=, run=,
+    port=, by=, where=, rater=, plugins=.
+    """
+    from jobs.html.show import show_served  # imported here, as rendering prompts takes stages
+
+    show_served(read_options(words or [], (*_OF_PAGES, "port")), json)
 
 
 @app.command(rich_help_panel=LOOK)

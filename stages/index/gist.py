@@ -26,6 +26,7 @@ class Gist(IndexRow):
 
     table: ClassVar[str] = "gists"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
+    drawn: ClassVar[bool] = True
     memories: ClassVar[str | None] = """
         -- words_per_gist: the mean, in words
         -- gist_compression: 100 * (1 - words of all gists / words of all pages)

@@ -33,6 +33,7 @@ class Page(IndexRow):
 
     table: ClassVar[str] = "pages"
     key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
+    drawn: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}fallbacks as
         -- A row per step whose model chooses, and how often its reply named nothing legal.

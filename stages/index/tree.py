@@ -27,6 +27,7 @@ class Node(IndexRow):
 
     table: ClassVar[str] = "nodes"
     key: ClassVar[tuple[str, ...]] = ("document_id", "node_index")
+    drawn: ClassVar[bool] = True
     sizes: ClassVar[str | None] = """
         select memory, 'nodes per tree' as measure, 'documents' as rows_of, 70 as place,
           count(*)::double as value

@@ -39,6 +39,7 @@ class Rating(QuestionRow):
 
     table: ClassVar[str] = "ratings"
     key: ClassVar[tuple[str, ...]] = ("question_id", "reference_index", "rubric")
+    drawn: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}raters as
         -- A row per rater that is a language model, and step of its ratings.

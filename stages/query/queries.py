@@ -30,6 +30,7 @@ class Query(QuestionRow):
 
     table: ClassVar[str] = "queries"
     key: ClassVar[tuple[str, ...]] = ("question_id", "query_index")
+    drawn: ClassVar[bool] = True
     has_pages: ClassVar[bool] = False
     measures: ClassVar[str | None] = """
         select method, repeat, document_id, question_id, null::varchar as rater,

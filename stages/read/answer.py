@@ -40,6 +40,7 @@ class Answer(QuestionRow):
 
     table: ClassVar[str] = "answers"
     key: ClassVar[tuple[str, ...]] = ("question_id",)
+    drawn: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}predictions as
         -- What a method said to each question, without what it read.

@@ -40,6 +40,7 @@ class Lookup(QuestionRow):
 
     table: ClassVar[str] = "lookups"
     key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
+    drawn: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = (RANKINGS, RETRIEVAL)
     measures: ClassVar[str | None] = SELECTED
     turn: int  # of the question's look-ups, from 0

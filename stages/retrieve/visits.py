@@ -34,6 +34,7 @@ class Visit(QuestionRow):
 
     table: ClassVar[str] = "visits"
     key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
+    drawn: ClassVar[bool] = True
     measures: ClassVar[str | None] = """
         with walks as (
           select method, repeat, document_id, question_id, max(problem) as problem,

@@ -35,6 +35,7 @@ class Score(QuestionRow):
 
     table: ClassVar[str] = "scores"
     key: ClassVar[tuple[str, ...]] = ("question_id", "metric")
+    drawn: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = (
         """create view {prefix}paired as
         -- A row per question, metric and ordered pair of methods that both have a value of it.

@@ -1,0 +1,42 @@
+// Model calls: the exact prompt, the reply, any thinking, and what it took.
+function callList(calls, title) {
+  if (!calls.length) return null;
+  return [el("h3", null, title), el("div", { class: "calls" }, calls.map(callPart))];
+}
+
+function callPart(call) {
+  const place = [["page", call.page_index], ["turn", call.turn], ["reference", call.reference_index]];
+  const title = el("span", null, el("b", null, call.stage), " ", facts(
+    call.prompt,
+    ...place.map(([name, value]) => value !== null && `${name} ${value}`),
+    `${number(call.prompt_tokens)} + ${number(call.reply_tokens)} tokens`,
+    `${call.seconds.toFixed(2)} s`,
+    call.finish_reason !== "stop" && call.finish_reason,
+    call.attempt > 1 && `attempt ${call.attempt}`,
+    call.is_shared && "copied from an equal request",
+  ), problemBadge(call.problem));
+  const made = folded(title, () => [promptOf(call), replyOf(call), el("p", { class: "quiet" }, aboutCall(call))]);
+  made.classList.add("call");
+  return made;
+}
+
+function promptOf(call) {
+  if (call.messages === null) return el("p", { class: "note" }, `The prompt cannot be shown: ${call.why_not}`);
+  return call.messages.map((message) => [el("h4", null, `${message.role} (exactly as sent)`), el("pre", { class: "prompt" }, message.content)]);
+}
+
+function replyOf(call) {
+  return [
+    call.thinking && [el("h4", null, "thinking"), el("pre", { class: "thinking" }, call.thinking)],
+    el("h4", null, "reply"), el("pre", { class: "reply" }, call.reply === "" ? "(empty)" : call.reply),
+  ];
+}
+
+function aboutCall(call) {
+  const settings = Object.entries(call.settings ?? {}).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`);
+  return facts(call.engine, ...settings, `${number(call.cached_tokens)} prompt tokens cached`, `request ${call.request_sha}`, call.started_at, call.worker);
+}
+
+function problemBadge(problem) {
+  return problem ? el("span", { class: "badge bad" }, problem) : null;
+}

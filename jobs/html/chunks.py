@@ -1,0 +1,34 @@
+"""Chunks of a page's data: JSON in gzip. Long texts are lists of lines, each of which is kept once,
+as the prompts of a document repeat its pages and gists."""
+
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.tables import plain
+
+_LONG = 160  # characters; shorter texts stay as they are
+_LINES = "$"  # a long text is {"$": [numbers of its lines]}
+
+
+def compressed(content: Any) -> bytes:
+    """The content as JSON in gzip; equal content gives equal bytes."""
+    text = json.dumps(plain(content), default=str, allow_nan=False, separators=(",", ":"))
+    return gzip.compress(text.encode(), compresslevel=6, mtime=0)
+
+
+def packed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with its long texts as numbers of lines, and the lines themselves under `$`."""
+    lines: dict[str, int] = {}
+    return {**_packed(content, lines), _LINES: list(lines)}
+
+
+def _packed(value: Any, lines: dict[str, int]) -> Any:
+    if isinstance(value, str) and len(value) > _LONG:
+        return {_LINES: [lines.setdefault(line, len(lines)) for line in value.split("\n")]}
+    if isinstance(value, Mapping):
+        return {key: _packed(inner, lines) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_packed(inner, lines) for inner in value]
+    return value

@@ -1,0 +1,47 @@
+// The chunks of the run: in this file, or where it is served from. Each is read when it is needed,
+// and the last few are kept.
+const KEPT = 12;
+const chunks = new Map();
+
+function load(name) {
+  const found = chunks.get(name) ?? read(name);
+  chunks.delete(name);
+  chunks.set(name, found);
+  if (chunks.size > KEPT) chunks.delete(chunks.keys().next().value);
+  return found;
+}
+
+async function read(name) {
+  const content = "served" in document.body.dataset ? await fetched(name) : await embedded(name);
+  const { $: lines, ...packed } = content;
+  return lines ? unpacked(packed, lines) : content;
+}
+
+async function fetched(name) {
+  const reply = await fetch(`data/${name}`);
+  if (!reply.ok) throw new Error(`data/${name}: ${reply.status}; is gistmill view still at work?`);
+  return reply.json();
+}
+
+async function embedded(name) {
+  const element = document.getElementById(`data-${name}`) ?? (await whenWhole(), document.getElementById(`data-${name}`));
+  if (element === null) throw new Error(`${name}: not in this file, which may have been cut off`);
+  const text = atob(JSON.parse(element.textContent));
+  const bytes = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+function whenWhole() {
+  if (document.readyState !== "loading") return null;
+  return new Promise((done) => document.addEventListener("DOMContentLoaded", done));
+}
+
+// A long text stands as the numbers of its lines, each of which a chunk has once.
+function unpacked(value, lines) {
+  if (Array.isArray(value)) return value.map((inner) => unpacked(inner, lines));
+  if (value === null || typeof value !== "object") return value;
+  if (value.$) return value.$.map((line) => lines[line]).join("\n");
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, unpacked(inner, lines)]));
+}

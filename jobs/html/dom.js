@@ -1,0 +1,57 @@
+// Elements are made here and nowhere else. Texts are set as text, so nothing in the data of a run is
+// ever read as HTML.
+function el(tag, attributes, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+function svg(tag, attributes, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function filled(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}
+
+// The address within this page that shows something: link({question: "q1"}) is "#question=q1".
+function link(parameters) {
+  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return "#" + new URLSearchParams(given).toString();
+}
+
+// A part that is made when it is first opened.
+function folded(title, make, isOpen = false) {
+  const made = el("details", null, el("summary", null, title));
+  let isMade = false;
+  const open = async () => {
+    if (!made.open || isMade) return;
+    isMade = true;
+    made.append(...[await make()].flat(9));
+  };
+  made.addEventListener("toggle", open);
+  made.open = isOpen;
+  return made;
+}
+
+function facts(...parts) {
+  return parts.filter((part) => part !== null && part !== undefined && part !== false && part !== "").join(" · ");
+}
+
+function number(value, digits = 1) {
+  if (value === null || value === undefined) return "-";
+  return Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(digits);
+}
+
+// A method's name, which may break after a comma or bracket.
+function methodName(name) {
+  return name.split(/(?<=[(,|])/).flatMap((piece) => [piece, el("wbr")]);
+}
+
+function plural(count, noun) {
+  return `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+}

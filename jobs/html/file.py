@@ -1,0 +1,43 @@
+"""`gistmill report --html FILE`: the page of a run in one file that needs nothing else."""
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.html.page import page
+from jobs.html.source import Source
+from jobs.options import ReadOptions
+from pipeline.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a file holds, and its size."""
+
+    file: str
+    run: str
+    documents: int
+    questions: int
+    bytes: int
+
+
+def write_page(options: ReadOptions, file: Path) -> Written:
+    """Write the page of a run. An older file of the name is replaced once the new one is whole.
+
+    Raises UsageError as `gistmill report` does, and where the file cannot be written or does not
+    end in .html.
+    """
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
+    beside = file.with_name(f".{file.name}.part")
+    with closing(Source(options)) as source:
+        made = page(source.run, [source.first(is_served=False)], source.chunks(), served=False)
+        try:
+            made.dump(str(beside), encoding="utf-8")
+            beside.replace(file)
+        except OSError as error:
+            raise UsageError(f"--html {file}: {error.strerror}; write it elsewhere") from None
+        finally:
+            beside.unlink(missing_ok=True)
+        num_bytes = file.stat().st_size
+        return Written(str(file), source.run, source.num_documents, source.num_questions, num_bytes)

@@ -1,0 +1,36 @@
+// Texts with gold evidence and the words of an answer marked.
+const WORD = /[\p{L}\p{N}]+/gu;
+
+// Spans of a document's characters, as rows have them, within a text that begins at `start`: pairs of
+// positions in the text as JavaScript counts them, where some characters count twice.
+function within(text, start, spans) {
+  const characters = Array.from(text);
+  const end = start + characters.length;
+  const units = (position) => characters.slice(0, position).join("").length;
+  return spans
+    .filter((span) => span.start_char < end && span.end_char > start)
+    .map((span) => [units(Math.max(span.start_char - start, 0)), units(Math.min(span.end_char, end) - start)]);
+}
+
+// The words of an answer that are worth marking, in lower case.
+function wordsOf(answer, stopWords) {
+  const left = new Set(stopWords);
+  const found = (answer ?? "").toLowerCase().match(WORD) ?? [];
+  return new Set(found.filter((word) => word.length > 2 && !left.has(word)));
+}
+
+function marked(text, evidence, words) {
+  const cuts = new Set([0, text.length, ...evidence.flat()]);
+  const spoken = [...text.matchAll(WORD)].filter((found) => words.has(found[0].toLowerCase())).map((found) => [found.index, found.index + found[0].length]);
+  for (const position of spoken.flat()) cuts.add(position);
+  const sorted = [...cuts].sort((a, b) => a - b);
+  let next = 0;
+  return sorted.slice(0, -1).map((from, index) => {
+    while (next < spoken.length && spoken[next][1] <= from) next++;
+    const isWord = next < spoken.length && spoken[next][0] <= from;
+    const isEvidence = evidence.some(([start, end]) => start <= from && from < end);
+    const piece = text.slice(from, sorted[index + 1]);
+    if (!isWord && !isEvidence) return piece;
+    return el("mark", { class: facts(isEvidence && "evidence", isWord && "word").replace(" · ", " ") }, piece);
+  });
+}

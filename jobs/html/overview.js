@@ -1,0 +1,119 @@
+// The run as a whole: scores, pictures, cost and problems.
+async function overview(run) {
+  const { report } = run;
+  return [
+    run.remarks.map((note) => el("p", { class: "note" }, note)),
+    el("p", null, facts(plural(run.documents.length, "document"), `${number(report.memory.words)} words`, plural(run.questions.length, "question"))),
+    el("h2", null, "Scores"),
+    el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. Click a heading to sort."),
+    scores(report),
+    el("h2", null, "Pictures"),
+    await pictures(run),
+    el("h2", null, "Cost"),
+    costs(report),
+    el("h2", null, "Problems"),
+    problems(run),
+    el("p", { class: "quiet foot" }, run.foot),
+  ];
+}
+
+function scores(report) {
+  const hasGroups = report.rows.some((row) => row.by !== null);
+  const best = new Map(report.measures.map((name) => [name, bestOf(report.rows.map((row) => row.means[name]?.mean ?? null))]));
+  const columns = scoreColumns(report);
+  const headings = ["method", ...(hasGroups ? ["by"] : []), "n", ...columns.map((column) => column.heading)];
+  const rows = report.rows.map((row) => [
+    el("a", { href: link({ view: "questions", method: row.method }) }, methodName(row.method)),
+    ...(hasGroups ? [row.by ?? "-"] : []),
+    row.counts.n ?? null,
+    ...columns.map((column) => meanCell(row, column, best.get(column.measure))),
+  ]);
+  return table(headings, rows);
+}
+
+// The highest of the values; null where they are all the same.
+function bestOf(values) {
+  const known = values.filter((value) => value !== null);
+  const high = Math.max(...known);
+  return known.some((value) => value < high) ? high : null;
+}
+
+// What measures answers comes first; what no method has a value of is left out.
+function scoreColumns(report) {
+  const known = report.columns.filter(({ measure }) => report.rows.some((row) => (row.means[measure]?.mean ?? row.counts[measure] ?? null) !== null));
+  const isScore = (column) => report.measures.includes(column.measure);
+  return [...known.filter(isScore), ...known.filter((column) => !isScore(column))];
+}
+
+function meanCell(row, column, best) {
+  const mean = row.means[column.measure];
+  if (!mean) return { shown: shortNumber(row.counts[column.measure]), order: row.counts[column.measure] ?? null };
+  if (mean.mean === null) return { shown: "-", order: null };
+  const interval = column.has_interval && (mean.low === null ? "n/a" : `${number(mean.low)}–${number(mean.high)}`);
+  const told = facts(
+    `answered only ${shortNumber(mean.answered_mean)} (n=${mean.answered_n})`,
+    mean.sd !== null && `sd over repeats ${mean.sd.toFixed(2)}`,
+  );
+  const shown = el("span", { title: told, class: mean.mean === best ? "best" : null },
+    shortNumber(mean.mean), mean.n !== row.counts.n && el("small", null, ` n=${mean.n}`),
+    interval && el("small", { class: "interval" }, interval));
+  return { shown, order: mean.mean };
+}
+
+function shortNumber(value) {
+  return value === null || value === undefined ? "-" : value.toFixed(1);
+}
+
+async function pictures(run) {
+  const { report } = run;
+  const sizes = run.sizes.map((of) => histogram(of.memory ? `${of.measure} (${of.memory})` : of.measure, of.counts, of.edges, of.measure, of.rows_of));
+  const around = el("div", { class: "pictures" });
+  const known = report.columns.filter((column) => report.measures.includes(column.measure) && report.rows.some((row) => row.means[column.measure]?.mean != null));
+  const chosen = el("select", { change: () => redraw() }, known.map((column) => el("option", { value: column.measure }, column.heading)));
+  const redraw = () => {
+    const heading = chosen.selectedOptions[0]?.textContent;
+    around.replaceChildren(
+      ...against(report, chosen.value, "compression_rate", "compression rate, %", heading, "Score against compression"),
+      ...against(report, chosen.value, "length", "words of an answer", heading, "Answer length against score"),
+      ...sizes,
+    );
+  };
+  redraw();
+  const lookups = run.measures.indexOf("lookups");
+  return [
+    known.length > 0 && el("label", null, "Score: ", chosen),
+    around,
+    lookups >= 0 && strips("Look-ups per question: how many questions took so many", await load(`measure-${lookups}`), "method"),
+  ];
+}
+
+function against(report, measure, other, labelX, labelY, title) {
+  const points = report.rows.filter((row) => row.means[measure]?.mean != null && row.means[other]?.mean != null).map((row) => {
+    const { mean, low, high } = row.means[measure];
+    return { name: row.by === null ? row.method : `${row.method}, ${row.by}`, x: row.means[other].mean, y: mean, low, high };
+  });
+  return points.length ? [scatter(title, points, labelX, labelY)] : [];
+}
+
+function costs(report) {
+  const words = (name) => name.replaceAll("_", " ");
+  const counted = ["answered", "unscored", "calls", "tokens", "memory_calls", "memory_tokens"];
+  const memory = Object.keys(report.memories[0] ?? {});
+  const stage = ["stage", "calls", "prompt_tokens", "cached_tokens", "cached_share", "reply_tokens"];
+  return [
+    el("h3", null, "Stages"),
+    table(stage.map(words), report.stages.map((row) => stage.map((name) => row[name]))),
+    report.memories.length > 0 && [el("h3", null, "Memories"), table(memory.map(words), report.memories.map((row) => memory.map((name) => (name === "memory" ? el("span", null, methodName(row[name])) : row[name]))))],
+    el("h3", null, "Methods"),
+    table(["method", ...counted.map(words)], report.rows.map((row) => [el("span", null, methodName(row.by === null ? row.method : `${row.method}, ${row.by}`)), ...counted.map((name) => row.counts[name] ?? null)])),
+  ];
+}
+
+function problems(run) {
+  if (!run.problems.length) return el("p", null, "No row has a problem.");
+  const rows = run.problems.map((row) => [
+    el("a", { href: link({ view: "questions", problem: row.problem }) }, row.problem),
+    row.stage, row.table_name, row.made_by, row.num_rows, row.detail,
+  ]);
+  return table(["problem", "stage", "table", "method or memory", "rows", "for example"], rows);
+}

@@ -1,0 +1,98 @@
+"""`gistmill view`: the page of a run, served from the warehouse to this machine alone."""
+
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock
+from typing import Any
+
+from jobs.html.page import page
+from jobs.html.source import Source
+from jobs.options import ReadOptions
+from pipeline.errors import UsageError
+
+_HOST = "127.0.0.1"
+_PORT = 7645
+_NAMES = (_HOST, "localhost")  # a page of another name that points here is refused
+
+
+def serve(options: ReadOptions, started: Callable[[str, Source], None]) -> None:
+    """Serve the page of a run until Ctrl-C; `started` is called with its address.
+
+    Raises UsageError as `gistmill report` does, and where the port cannot be had.
+    """
+    port = _port(options.port)
+    with closing(Source(options)) as source:
+        html = "".join(page(source.run, (), (), served=True)).encode()
+        server = _listening(port, source, html)
+        with closing(server.socket):
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
+            try:
+                started(f"http://{_HOST}:{server.server_port}/", source)
+                server.serve_forever()
+            except KeyboardInterrupt:
+                return
+
+
+def _port(given: str | None) -> int:
+    if given is None:
+        return _PORT
+    if not (given.isascii() and given.isdigit() and int(given) < 2**16):
+        raise UsageError(f"port={given}: no port; give 0 (any that is free) to 65535")
+    return int(given)
+
+
+def _listening(port: int, source: Source, html: bytes) -> ThreadingHTTPServer:
+    lock = Lock()
+
+    class Handler(_Handler):
+        def content(self, name: str) -> bytes | None:
+            with lock:
+                return source.chunk(name)
+
+        html_page = html
+
+    try:
+        return _Server((_HOST, port), Handler)
+    except OSError as error:
+        raise UsageError(f"port={port}: {error.strerror}; give another, or 0 for any") from None
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    address_family = socket.AF_INET
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """GET / is the page, GET /data/NAME one of its chunks; there is nothing else."""
+
+    html_page: bytes
+
+    def content(self, name: str) -> bytes | None:
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        host = (self.headers["Host"] or "").rpartition(":")[0]
+        if host not in _NAMES:
+            self.send_error(HTTPStatus.FORBIDDEN)
+        elif self.path == "/":
+            self._send("text/html; charset=utf-8", self.html_page)
+        elif self.path.startswith("/data/") and (found := self.content(self.path[6:])):
+            self._send("application/json", found, {"Content-Encoding": "gzip"})
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND)
+
+    def _send(self, kind: str, content: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(HTTPStatus.OK)
+        kept = {"Content-Type": kind, "Content-Length": str(len(content)),
+                "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}  # fmt: skip
+        for name, value in {**kept, **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: requests are no news."""

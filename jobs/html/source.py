@@ -1,0 +1,109 @@
+"""The chunks of a run's page: all of them for a file, or one by one as they are asked for."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from jobs.html.chunks import compressed
+from jobs.html.page import Chunk
+from jobs.html.summary import number_questions, summary, values
+from jobs.html.traces import Part, Traces
+from jobs.options import ReadOptions
+from jobs.report import choose, make_report
+from jobs.sent import Sent
+from pipeline.store import connect
+from pipeline.store.runs import RunFolder
+
+_OF_A_CHUNK = 50  # questions: so many are read when one is opened
+_AT_ONCE = 40  # chunks whose rows are read by the same queries
+
+
+class Source:
+    """A run as its page shows it, at the time it was opened. Not for several threads at a time.
+
+    Raises UsageError as `gistmill report` does.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        report = make_report(options)
+        self.run = report.run
+        self._connection = connect(options.warehouse, self.run)
+        choose(self._connection, options)
+        number_questions(self._connection, report.foot["rater"])
+        self._summary = summary(self._connection, report)
+        stages = RunFolder(options.warehouse, self.run).report_facts()["stages"]
+        sent = Sent(options.warehouse, self.run, options.plugins)
+        self._traces = Traces(self._connection, stages, sent)
+
+    @property
+    def num_questions(self) -> int:
+        return len(self._summary["questions"])
+
+    @property
+    def num_documents(self) -> int:
+        return len(self._summary["documents"])
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def first(self, is_served: bool) -> Chunk:
+        """The chunk `index`, which a page begins with. In a file it says which chunk each document
+        and question is in; served, each is a chunk of its own."""
+        places: dict[str, Any] = {} if is_served else self._places()
+        return "index", compressed({**self._summary, **places})
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All other chunks of a file."""
+        for number in range(len(self._summary["measures"])):
+            yield f"measure-{number}", self._measure(number)
+        parts = self._parts()
+        for begin in range(0, len(parts), _AT_ONCE):
+            contents = self._traces.contents(parts[begin : begin + _AT_ONCE])
+            for number, content in enumerate(contents, begin):
+                yield f"part-{number}", compressed(content)
+
+    def chunk(self, name: str) -> bytes | None:
+        """The content of one chunk of a served page; null where there is no such chunk."""
+        kind, _, text = name.partition("-")
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+        if name == "index":
+            return self.first(is_served=True)[1]
+        if kind == "measure" and 0 <= number < len(self._summary["measures"]):
+            return self._measure(number)
+        if kind == "question" and 0 <= number < self.num_questions:
+            row = self._summary["questions"][number]
+            return self._part(Part(self._document_id(row["document"]), (row["question_id"],)))
+        if kind == "document" and 0 <= number < self.num_documents:
+            return self._part(Part(self._document_id(number), ()))
+        return None
+
+    def _part(self, part: Part) -> bytes:
+        (content,) = self._traces.contents([part])
+        return compressed(content)
+
+    def _measure(self, number: int) -> bytes:
+        return compressed(values(self._connection, self._summary["measures"][number]))
+
+    def _document_id(self, number: int) -> str:
+        return str(self._summary["documents"][number]["document_id"])
+
+    def _parts(self) -> list[Part]:
+        """Every document with its questions, of many in several parts."""
+        asked: dict[int, list[str]] = defaultdict(list)
+        for row in self._summary["questions"]:
+            asked[row["document"]].append(row["question_id"])
+        return [
+            Part(document["document_id"], tuple(names[begin : begin + _OF_A_CHUNK]))
+            for document in self._summary["documents"]
+            for names in (asked[document["number"]],)
+            for begin in range(0, max(1, len(names)), _OF_A_CHUNK)
+        ]
+
+    def _places(self) -> dict[str, list[int]]:
+        """The numbers of the chunks of every question and document."""
+        of_questions: list[int] = []
+        of_documents: dict[str, int] = {}
+        for number, part in enumerate(self._parts()):
+            of_questions += [number] * len(part.question_ids)
+            of_documents.setdefault(part.document_id, number)
+        return {"question_parts": of_questions, "document_parts": [*of_documents.values()]}

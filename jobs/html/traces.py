@@ -1,0 +1,144 @@
+"""The rows of documents and questions by stage, and every call with the exact prompt that it sent,
+as a page shows them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from jobs.html.chunks import packed
+from jobs.sent import Sent, SentCall
+from jobs.trace import STEPS, TABLES
+from pipeline.rows import RECORDS, Record
+from pipeline.store.views import query
+from pipeline.trace_lines import PLACE, Line, RawText, columns_line
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A document and those of its questions that share a chunk."""
+
+    document_id: str
+    question_ids: tuple[str, ...]
+
+
+class Traces:
+    """Reads the parts of a run over one connection."""
+
+    def __init__(self, connection: Any, stages: Sequence[str], sent: Sent) -> None:
+        self._connection, self._sent = connection, sent
+        connection.execute("set variable stages = ?", [list(stages)])
+        self._tables = query(connection, TABLES)
+        self._steps = {row["step_id"]: row["stage"] for row in query(connection, STEPS)}
+        self._upstream = {row["step_id"]: row["upstream"] for row in query(connection, _UPSTREAM)}
+
+    def contents(self, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
+        """The content of each part's chunk, in order; the rows of all of them are read at once."""
+        ids = [question_id for part in parts for question_id in part.question_ids]
+        self._connection.execute("set variable questions = ?", [ids])
+        documents = [part.document_id for part in parts]
+        self._connection.execute("set variable documents = ?", [documents])
+        found = {row["document_id"]: row for row in query(self._connection, _DOCUMENTS)}
+        asked = {row["question_id"]: row for row in query(self._connection, _QUESTIONS)}
+        index, made = self._sections("document_id"), self._sections("question_id")
+        for part in parts:
+            document = {
+                **found[part.document_id],
+                "sections": index.get(part.document_id, []),
+                "calls": _calls(self._sent.of_document(part.document_id)),
+            }
+            questions = {
+                name: {
+                    **asked[name],
+                    "sections": made.get(name, []),
+                    "calls": _calls(self._sent.of_question(name)),
+                }
+                for name in part.question_ids
+            }
+            yield packed({"document": document, "questions": questions})
+
+    def _sections(self, key: str) -> dict[str, Rows]:
+        """The sections of each document (key document_id) or question, in the order of stages."""
+        places = {(of["stage"], of["table_name"]): n for n, of in enumerate(self._tables)}
+        of_questions = key == "question_id"
+        tables = {t["table_name"] for t in self._tables if t["per_question"] == of_questions}
+        found: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+        for table in sorted(tables):
+            record = RECORDS.get(table)
+            for (_, name), rows in groupby(self._rows(table, record, key), _section_of(key)):
+                section = self._section(table, record, list(rows))
+                found[name].append((places[section["stage"], table], section))
+        return {
+            name: [section for _, section in sorted(sections, key=lambda pair: pair[0])]
+            for name, sections in found.items()
+        }
+
+    def _rows(self, table: str, record: type[Record] | None, key: str) -> Rows:
+        """The rows of a table, those of a section together and in order of their key."""
+        source = f"({record.traced})" if record and record.traced and not record.drawn else table
+        order = ", ".join(["step_id", key, *(record.key if record else ["all"])])
+        variable = key.replace("_id", "s")
+        return query(
+            self._connection,
+            f"from {source} where {key} in (select unnest(getvariable('{variable}')))"
+            f" order by {order}",
+        )
+
+    def _section(self, table: str, record: type[Record] | None, rows: Rows) -> dict[str, Any]:
+        """The rows of a step for one document or question: by column, or as lines."""
+        (first, *_) = rows
+        step_id = first["step_id"]
+        places: dict[str, Any] = {
+            name: first[name] for name in ("memory", "method", "repeat") if name in first
+        }
+        if record is not None and record.drawn:
+            shown = {"rows": [{k: v for k, v in r.items() if k not in PLACE} for r in rows]}
+        else:
+            lines = record.trace_all(rows) if record else [columns_line(row) for row in rows]
+            shown = {"lines": [_line(line) for line in lines]}
+        return {
+            "stage": self._steps[step_id],
+            "table": table,
+            "step_id": step_id,
+            "upstream": self._upstream[step_id],
+            **places,
+            **shown,
+        }
+
+
+def _section_of(key: str) -> Any:
+    return lambda row: (row["step_id"], row[key])
+
+
+def _line(line: Line) -> Any:
+    return {"lead": line.lead, "text": line.text} if isinstance(line, RawText) else line
+
+
+def _calls(sent: Iterable[SentCall]) -> Rows:
+    """The calls in the order they were made in."""
+    return [
+        {
+            **{k: v for k, v in one.call.items() if k not in _NOT_SHOWN},
+            "messages": one.messages,
+            "settings": one.settings,
+            "why_not": one.why_not,
+        }
+        for one in sent
+    ]
+
+
+_NOT_SHOWN = ("corpus", "unit", "input_sha", "document_id", "question_id")
+_UPSTREAM = "select step_id, upstream from steps"
+_DOCUMENTS = """
+select document_id, title, num_words, problem, detail, metadata from documents
+where document_id in (select unnest(getvariable('documents')))"""
+_QUESTIONS = """
+select question_id, question, options, "references", answer_index, question_type, evidence,
+  asked_at, q.problem, q.detail, q.metadata,
+  list_transform(evidence, lambda s: substring(d.text, s.start_char + 1, s.end_char - s.start_char))
+    as evidence_texts
+from questions q join documents d using (document_id)
+where question_id in (select unnest(getvariable('questions')))"""
