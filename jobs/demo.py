@@ -17,7 +17,7 @@ The table of methods above: CR is how much of the document was left unread, # LU
 up, rouge the answer against its references, recall the share of the evidence that was read. Look
 next at what is behind a row:
   .venv/bin/gistmill trace meeting-02 method=readagent   one question, step by step
-  .venv/bin/gistmill show tide_mill_handbook page=1      a gist beside its page
+  .venv/bin/gistmill show tide_mill_handbook page=1      a page beside its short form
   .venv/bin/gistmill report by=question_type             the table by type of question
   .venv/bin/gistmill sql "from calls"                    every model call, with its reply
 """

@@ -22,7 +22,7 @@ def test_every_verb_has_a_panel_and_a_line_at_80_columns(monkeypatch: pytest.Mon
     _, *panels = re.findall(r"╭─ ([^─]+) ─", text)
     assert panels == ["Make runs", "Look at runs", "Keep a warehouse"]
     verbs = re.findall(r"│ (\w+) +(\S.*?) +│", text.partition("Make runs")[2])
-    assert [verb for verb, _ in verbs][:3] == ["run", "submit", "rate"]
+    assert [verb for verb, _ in verbs][:3] == ["run", "submit", "ask"]
     rows = [line for line in text.partition("Make runs")[2].splitlines() if line.startswith("│")]
     assert len(rows) == len(verbs), "each on one line"
     assert not [line for _, line in verbs if not line.endswith((".", "..."))]
@@ -31,7 +31,7 @@ def test_every_verb_has_a_panel_and_a_line_at_80_columns(monkeypatch: pytest.Mon
 def test_run_help_names_every_key_and_an_example() -> None:
     text = succeed("run", "--help")
     words = set(re.findall(r"(\w+)(?:\.\w+)?=", text))
-    keys = {*RunConfig.model_fields, "experiment", "rater"} - {"name", "raters"}
+    keys = {*RunConfig.model_fields, "experiment", "rater"} - {"name", "raters", "predictions"}
     assert keys <= words, keys - words
     assert "gistmill run experiment=qmsum" in text
 

@@ -69,7 +69,7 @@ def report(**of_row: Any) -> Report:
         rows.append(Row(method, None, means, counts, **of_row))
     foot = {
         "corpus": "qmsum 0a", "engine": "Qwen/Qwen3-8B", "is_model": True, "family": "qmsum 0b",
-        "wording": "ours", "replies": "free", "rater": None, "commits": ["c"], "repeats": 1,
+        "wording": "ours", "replies": "free", "rater": None, "imported": {}, "commits": ["c"], "repeats": 1,
         "repeat_from": "questions", "versions": {f"package-{i}": "1.2.3" for i in range(12)},
     }  # fmt: skip
     memory = {"memory": "shared", "documents": 35, "words": 9, "pages": 741, "words_per_page": 4.5}
@@ -236,7 +236,7 @@ def in_terminal(width: int, *words: str) -> str:
 
 def test_commands_fit_a_terminal_and_pipes_get_whole_markdown(tmp_path: Path) -> None:
     folder = f"warehouse={FinishedRun(tmp_path).warehouse}"
-    for words in (["report", folder], ["status", folder], ["ls", folder]):
+    for words in (["report", folder], ["ls", folder]):
         text = in_terminal(80, *words)
         assert "──" in text and "|--" not in text
         assert max(map(cell_len, text.splitlines())) <= 80

@@ -83,13 +83,13 @@ VIEWS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "page_index": "of the page",
             "place": "the text's position beside the others",
-            "heading": "what the text is: page, gist, ...",
+            "heading": "what the text is, as `gistmill show` heads it",
             "text": "the text; null: there is none",
             "num_words": "words of the text",
         },
     ),
     "people": (
-        "A row per answer that a person labelled (`gistmill rate import`).",
+        "A row per answer that a person labelled.",
         {
             **_RUN,
             "rater": "human:NAME",
@@ -106,7 +106,7 @@ VIEWS: dict[str, tuple[str, dict[str, str]]] = {
             "answer": "as the model gave it; null: none",
             "answer_index": "the option chosen",
             "page_indexes": "pages read, in document order",
-            "num_context_words": "words of gists and raw text in the final context",
+            "num_context_words": "words in the final context",
         },
     ),
     "runs": ("A row per step of the run: its accounting, and what it cost.", {
