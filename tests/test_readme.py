@@ -81,6 +81,7 @@ def test_the_comparison_is_what_the_command_prints(outputs: list[str]) -> None:
     assert printed[-1].startswith("Look at one: gistmill trace meeting-01 run=")
 
 
+@pytest.mark.slow
 def test_the_gist_beside_its_page_is_what_the_command_prints(outputs: list[str]) -> None:
     (shown,) = re.findall(r"^\$ gistmill show tide_.*?\n\n(.*?)^\.\.\.$", README, re.S | re.M)
     assert len(shown.splitlines()) > 8
