@@ -4,10 +4,11 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from jobs.cells import Table
 from jobs.compare import Comparison, Difference, Row
 from jobs.comparison import Paired
 from jobs.intervals import LEAST_DOCUMENTS
-from jobs.tables import markdown, print_line
+from jobs.tables import print_line, print_parts
 
 _SHOWN = 5  # questions of either side
 _NOTE = """\
@@ -17,8 +18,8 @@ counts 0, as in the report ({problems}).
 p: two-sided sign-flip test, whole documents flipped; exact: by all flips there are, else by so many
 drawn with a seed. p (Holm): adjusted for the {tests} shown."""
 _BEST = (
-    "B has the highest mean over its questions of these same data: chosen so, its lead is "
-    "overstated and p too small; to test a claim, name A and B before looking."
+    "B has the highest mean over its questions of these same data: chosen so, its",
+    "lead is overstated and p too small; to test a claim, name both beforehand.",
 )
 _ENOUGH = 6  # documents: 2 / 2**5 is above 0.05
 _TOO_FEW = f"With fewer than {_ENOUGH} documents p is above 0.05 whatever the difference."
@@ -31,7 +32,9 @@ def show(found: Comparison, words: Sequence[str]) -> None:
     constant = _constant(found.rows)
     if constant:
         print_line("".join(f"{name}: {value}\n" for name, value in constant.items()))
-    print_line(markdown([_cells(row, found.rows, constant) for row in found.rows], left=("A", "B")))
+    rows = [_cells(row, found.rows, constant) for row in found.rows]
+    num_keys = 1 + len({"A", "B"} - {*constant})
+    print_parts([Table(rows, left=("A", "B"), num_keys=num_keys)])
     print_line()
     for line in _lines(found):
         print_line(line)
@@ -97,7 +100,7 @@ def _lines(found: Comparison) -> list[str]:
     lines += [f"run {run}: {n} inputs are not done; means are over those that are"
               for run, n in found.not_done.items() if n]  # fmt: skip
     if found.is_best:
-        lines.append(_BEST)
+        lines += _BEST
     lines += _NOTE.format(
         problems=_range("such questions of A", [row.problems_a for row in rows], "of B",
                         [row.problems_b for row in rows]),

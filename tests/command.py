@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
@@ -84,3 +86,21 @@ def _argv(*words: str) -> Iterator[None]:
         yield
     finally:
         sys.argv = before
+
+
+def in_terminal(width: int, *words: str) -> str:
+    """What the command prints in a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": str(width), "LINES": "50"}
+    command = [sys.executable, "-m", "jobs", *words]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=theirs, env=env)
+    os.close(theirs)
+    found = b""
+    try:
+        while part := os.read(ours, 65536):
+            found += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    return found.decode().replace("\r\n", "\n")

@@ -15,7 +15,7 @@ from pipeline.place import place
 from pipeline.rows import Record
 from pipeline.store.runs import RunFolder
 from stages.judge.record import VALUES, Label, Rating
-from tests.command import refused, sql, succeed
+from tests.command import in_terminal, refused, sql, succeed
 from tests.compared_run import ComparedRun
 from tests.hand_run import HandRun
 from tests.warehouse import Warehouse, answer, chunk, document, document_unit, question, step
@@ -394,3 +394,15 @@ def test_it_can_be_called_from_python(four: ComparedRun) -> None:
     options = ReadOptions(place(four.warehouse.folder), metric="accuracy")
     (row,) = compare(options, ["m1", "m2"]).rows
     assert row.figures is not None and row.figures.p == 0.125
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_on_a_terminal_every_figure_fits(tmp_path: Path, width: int) -> None:
+    run = ComparedRun(tmp_path)
+    m1, m2 = "readagent_p(max_pages=1)", "truncated(keep=first,num_words=6000)"
+    values = {f"{document}{n}": float(n) for document in "abcdef" for n in range(1, 4)}
+    run.add("r", {m1: {"squad_em": values}, m2: {"squad_em": dict.fromkeys(values, 1.0)}})
+    shown = in_terminal(width, "compare", *run.words)
+    # The mean of 1, 2, 3 is 2; every document's sum is 3, so of 64 flips 2 are as far: p = 1/32.
+    assert all(text in shown for text in ("squad_em", "2.0", "-1.0", "0.0312", "0/6/12"))
+    assert max(map(len, shown.split("Means over")[0].splitlines())) <= width

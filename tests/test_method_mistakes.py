@@ -152,7 +152,7 @@ FILES = [
     ("bm25\n", ": arguments, stages missing; see the other methods"),
     ("- look_up\n- answer\n", ": arguments, stages missing; see the other methods"),
     (HEAD + LOOK_UP + ANSWER + "judge: {}\n",
-     ": judge: no such key; a method has `arguments` and `stages`"),
+     ": judge: no such key; a method has `arguments`, `stages` and `papers`"),
     ("arguments: [k]\nstages:\n" + LOOK_UP + ANSWER,
      ": arguments: write {name: default}, null where it must be given"),
     ("arguments: {}\nlook_up: {strategy: bm25, top_k: 3}\nanswer: {kind: pages}\n",

@@ -240,7 +240,7 @@ def test_steps_come_after_what_they_read() -> None:
 
 
 def test_a_repeat_is_a_step_of_its_own(script: Path) -> None:
-    words = ("engine=scripted", f"engine.script={script}")
+    words = ("engine=scripted", f"engine.script={script}", "engine.temperature=0.7")
     once, twice = ids(*words), ids(*words, "repeats=2")
     assert {key: twice[key] for key in once} == once, "the first keeps its name"
     added = twice.keys() - once.keys()

@@ -1,12 +1,8 @@
 """Tables on terminals of 80, 100, 120 and 200 columns: nothing is cut, and nothing is too wide."""
 
 import json
-import os
-import pty
 import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +20,7 @@ from jobs.turns import LEASE
 from pipeline.stage import Column
 from pipeline.store.lease import lease
 from pipeline.store.runs import RunFolder
-from tests.command import ROOT, succeed
+from tests.command import in_terminal, succeed
 from tests.finished_run import FinishedRun
 from tests.hand_run import HandRun
 
@@ -215,24 +211,6 @@ def test_why_an_interval_is_missing_is_said_once() -> None:
     why = "n/a: no interval over fewer than 10 documents."
     assert as_markdown(parts_of(Report(**{**vars(made), "rows": rows}))).count(why) == 1
     assert why not in as_markdown(parts_of(made))
-
-
-def in_terminal(width: int, *words: str) -> str:
-    """What the command prints in a terminal of so many columns."""
-    ours, theirs = pty.openpty()
-    env = {**os.environ, "COLUMNS": str(width), "LINES": "50"}
-    command = [sys.executable, "-m", "jobs", *words]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=theirs, env=env)
-    os.close(theirs)
-    found = b""
-    try:
-        while part := os.read(ours, 65536):
-            found += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait() == 0
-    return found.decode().replace("\r\n", "\n")
 
 
 def test_commands_fit_a_terminal_and_pipes_get_whole_markdown(tmp_path: Path) -> None:

@@ -333,10 +333,12 @@ def test_no_join_of_pages_leaves_the_memory_out() -> None:
 
 
 def test_the_notebook_of_one_document_keeps_to_the_methods_memory(warehouse: Path) -> None:
-    other = notebook("one_document")
-    (setup,) = [cell for cell in other.cells if cell.id == "setup"]
-    setup.source = setup.source.replace('"readagent_p(max_pages=3)"', repr(OWN))
-    outputs = execute(other, warehouse.parent)
+    outputs = execute(
+        notebook("one_document"),
+        warehouse.parent,
+        GISTMILL_METHOD=OWN,
+        GISTMILL_QUESTION="meeting-02",
+    )
     shown = [(int(row["page_index"]), int(row["num_words"])) for row in table(outputs["pages"])]
     pages = stored(warehouse, "pages", memory=MEMORY, document_id="orchard_coop_meeting")
     assert shown == sorted((page["page_index"], page["num_words"]) for page in pages)

@@ -102,12 +102,12 @@ VIEWS: dict[str, tuple[str, dict[str, str]]] = {
     "rests_on": ("A row per method and memory that its rows refer to.", {}),
     "results": (
         "What methods reply to questions.",
-        {
-            "answer": "as the model gave it; null: none",
-            "answer_index": "the option chosen",
-            "page_indexes": "pages read, in document order",
-            "num_context_words": "words in the final context",
-        },
+        dict(
+            answer="as the model gave it; null: none",
+            answer_index="the option chosen",
+            page_indexes="pages read, in document order",
+            num_context_words="words in the final context",
+        ),
     ),
     "runs": ("A row per step of the run: its accounting, and what it cost.", {
         **_RUN, **_COUNTED, **_CALLS, **_STEP}),

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,5 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
 def _beside(path: UPath) -> Iterator[str]:
     """A temporary file in the same folder, or in that of this machine for a remote one."""
     folder = None if is_remote(path) else str(path.parent)
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".part", delete=False) as file:
-        part = Path(file.name)
-    try:
-        yield str(part)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as beside:
+        yield str(Path(beside) / path.name)

@@ -1,5 +1,7 @@
 """The figures of the chaos tests, one table at the end."""
 
+import os
+import sys
 from typing import Any
 
 import pytest
@@ -15,6 +17,14 @@ def figures(record_property: Any) -> Any:
         record_property(_FIGURES, values)
 
     return add
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """Print the figures of a trial when it ends: the whole takes hours and may be interrupted."""
+    if report.when == "call" and os.environ.get("PYTEST_XDIST_WORKER") is None:
+        for name, values in report.user_properties:
+            if name == _FIGURES:
+                sys.stderr.write(f"\n{report.nodeid} {report.outcome}: {values}\n")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
