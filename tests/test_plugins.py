@@ -115,7 +115,8 @@ def refuse_calls_that_are_not_shown(warehouse: Path) -> None:
             {
                 None,
                 "the stage quote is of a plugin that is not loaded; name it with plugins=DIR",
-                "the table quotes is of a plugin that is not loaded; name it with plugins=DIR",
+                "the stage answer (kind quotes) is of a plugin that is not loaded; name it with "
+                "plugins=DIR",
             },
         ),
     ):
