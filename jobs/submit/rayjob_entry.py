@@ -2,7 +2,7 @@
 
 KubeRay starts a job that failed again, on new pods, and knows no exit codes. A mistake in the words
 (2) and an end by a deadline or for want of storage or a server (4) are no failures that this could
-mend: the job is stopped instead, which Ray shows as STOPPED and KubeRay does not start again.
+fix: the job is stopped instead, which Ray shows as STOPPED and KubeRay does not start again.
 """
 
 from jobs.cli import main

@@ -53,7 +53,7 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
             return None
         now = time.time()
         files = [*_replaced(root, now - older_than), *_left_over(root, now - older_than)]
-        return Freed(len(files), sum(map(_delete, files)))
+        return Freed(len(files), sum(map(deleted, files)))
 
 
 def _replaced(root: UPath, before: float) -> Iterator[UPath]:
@@ -116,8 +116,8 @@ def _modified(file: UPath) -> float:
         return float("inf")
 
 
-def _delete(file: UPath) -> int:
-    """Delete a file; returns its bytes."""
+def deleted(file: UPath) -> int:
+    """Delete a file, which may be gone; returns its bytes."""
     try:
         num_bytes = size(file)
     except FileNotFoundError:

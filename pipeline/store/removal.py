@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.place import delete, delete_folder, exists, is_remote, kind, listed, read, size, write
+from pipeline.place import delete, delete_folder, exists, is_remote, kind, listed, read, write
+from pipeline.store.collection import deleted
 from pipeline.store.compacted import check_compacted
 from pipeline.store.compaction import rewritten
 from pipeline.store.index import SCHEMA, commit_next, newest
@@ -75,7 +76,7 @@ def purge(root: UPath, name: str) -> Removed:
         used |= _units(planned)
     gone = own - used
     files = [*_loose(root, gone), *_journals(root, gone)]
-    num_bytes = sum(map(_delete, files))
+    num_bytes = sum(map(deleted, files))
     _rewrite(root, gone)
     steps = {step_id for step_id, _ in gone} - {step_id for step_id, _ in used}
     for step_id in sorted(steps):
@@ -153,13 +154,3 @@ def _delete_step(root: UPath, step_id: str) -> None:
     for folder in listed(root / "tables", f"*/{step_id}"):
         if not listed(folder):
             delete_folder(folder)
-
-
-def _delete(file: UPath) -> int:
-    """Delete a file; returns its bytes."""
-    try:
-        num_bytes = size(file)
-    except FileNotFoundError:
-        return 0
-    delete(file)
-    return num_bytes

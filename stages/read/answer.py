@@ -133,7 +133,7 @@ class AnswerFromContext(Stage):
 
     async def _one(self, rows: UnitRows, question: Question, ask: Ask) -> Answer:
         own = self.needed(rows, question)
-        empty = self._empty(rows, question, ask.engine_name)
+        empty = unanswered(rows, question, ask.engine_name)
         if any(getattr(row, "skipped", False) for row in own):
             return replace(empty, skipped=True)
         if lacks := [lack for row in own if (lack := row.lack())]:
@@ -200,18 +200,9 @@ class AnswerFromContext(Stage):
             problem=asked.problem or ("out_of_range" if is_none else None),
         )
 
-    def _empty(self, rows: UnitRows, question: Question, reader: str) -> Answer:
-        return Answer(
-            document_id=question.document_id,
-            question_id=question.question_id,
-            reader=reader,
-            answer=None,
-            num_document_words=rows.document.num_words,
-        )
-
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Answer]:
         return [
-            replace(self._empty(rows, question, ""), problem=problem, detail=detail)
+            replace(unanswered(rows, question, ""), problem=problem, detail=detail)
             for question in rows.questions
         ]
 
@@ -245,6 +236,17 @@ class AnswerFromContext(Stage):
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         check_answers(rows, made)
+
+
+def unanswered(rows: UnitRows, question: Question, reader: str) -> Answer:
+    """The row of a question without an answer, so far."""
+    return Answer(
+        document_id=question.document_id,
+        question_id=question.question_id,
+        reader=reader,
+        answer=None,
+        num_document_words=rows.document.num_words,
+    )
 
 
 def check_answers(rows: UnitRows, made: Sequence[Record]) -> None:

@@ -11,7 +11,7 @@ from pipeline.rows import Question, Record, UnitRows
 from pipeline.stage import Column, Stage
 from stages.corpora.checks import kind_of
 from stages.prompts.answer import parse_option
-from stages.read.answer import GIVEN, LENGTH, Answer, check_answers
+from stages.read.answer import GIVEN, LENGTH, Answer, check_answers, unanswered
 from stages.read.predictions import read_predictions
 from stages.text.words import num_words
 
@@ -57,7 +57,7 @@ class AnswerGiven(Stage):
         return [self._answer(rows, question) for question in rows.questions]
 
     def _answer(self, rows: UnitRows, question: Question) -> Answer:
-        empty = _empty(rows, question)
+        empty = unanswered(rows, question, GIVEN)
         given = self.answers.get(question.question_id)
         if given is None:
             return replace(empty, problem="no_answer", detail="not in the file")
@@ -72,22 +72,12 @@ class AnswerGiven(Stage):
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Answer]:
         return [
-            replace(_empty(rows, question), problem=problem, detail=detail)
+            replace(unanswered(rows, question, GIVEN), problem=problem, detail=detail)
             for question in rows.questions
         ]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         check_answers(rows, made)
-
-
-def _empty(rows: UnitRows, question: Question) -> Answer:
-    return Answer(
-        document_id=question.document_id,
-        question_id=question.question_id,
-        reader=GIVEN,
-        answer=None,
-        num_document_words=rows.document.num_words,
-    )
 
 
 def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:
