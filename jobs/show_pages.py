@@ -178,7 +178,14 @@ def _facts(text: PageText) -> str:
 def _side_by_side(texts: Sequence[PageText], width: int) -> str:
     """The texts in columns, the first and widest that of the page; in a narrow terminal one under
     the other."""
-    console = Console(width=width, color_system=None, emoji=False, highlight=False, markup=False)
+    console = Console(
+        width=width,
+        color_system=None,
+        emoji=False,
+        highlight=False,
+        markup=False,
+        force_terminal=False,  # else 80 columns where TERM=dumb
+    )
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     shown = [Text(_WRAP.sub(" ", printable(text.text or "-").strip())) for text in texts]
     if width < _NARROW:

@@ -94,7 +94,9 @@ def markdown(rows: Sequence[Mapping[str, Any]], left: Sequence[str] = ()) -> str
         table.add_column(cell(name), justify=justify, no_wrap=True)
     for row in rows:
         table.add_row(*(cell(value) for value in row.values()))
-    console = Console(width=_WIDE, color_system=None, emoji=False)
+    console = Console(  # a terminal with TERM=dumb would be 80 columns wide, whatever the width
+        width=_WIDE, color_system=None, emoji=False, force_terminal=False
+    )
     with console.capture() as capture:
         console.print(table, markup=False)
     return "\n".join(line.strip() for line in capture.get().splitlines() if line.strip())

@@ -42,6 +42,22 @@ def test_below_sixty_columns_they_stand_under_each_other(
     assert max(map(len, out.splitlines()[3:])) <= 40
 
 
+def test_the_columns_count_in_a_dumb_terminal_too(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Emacs' shell is one: Rich would take it to have 80 columns."""
+    words = ("show", "d1", f"warehouse={warehouse}", "page=1")
+    monkeypatch.setenv("COLUMNS", "120")
+    plain = succeed(*words)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    assert succeed(*words) == plain
+    assert max(map(len, plain.splitlines())) > 80
+    assert "| d1" in succeed(
+        "sql", "select document_id, repeat('x', 100) as x from documents", f"warehouse={warehouse}"
+    )
+
+
 def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:
     found = json.loads(succeed("show", "d2", f"warehouse={warehouse}", "page=0,2..9", "--json"))
     assert [page["page_index"] for page in found["pages"]] == [0, 2]
