@@ -103,6 +103,7 @@ def test_every_special_character_is_escaped() -> None:
     assert found.startswith(r"\textbackslash{}input\{x\} \$a\$ \& 50\% \#1 \_b\textasciicircum{}c")
     assert r"\textasciitilde{}d \{e\} \textless{}f\textbar{}g\textgreater{} \char34{}h" in found
     assert r"{-}{-}{-} {[}j{]}" in found
+    assert escaped("*k") == "{*}k", "the starred form of the line's end before it"
     bare = found
     for command in ("\\textbackslash{}", "\\textasciicircum{}", "\\textasciitilde{}",
                     "\\textless{}", "\\textgreater{}", "\\textbar{}", "\\char34{}", "\\char39{}",
