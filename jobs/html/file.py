@@ -4,6 +4,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
+
 from jobs.html.page import page
 from jobs.html.source import Source
 from jobs.options import ReadOptions
@@ -22,7 +26,8 @@ class Written:
 
 
 def write_page(options: ReadOptions, file: Path) -> Written:
-    """Write the page of a run. An older file of the name is replaced once the new one is whole.
+    """Write the page of a run, with a bar in a terminal. An older file of the name is replaced once
+    the new one is whole.
 
     Raises UsageError as `gistmill report` does, and where the file cannot be written or does not
     end in .html.
@@ -30,8 +35,13 @@ def write_page(options: ReadOptions, file: Path) -> Written:
     if file.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
     beside = file.with_name(f".{file.name}.part")
+    console = Console(stderr=True)
     with closing(Source(options)) as source:
-        made = page(source.run, [source.first(is_served=False)], source.chunks(), served=False)
+        chunks = track(
+            source.chunks(), f"writing {escape(file.name)}", source.num_chunks,
+            console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        made = page(source.run, [source.first(is_served=False)], chunks, served=False)
         try:
             made.dump(str(beside), encoding="utf-8")
             beside.replace(file)

@@ -43,6 +43,11 @@ class Source:
     def num_documents(self) -> int:
         return len(self._summary["documents"])
 
+    @property
+    def num_chunks(self) -> int:
+        """Of a file, without the first."""
+        return len(self._summary["measures"]) + len(self._parts())
+
     def close(self) -> None:
         self._connection.close()
 
