@@ -38,7 +38,8 @@ _SHARD = re.compile(r"[0-9a-f]{16}\.[1-9]\d*\.parquet")
 
 @dataclass
 class CrashFigures:
-    """Of one seed. `repeated`: requests beyond those of an undisturbed run, most of any point."""
+    """Of one seed. `repeated`: requests beyond those of an undisturbed run, most of any point;
+    `needlessly`: of one worker those whose replies had been kept before the crash."""
 
     seed: int
     workers: int
@@ -49,6 +50,7 @@ class CrashFigures:
     changed: int = 0
     torn: int = 0  # committed names that cannot be read, or rows without their calls
     repeated: int = 0
+    needlessly: int = 0
     failed: list[str] = field(default_factory=list)
 
 
@@ -87,7 +89,9 @@ class CrashTrials:
         code = self._forked(lambda: self._undisturbed(warehouse))
         assert code == 0, (self._folder / "error").read_text()
         self.figures.passed = int((self._folder / "passed").read_text())
-        self._asked_before = self._asked()
+        asked = Counter(self._asked())
+        self._asked_whole = asked.total()
+        self._asked_once = {sha for sha, times in asked.items() if times == 1}
         step = max(1.0, self.figures.passed / number)
         points = sorted({1 + int(step * n) for n in range(min(number, self.figures.passed))})
         for point in points:
@@ -96,26 +100,31 @@ class CrashTrials:
 
     def _trial(self, point: int) -> None:
         warehouse = self._warehouse(str(point))
-        before = self._asked().total()
+        before = len(self._asked())
         code = self._forked(lambda: self._cut(warehouse, point))
         self.figures.crashes += code == CRASHED
+        sent = self._asked()[before:]
         if self._forked(lambda: self._resumed(warehouse)) == 0:
             found = json.loads((self._folder / "found").read_text())
+            again = set(sent) & set(self._asked()[before + len(sent) :]) & self._asked_once
+            in_flight = len(set(sent)) - found.pop("kept")
+            needlessly = len(again) - in_flight if self.figures.workers == 1 else 0
+            self.figures.needlessly = max(self.figures.needlessly, needlessly)
             for name, value in found.items():
                 setattr(self.figures, name, getattr(self.figures, name) + value)
         else:
             error = (self._folder / "error").read_text().splitlines()[-1]
             self.figures.failed.append(f"point {point}: {error}")
-        asked = self._asked().total() - before - self._asked_before.total()
-        self.figures.repeated = max(self.figures.repeated, asked)
+        repeated = len(self._asked()) - before - self._asked_whole
+        self.figures.repeated = max(self.figures.repeated, repeated)
         if self._url is None:
             shutil.rmtree(warehouse, ignore_errors=True)
 
     def _warehouse(self, name: str) -> str:
         return str(self._folder / name) if self._url is None else f"{self._url}/{name}"
 
-    def _asked(self) -> Counter[str]:
-        return Counter((self._folder / "asked").read_text().split())
+    def _asked(self) -> list[str]:
+        return (self._folder / "asked").read_text().split()
 
     def _undisturbed(self, warehouse: str) -> None:
         boundary = Boundary(self._within(warehouse))
@@ -129,7 +138,7 @@ class CrashTrials:
         self._night.complete(warehouse)
 
     def _resumed(self, warehouse: str) -> None:
-        torn = _torn(warehouse, self._night.asking())
+        torn, kept = _torn(warehouse, self._night.asking()), len(_kept(warehouse))
         with suppress(UsageError):  # there may be no run yet
             tables(warehouse)  # as a reading verb does after the crash
         self._night.complete(warehouse)
@@ -137,7 +146,7 @@ class CrashTrials:
         found = difference(whole, tables(warehouse))
         counts = {name: len(keys) for name, keys in asdict(found).items()}
         counts["changed"] += counts.pop("added")
-        (self._folder / "found").write_text(json.dumps({**counts, "torn": torn}))
+        (self._folder / "found").write_text(json.dumps({**counts, "torn": torn, "kept": kept}))
 
     def _within(self, warehouse: str) -> str:
         return warehouse.removeprefix("s3://")
@@ -169,6 +178,19 @@ def _torn(warehouse: str, asking: set[str]) -> int:
         is_alone = file.parent.name in asking and not calls.exists() and not is_compacted
         torn += is_alone or not _is_readable(file)
     return torn
+
+
+def _kept(warehouse: str) -> set[str]:
+    """What names the requests whose replies are in a warehouse: in rows, or in a journal."""
+    folder = place(warehouse)
+    files = [file for file in folder.glob("*/calls/**/*.parquet") if _is_readable(file)]
+    rows = [pq.read_table(io.BytesIO(file.read_bytes())).column("request_sha") for file in files]
+    kept = {str(sha) for column in rows for sha in column.to_pylist()}
+    for file in folder.glob("journal/*/*/*.jsonl"):
+        for line in file.read_bytes().splitlines():
+            with suppress(ValueError):  # a torn or empty line
+                kept.add(json.loads(line)["request_sha"])
+    return kept
 
 
 def _is_readable(file: UPath) -> bool:

@@ -6,5 +6,5 @@ IN_FLIGHT = SEQUENCES * MAX_WORKERS
 
 # Calls that one kill may repeat: those in flight.
 REPEATED_PER_KILL = IN_FLIGHT
-# Of one worker those in flight; two workers that compete for the same units ask all of them twice.
-REPEATED_PER_CRASH_POINT = {1: SEQUENCES, 2: 40}
+# Two workers that compete for the same units ask all of them twice.
+REPEATED_BY_TWO_WORKERS = 40
