@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from upath import UPath
 
 from pipeline.errors import UsageError
-from pipeline.place import reaching
+from pipeline.place import is_remote, reaching
 from pipeline.rows import Document, Question
 from pipeline.settings import sha
 from stages.corpora.corpus import Address, FileCorpus, Unhashed
@@ -78,11 +78,14 @@ def _nearest(path: UPath) -> str:
 
 
 def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
-    """The entries of all paths, each file once; the whole path names those that have a name in
-    common."""
-    found = {str(entry.file): entry for path in paths for entry in entries_of(path)}
+    """The entries of all paths, each file once, however it is written; the whole path names those
+    that have a name in common."""
+    found: dict[str, Entry] = {}
+    for entry in (entry for path in paths for entry in entries_of(path)):
+        file = entry.file if is_remote(entry.file) else entry.file.resolve()
+        found.setdefault(str(file), entry)
     times = Counter(entry.name for entry in found.values())
     return [
-        entry if times[entry.name] == 1 else replace(entry, name=path)
-        for path, entry in found.items()
+        entry if times[entry.name] == 1 else replace(entry, name=str(entry.file))
+        for entry in found.values()
     ]
