@@ -27,6 +27,7 @@ from jobs.tables import print_json, print_line, print_parts, print_rows, print_t
 from pipeline.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.locks import only_select
+from pipeline.store.people import num_labels
 from pipeline.store.views import query as rows_of
 
 _OPTION = re.compile(r"[\w.]+=")  # a method's first = stands behind a bracket
@@ -234,7 +235,7 @@ def rm(
     options = read_options(words or [], ("warehouse", "run"))
     name = run_to_remove(options)
     if not yes:
-        _confirm(name)
+        _confirm(name, num_labels(options.warehouse / "runs" / name))
     removed = remove(options.warehouse, name)
     if json:
         print_json(as_json(name, removed))
@@ -242,11 +243,17 @@ def rm(
         print_line(shown(name, removed))
 
 
-def _confirm(name: str) -> None:
-    """Raise UsageError unless the user repeats the run's name."""
+def _confirm(name: str, labels: int) -> None:
+    """Raise UsageError unless the user repeats the run's name; `labels`: how many it has."""
+    it = f"it and {labels:,} labels of people" if labels else "it"
     if not sys.stdin.isatty():
-        raise UsageError(f"run={name}: deletes the run for good; add --yes")
-    if typer.prompt(f"repeat the run's name ({name}) to delete it for good", err=True) != name:
+        raise UsageError(f"run={name}: deletes {it} for good; add --yes")
+    try:
+        repeated = typer.prompt(f"repeat the run's name ({name}) to delete {it} for good", err=True)
+    except typer.Abort:  # Ctrl-C or the end of what is typed, in the line of the question
+        typer.echo(err=True)
+        raise UsageError(f"run={name}: not deleted") from None
+    if repeated != name:
         raise UsageError(f"run={name}: not deleted, as its name was not repeated")
 
 
