@@ -197,6 +197,28 @@ def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
         loaded(tmp_path, "text")
 
 
+@pytest.mark.parametrize("right", ["1", "1.0", "B", " b "])
+def test_options_in_csv_as_spreadsheets_write_them(tmp_path: Path, right: str) -> None:
+    table = f"document_id,question,options,answer_index\na,Who?,x|y|,{right}\n"
+    placed(tmp_path, {"a.txt": LINE.encode(), "questions.csv": table.encode()})
+    (question,) = asked(loaded(tmp_path, "text"))
+    assert (question.options, question.answer_index) == (("x", "y"), 1)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [("document,question", r"no row has a document_id; rename document or add it"),
+     ("document_id,questions", r"no row has a question; rename questions or add it")],
+)  # fmt: skip
+def test_a_column_that_is_spelt_wrong_is_one_mistake(
+    tmp_path: Path, header: str, said: str
+) -> None:
+    table = f"{header}\n" + "a,Who?\n" * 3
+    placed(tmp_path, {"a.txt": LINE.encode(), "questions.csv": table.encode()})
+    with pytest.raises(UsageError, match=f"questions.csv: {said}"):
+        loaded(tmp_path, "text")
+
+
 def test_files_that_are_asked_have_names_of_their_own(tmp_path: Path) -> None:
     """Two of one name are called by their paths; one that is named twice is asked once."""
     placed(tmp_path, {"a/x.txt": b"A.", "b/x.txt": b"B.", "b/y.pdf": scan(), "z.txt": b"Z."})
