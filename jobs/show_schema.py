@@ -5,7 +5,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jobs.options import read_options
+from jobs.options import KEYS, read_options
 from jobs.schema import Schema, SchemaTable, read_schema
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import UsageError
@@ -29,7 +29,7 @@ def show_schema(table: str | None, words: Sequence[str], as_page: bool, as_json:
     """
     if table is not None and "=" in table:
         words, table = [table, *words], None
-    found = read_schema(read_options(words, ("plugins",)).plugins)
+    found = read_schema(read_options(words, KEYS["schema"]).plugins)
     if as_page:
         print_line(page(found))
     elif table is not None:
