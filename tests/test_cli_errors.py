@@ -212,3 +212,16 @@ def test_a_corpus_of_any_name_has_a_run(place: Place) -> None:
     [run] = (place.warehouse / "runs").iterdir()
     assert run.name.startswith("my-books-2024-")
     assert f"run {run.name} in warehouse" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("prompts", "export", "qmsum", "{}"), ("prompts", "check", "{}"),
+     ("prompts", "import-readagent", "a", "{}"),
+     ("show", "d", "warehouse={}"), ("rm", "run=r", "warehouse={}")],
+)  # fmt: skip
+def test_a_name_that_no_file_can_have(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """No repetition of the command helps, as the exit code 4 would say."""
+    long = str(tmp_path / ("n" * 300))
+    line = refused(*(word.replace("{}", long) for word in words))
+    assert line.endswith("...: File name too long; take a shorter one")
