@@ -1,7 +1,6 @@
 """`gistmill rm`: delete a run, and of its rows what no other run uses."""
 
 import dataclasses
-import difflib
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from upath import UPath
 from jobs.options import ReadOptions
 from jobs.turns import LEASE
 from pipeline.errors import UsageError
+from pipeline.names import hint
 from pipeline.place import is_remote, kind
 from pipeline.store import compaction, removal
 from pipeline.store.layout import check_layout
@@ -26,9 +26,8 @@ def run_to_remove(options: ReadOptions) -> str:
     check_layout(options.warehouse)
     names = removal.run_names(options.warehouse)
     if options.run not in names:
-        near = difflib.get_close_matches(options.run, names, n=3, cutoff=0.4) or names[:3]
-        there = f"similar: {', '.join(near)}" if near else "it has no runs"
-        raise UsageError(f"run={options.run}: not in {options.warehouse}; {there}")
+        near = hint(options.run, names)
+        raise UsageError(f"run={options.run}: not in {options.warehouse}; {near}")
     _refuse_from_within(options.warehouse)
     _refuse_at_work(options.warehouse, options.run)
     return options.run

@@ -1,7 +1,6 @@
 """Print the schema: in tables for a terminal, or as the Markdown page stages/SCHEMA.md."""
 
 import dataclasses
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ from jobs.options import KEYS, read_options
 from jobs.schema import Schema, SchemaTable, read_schema
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import UsageError
+from pipeline.names import hint
 
 _HEAD = """# Tables, views and columns
 
@@ -56,9 +56,7 @@ def _named(found: Schema, name: str) -> SchemaTable:
     name_of_run = name.removeprefix("all_")
     if name_of_run in known:
         return known[name_of_run]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-    raise UsageError(f"{name}: no such table or view; {hint}")
+    raise UsageError(f"{name}: no such table or view; {hint(name, [*known])}")
 
 
 def _show_table(table: SchemaTable, as_json: bool) -> None:

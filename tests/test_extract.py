@@ -185,12 +185,11 @@ def test_a_process_that_others_kill_was_not_late(
     extractor: Extractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the kernel does where memory ends."""
-    real = isolated.Timer
 
     def killed(seconds: float, kill: Callable[[], None]) -> Timer:
         assert extractor._child
         extractor._child._process.kill()
-        return real(seconds, kill)
+        return Timer(seconds, kill)
 
     monkeypatch.setattr(isolated, "Timer", killed)
     said = unreadable(extractor, "epub", epub({"a.xhtml": "<p>A</p>"}))

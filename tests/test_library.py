@@ -85,7 +85,7 @@ def test_reports_and_views_of_a_run(finished: FinishedRun) -> None:
 
 
 def test_mistakes_are_exceptions(tmp_path: Path, finished: FinishedRun) -> None:
-    with pytest.raises(gistmill.UsageError, match=r"limitt: no such key; did you mean limit\?"):
+    with pytest.raises(gistmill.UsageError, match=r"limitt: no such key; nearest: limit"):
         gistmill.run("limitt=3")
     with pytest.raises(gistmill.UsageError, match="/nowhere: no such file or folder"):
         gistmill.run("corpus=tables", "corpus.path=/nowhere", f"warehouse={tmp_path}")

@@ -181,7 +181,7 @@ def test_what_is_at_work_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["run=gonne", "--yes"], "run=gonne: not in {}; similar: gone"),
+        (["run=gonne", "--yes"], "run=gonne: not in {}; nearest: gone"),
         ([], "run= is missing; name the run to delete"),
         (["--yes", "step=a"], "'step=a': unknown option; there are warehouse, run=..."),
     ],
@@ -210,7 +210,7 @@ class Typed(io.StringIO):
     def isatty(self) -> bool:
         return True
 
-    def readline(self, size: int | None = -1) -> str:
+    def readline(self, size: int | None = -1) -> str:  # type: ignore[override]
         if self._end:
             raise self._end
         return super().readline() if size is None else super().readline(size)

@@ -7,13 +7,13 @@ that corpus has made of them is not made again.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 from upath import UPath
 
 from pipeline.errors import UsageError
+from pipeline.names import hint
 from pipeline.place import is_remote, reaching
 from pipeline.rows import Document, Question
 from pipeline.settings import sha
@@ -73,8 +73,7 @@ class AskedCorpus(FileCorpus):
 def _nearest(path: UPath) -> str:
     folder = path.parent
     names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
-    near = get_close_matches(path.name, names, n=3)
-    return f"there is {', '.join(near)}" if near else "name one that is there"
+    return hint(path.name, sorted(names)) if names else "name one that is there"
 
 
 def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
