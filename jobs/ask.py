@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 from jobs.config import composed, validated
@@ -24,7 +23,7 @@ from pipeline.store.views import query
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
 _EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
 _EXAMPLE = 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]'
-_REFUSED = ("corpus", "corpus.path", "corpus.format", "experiment", "run")
+_REFUSED = ("corpus", "corpus.path", "corpus.format", "corpus.split", "experiment", "run")
 _EXCERPT_CHARS = 200
 _NO_MODEL = (
     "answered by engine={}, which is no language model; engine=vllm or engine=openai, with "
@@ -75,7 +74,10 @@ def ask_config(words: Sequence[str]) -> tuple[RunConfig, str]:
     values = composed([_EXPERIMENT, f"corpus.path={files[0]}", *given])
     asked = {"format": "asked", "paths": files, "question": question}
     values["corpus"] = {**values["corpus"], **asked}
-    return validated(values), question
+    config = validated(values)
+    if not config.expanded():
+        raise UsageError(f"ask: methods={config.methods} asks nothing; name a method")
+    return config, question
 
 
 def _is_file(word: str) -> bool:
@@ -127,16 +129,23 @@ def _print(answer: AskedAnswer, where: Sequence[str], is_one_of_several: bool) -
     print_line(answer.answer or f"no answer: {answer.problem} {answer.detail or ''}".rstrip())
     print_line(f"\n{_rests_on(answer)}")
     for page in answer.pages:
-        print_line(f"  page {page.page_index}: {shorten(page.text, _EXCERPT_CHARS)}")
+        print_line(f"  page {page.page_index}: {_excerpt(page.text)}")
     indexes = ",".join(str(page.page_index) for page in answer.pages)
     pages = [f"page={indexes}"] if indexes else []
     if answer.num_pages:
         memory = [] if answer.memory in (None, SHARED) else [f"memory={answer.memory}"]
-        show = ["gistmill", "show", answer.document_id, *pages, *memory, *where]
+        mark = ["--"] if answer.document_id.startswith("-") else []  # it is no option
+        show = ["gistmill", "show", *mark, answer.document_id, *pages, *memory, *where]
         print_line(f"  {shlex.join(show)}")
     print_line(f"  {shlex.join(['gistmill', 'trace', answer.question_id, *where])}")
     if is_one_of_several:
         print_line()
+
+
+def _excerpt(text: str) -> str:
+    """The beginning of a text on one line. Cut within words, which not all languages separate."""
+    line = " ".join(text.split())
+    return line if len(line) <= _EXCERPT_CHARS else f"{line[:_EXCERPT_CHARS]} [...]"
 
 
 def _rests_on(answer: AskedAnswer) -> str:

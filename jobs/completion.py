@@ -5,14 +5,14 @@ Light, as it runs at every press of the key: no file but the folder of runs is r
 
 from pathlib import Path
 
-_KEYS = (
+from jobs.options import KEYS
+
+_MAKING = (
     "experiment=", "corpus=", "corpus.path=", "methods=", "engine=", "engine.model=", "rater=",
     "rater.model=", "memory=", "embedder.model=", "family=", "limit=", "sample=", "repeats=",
     "repeat_from=", "run=", "warehouse=", "plugins=", "cluster=", "cluster.address=",
     "cluster.deadline=", "reply_format=",
 )  # fmt: skip
-_READING = ("warehouse=", "run=", "by=", "where=", "method=", "rater=")
-_MAKING = ("run", "submit", "plan", "bench")
 _WAREHOUSE = Path("warehouse")
 
 
@@ -22,5 +22,7 @@ def completed(ctx: object, incomplete: str) -> list[str]:
         names = sorted(folder.name for folder in (_WAREHOUSE / "runs").glob("[!.]*/"))
         words = [f"run={name}" for name in names]
     else:
-        words = [*(_KEYS if getattr(ctx, "info_name", None) in _MAKING else _READING)]
+        verb = " ".join(str(getattr(ctx, "command_path", "")).split()[1:])
+        own = KEYS.get(verb)
+        words = [f"{key}=" for key in own] if own else [*_MAKING]
     return [word for word in words if word.startswith(incomplete)]

@@ -13,6 +13,7 @@ from pipeline.config import compose
 from pipeline.errors import UsageError
 from pipeline.family_check import wrong_settings
 from pipeline.methods import stage_specs
+from pipeline.names import hint
 from pipeline.place import place
 from pipeline.plugins import load_plugins, plugin_folders
 from pipeline.prompts import PROMPTS
@@ -138,8 +139,8 @@ def _check_family(config: RunConfig) -> None:
         raise UsageError(line)
     for name in config.reply_tokens:
         if name not in PROMPTS:
-            known = ", ".join(sorted(PROMPTS))
-            raise UsageError(f"reply_tokens.{name}: no such prompt; there are {known}")
+            near = hint(name, sorted(PROMPTS))
+            raise UsageError(f"reply_tokens.{name}: no such prompt; {near}")
     judging = stage_specs(f"{family.folder}: judging", family.judging)
     memory = stage_specs(f"memory={config.memory.name}", config.memory.stages)
     methods = [spec for method in config.expanded() for spec in method.stages]

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,15 +87,23 @@ def _config(words: tuple[str | RunConfig, ...]) -> RunConfig:
     configs = [word for word in words if isinstance(word, RunConfig)]
     if configs and len(words) > 1:
         raise UsageError("gistmill.run: give one config, or words; gistmill.config makes a config")
-    strange = [word for word in words if not isinstance(word, str | RunConfig)]
-    if strange:
-        raise UsageError(f"gistmill.run: {str(strange[0])[:80]!r} is no text; write 'key=value'")
+    if not configs:
+        _refuse_other("run", words)
     return configs[0] if configs else config(*(word for word in words if isinstance(word, str)))
 
 
 def config(*words: str) -> RunConfig:
     """The config that the words of `gistmill run` make, checked. Raises UsageError."""
+    _refuse_other("config", words)
     return read_config(words)
+
+
+def _refuse_other(function: str, words: Sequence[object]) -> None:
+    """Raise UsageError where a word is no text."""
+    for word in words:
+        if not isinstance(word, str):
+            shown = repr(str(word)[:80])
+            raise UsageError(f"gistmill.{function}: {shown} is no text; write 'key=value'")
 
 
 def _warn(line: str) -> None:

@@ -1,6 +1,7 @@
-"""The options of reading verbs: warehouse=, run= and the like. They are not parsed by Hydra."""
+"""The keys of verbs that take few, and the options of reading verbs: warehouse=, run= and the like.
+They are not parsed by Hydra."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from upath import UPath
@@ -9,6 +10,34 @@ from pipeline.errors import UsageError
 from pipeline.place import place
 from pipeline.secrets import refuse_secret
 
+_RUN = ("warehouse", "run")
+# Which keys each verb takes that does not take those of `run`; `report --corpus` and `--html` by
+# these names.
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "report": (*_RUN, "by", "where", "rater"),
+    "report --corpus": _RUN,
+    "report --html": (*_RUN, "by", "where", "rater", "plugins"),
+    "view": (*_RUN, "by", "where", "rater", "plugins", "port"),
+    "status": (*_RUN, "cluster.address"),
+    "trace": (*_RUN, "method", "plugins"),
+    "compare": (*_RUN, "metric", "where", "rater"),
+    "show": (*_RUN, "memory", "page"),
+    "sql": _RUN,
+    "ls": ("warehouse", "plugins"),
+    "schema": ("plugins",),
+    "rm": _RUN,
+    "gc": ("warehouse", "older_than"),
+    "cite": _RUN,
+    "export predictions": (*_RUN, "method", "where", "format", "to"),
+    "export report": (*_RUN, "method", "where", "format", "to", "by", "rater"),
+    "export view": (*_RUN, "where", "to"),
+    "rate add": (*_RUN, "rater", "cluster"),
+    "rate sheet": (*_RUN, "method", "where", "n", "seed", "to"),
+    "rate import": (*_RUN, "person"),
+    "rate agreement": (*_RUN, "method", "where"),
+    "retry": (*_RUN, "problem", "cluster"),
+    "prompts export": ("plugins",),
+}
 _SQL = ("by", "where")  # not stored; a text in them may well look like an address
 
 

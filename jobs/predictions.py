@@ -1,6 +1,5 @@
 """`gistmill score`: rate and score the answers that another system gave, in the tables of a run."""
 
-import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from jobs.run_config import METHOD_NAME, RunConfig
 from pipeline.config import compose
 from pipeline.errors import UsageError
 from pipeline.methods import available
+from pipeline.names import hint
 from pipeline.steps import Step
 from pipeline.units import DocumentKey
 from stages.corpora import load
@@ -103,12 +103,11 @@ def _refuse_unknown(config: RunConfig, place: str, unknown: set[str], asked: set
     if not unknown:
         return
     first = min(unknown)
-    near = difflib.get_close_matches(first, asked, n=1, cutoff=0.0)
-    nearest = f"; the nearest is {near[0]!r}" if near else ""
     more = f" and {len(unknown) - 1} more of its ids" if len(unknown) > 1 else ""
     raise UsageError(
-        f"{place}: no question {first!r}{more} in corpus={config.corpus.name}{nearest}; use the "
-        "ids of gistmill sql 'select question_id from questions'"
+        f"{place}: no question {first!r}{more} in corpus={config.corpus.name}; "
+        f"{hint(first, sorted(asked))}; use the ids of "
+        "gistmill sql 'select question_id from questions'"
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from jobs.compatibility import stored_config
 from jobs.config import validated
+from jobs.options import KEYS
 from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
 from pipeline.config import compose
@@ -14,8 +15,6 @@ from pipeline.store import connect
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import run_name
 
-_TAKES = ("rater", "rater.", "run", "warehouse", "cluster", "cluster.")
-
 
 def with_rater(words: Sequence[str]) -> RunConfig:
     """The stored config of `run=` in `warehouse=`, with the rater in `words` added.
@@ -24,7 +23,7 @@ def with_rater(words: Sequence[str]) -> RunConfig:
     """
     for word in words:
         key = word.partition("=")[0]
-        if key not in _TAKES and not key.startswith(("rater.", "cluster.")):
+        if key not in KEYS["rate add"] and not key.startswith(("rater.", "cluster.")):
             raise UsageError(f"{word!r}: rate takes rater=, run=, warehouse=, cluster=")
     if not any(word.startswith("rater") for word in words):
         raise UsageError("rate needs a rater: add rater=NAME (gistmill ls lists them)")

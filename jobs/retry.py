@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from jobs.config import validated
+from jobs.options import KEYS
 from jobs.rate import config_again
 from jobs.run_config import RunConfig
 from pipeline.config import compose
@@ -19,7 +20,7 @@ def run_again(words: Sequence[str]) -> tuple[RunConfig, Retries]:
         key, _, value = word.partition("=")
         if key == "problem":
             problems = _problems(value)
-        elif key in ("run", "warehouse", "cluster") or key.startswith("cluster."):
+        elif key in KEYS["retry"] or key.startswith("cluster."):
             others.append(word)
         else:
             raise UsageError(f"{word!r}: retry takes run=, warehouse=, problem=, cluster=")

@@ -1,32 +1,34 @@
 """`gistmill rm`: delete a run, and of its rows what no other run uses."""
 
 import dataclasses
-import difflib
 from contextlib import ExitStack
+from pathlib import Path
 
 from upath import UPath
 
 from jobs.options import ReadOptions
 from jobs.turns import LEASE
 from pipeline.errors import UsageError
-from pipeline.place import kind
+from pipeline.names import hint
+from pipeline.place import is_remote, kind
 from pipeline.store import compaction, removal
 from pipeline.store.layout import check_layout
 from pipeline.store.lease import holder, lease
+from pipeline.store.people import num_labels
 from pipeline.store.removal import Removed
 
 
 def run_to_remove(options: ReadOptions) -> str:
     """The run that is named, if it may be removed now. Raises UsageError where there is none of
-    that name, or a command executes it."""
+    that name, a command executes it, or this one was started in a folder that may be deleted."""
     if options.run is None:
         raise UsageError("run= is missing; name the run to delete")
     check_layout(options.warehouse)
     names = removal.run_names(options.warehouse)
     if options.run not in names:
-        near = difflib.get_close_matches(options.run, names, n=3, cutoff=0.4) or names[:3]
-        there = f"similar: {', '.join(near)}" if near else "it has no runs"
-        raise UsageError(f"run={options.run}: not in {options.warehouse}; {there}")
+        near = hint(options.run, names)
+        raise UsageError(f"run={options.run}: not in {options.warehouse}; {near}")
+    _refuse_from_within(options.warehouse)
     _refuse_at_work(options.warehouse, options.run)
     return options.run
 
@@ -45,8 +47,15 @@ def remove(warehouse: UPath, name: str) -> Removed:
             return begun or Removed(0, 0, 0)
         if held.enter_context(lease(folder, LEASE)) is None:
             raise UsageError(f"run={name}: a command executes it now; stop it first")
+        labels = num_labels(folder)
         removal.forget(warehouse, name)
-        return removal.purge(warehouse, name)
+        return dataclasses.replace(removal.purge(warehouse, name), labels=labels)
+
+
+def _refuse_from_within(warehouse: UPath) -> None:
+    here = Path.cwd()
+    if not is_remote(warehouse) and warehouse.resolve() in here.parents:
+        raise UsageError(f"{here}: rm may delete this folder of the warehouse; call it elsewhere")
 
 
 def _refuse_at_work(warehouse: UPath, name: str) -> None:
@@ -57,8 +66,9 @@ def _refuse_at_work(warehouse: UPath, name: str) -> None:
 
 def shown(name: str, removed: Removed) -> str:
     """What was done, on a line."""
+    labels = f", {removed.labels:,} labels of people" if removed.labels else ""
     kept = f"; {removed.kept_units:,} units that other runs use stay" if removed.kept_units else ""
-    return f"deleted run {name}: {removed.files:,} files, {removed.bytes:,} bytes{kept}"
+    return f"deleted run {name}: {removed.files:,} files, {removed.bytes:,} bytes{labels}{kept}"
 
 
 def as_json(name: str, removed: Removed) -> dict[str, object]:

@@ -82,8 +82,8 @@ class Sent:
         return [_sent(one) for unit in found.units if not unit.inputs for one in found.of(unit)]
 
     def _unknown(self, what: str, name: str) -> UsageError:
-        similar = ", ".join(self._planned.similar(f"{what}_id", name))
-        return UsageError(f"{name}: no such {what} in the run; similar: {similar}")
+        near = self._planned.hint(f"{what}_id", name)
+        return UsageError(f"{name}: no such {what} in the run; {near}")
 
     def _of(self, document_id: str) -> DocumentCalls:
         if self._document is None or self._document.document_id != document_id:

@@ -106,7 +106,7 @@ def _document(connection: Any, document_id: str) -> dict[str, Any]:
         if others:
             raise UsageError(f"{document_id}: not in this run; add {' or '.join(others)}")
         similar = ", ".join(row["document_id"] for row in query(connection, _LIKE))
-        raise UsageError(f"{document_id}: no such document in the run; similar: {similar}")
+        raise UsageError(f"{document_id}: no such document in the run; nearest: {similar}")
     if why := found[0]["detail"]:
         raise UsageError(f"{document_id}: was not read: {why}")
     return found[0]

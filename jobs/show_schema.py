@@ -1,14 +1,14 @@
 """Print the schema: in tables for a terminal, or as the Markdown page stages/SCHEMA.md."""
 
 import dataclasses
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jobs.options import read_options
+from jobs.options import KEYS, read_options
 from jobs.schema import Schema, SchemaTable, read_schema
 from jobs.tables import print_json, print_line, print_table
 from pipeline.errors import UsageError
+from pipeline.names import hint
 
 _HEAD = """# Tables, views and columns
 
@@ -29,7 +29,7 @@ def show_schema(table: str | None, words: Sequence[str], as_page: bool, as_json:
     """
     if table is not None and "=" in table:
         words, table = [table, *words], None
-    found = read_schema(read_options(words, ("plugins",)).plugins)
+    found = read_schema(read_options(words, KEYS["schema"]).plugins)
     if as_page:
         print_line(page(found))
     elif table is not None:
@@ -56,9 +56,7 @@ def _named(found: Schema, name: str) -> SchemaTable:
     name_of_run = name.removeprefix("all_")
     if name_of_run in known:
         return known[name_of_run]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-    raise UsageError(f"{name}: no such table or view; {hint}")
+    raise UsageError(f"{name}: no such table or view; {hint(name, [*known])}")
 
 
 def _show_table(table: SchemaTable, as_json: bool) -> None:

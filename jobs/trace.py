@@ -87,7 +87,7 @@ class _Reader:
         found = query(connection, _QUESTION)
         if not found:
             similar = ", ".join(row["question_id"] for row in query(connection, _LIKE))
-            raise UsageError(f"{question_id}: no such question in the run; similar: {similar}")
+            raise UsageError(f"{question_id}: no such question in the run; nearest: {similar}")
         self.question = found[0]
         connection.execute("set variable document = ?", [self.question["document_id"]])
         self.steps = {row["step_id"]: row["stage"] for row in query(connection, STEPS)}

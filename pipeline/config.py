@@ -3,7 +3,6 @@
 Hydra's `instantiate` is not used: YAML names things, code makes them.
 """
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from omegaconf.omegaconf import register_default_resolvers
 
 from pipeline.errors import UsageError
+from pipeline.names import hint
 from pipeline.secrets import refuse_secret, refuse_secrets
 from pipeline.settings import CONF
 
@@ -163,14 +163,13 @@ def _options(key: str, folders: Sequence[Path]) -> str:
 
 
 def _nearest(key: str, overrides: Sequence[str], folders: Sequence[Path]) -> str:
-    """A hint: the most similar key of the chosen config, or all keys of the same section."""
+    """A hint: the most similar keys of the same section of the chosen config, or of all of it."""
     chosen = [_chosen(word) for word in overrides if word.partition("=")[0] in _GROUPS]
     with_groups = hydra_compose("config", overrides=[*chosen, *_searching(folders)])
     known = list(_keys(OmegaConf.to_container(with_groups), ""))
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.76)
     section = key.rpartition(".")[0]
     beside = [other for other in known if section and other.rpartition(".")[0] == section]
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(beside or known))}"
+    return hint(key, sorted(beside or known))
 
 
 def _keys(section: Any, prefix: str) -> Iterator[str]:

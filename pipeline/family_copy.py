@@ -1,6 +1,5 @@
 """Write prompt families: a complete copy of one, to read and to change."""
 
-import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ import yaml
 from pipeline.errors import UsageError
 from pipeline.family import load_family
 from pipeline.family_file import GENERIC, FamilyFile, family_layers, text_of
+from pipeline.names import hint
 from pipeline.plugins import load_plugins, plugin_folders
 from pipeline.prompts import PROMPTS
 from pipeline.settings import CONF
@@ -65,9 +65,7 @@ def find_family(name: str, roots: Sequence[Path]) -> Path:
         if (folder / "family.yaml").is_file():
             return folder
     known = sorted({file.parent.name for root in roots for file in root.glob("*/family.yaml")})
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-    raise UsageError(f"{name}: no such family or folder; {hint}")
+    raise UsageError(f"{name}: no such family or folder; {hint(name, known)}")
 
 
 def refuse_files(folder: Path) -> None:

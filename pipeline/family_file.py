@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 
 from pipeline.errors import UsageError
+from pipeline.names import hint
 from pipeline.prompts import PROMPTS
 from pipeline.settings import refuse_nonsense
 
@@ -65,7 +66,7 @@ class FamilyFile(BaseModel):
         for key in ("reply_tokens", "forms", "examples"):
             for name in getattr(self, key):
                 if name not in PROMPTS:
-                    yield f"{key}.{name}: no such prompt; there are {', '.join(sorted(PROMPTS))}"
+                    yield f"{key}.{name}: no such prompt; {hint(name, sorted(PROMPTS))}"
         for name, form in self.forms.items():
             if form.count("{}") != 1:
                 yield f"forms.{name}: write {{}} once, where the value goes"

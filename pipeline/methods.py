@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pipeline.errors import UsageError
+from pipeline.names import hint
 from pipeline.settings import refuse_nonsense
 from pipeline.stage import STAGES, Stage
 
@@ -99,9 +100,7 @@ def _stage_spec(place: str, key: str, settings: Any) -> StageSpec:
     name, reads_from = own.pop("stage", key), own.pop("from", {})
     kinds = STAGES.get(name) if isinstance(name, str) else None
     if kinds is None:
-        raise UsageError(
-            f"{place}: {key}: no stage {name!r}; there are {', '.join(sorted(STAGES))}"
-        )
+        raise UsageError(f"{place}: {key}: no stage {name!r}; {hint(str(name), sorted(STAGES))}")
     kind = own.pop("kind", "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None)
     if not isinstance(kind, str) or kind not in kinds:
         what = "kind is missing" if kind is None else f"no kind {kind!r}"
@@ -171,7 +170,7 @@ def _expand_one(part: str, files: Mapping[str, Path]) -> Iterator[Method]:
     if name == NO_METHODS:
         raise UsageError("methods: none stands alone; leave it or the methods out")
     if name not in files:
-        raise UsageError(f"methods: no method {name!r}; there are {', '.join(sorted(files))}")
+        raise UsageError(f"methods: no method {name!r}; {hint(name, sorted(files))}")
     file = files[name]
     declared = _read(file)
     given = _arguments(name, written, declared["arguments"])

@@ -23,6 +23,11 @@ def register(known: dict[str, Any], name: str, cls: type, what: str) -> None:
     known[name] = cls
 
 
+def hint(name: str, known: Sequence[str], most: int = 3) -> str:
+    """What a message about an unknown name ends with: `nearest: a, b, c ...`."""
+    return f"nearest: {nearest(name, known, most)}" if known else "there is none"
+
+
 def nearest(name: str, known: Sequence[str], most: int = 10) -> str:
     """At most so many of the known names, the most similar first, for a message."""
     ratios = {one: difflib.SequenceMatcher(None, name[:200], one).ratio() for one in known}

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from upath import UPath
 
-from pipeline.errors import StorageError
+from pipeline.errors import StorageError, UsageError
 
 T = TypeVar("T")
 _DEFAULT_SECONDS = 60.0
@@ -72,7 +72,8 @@ def within(seconds: float) -> Iterator[None]:
 def retried(operation: Callable[[], T], path: UPath, raised: tuple[type[Exception], ...] = ()) -> T:
     """The result of a file operation that may be repeated. It blocks: call it off the event loop.
 
-    Raises the errors of `raised` as they are, and StorageError for all others of a filesystem.
+    Raises the errors of `raised` as they are, and for all others of a filesystem StorageError, or
+    UsageError for a name that is too long.
     """
     own = _within.get()
     last = time.monotonic() + (_limit if own is None else min(own, _limit))
@@ -113,8 +114,11 @@ def is_transient(error: Exception) -> bool:
     return isinstance(error, tuple(passing))
 
 
-def refused(path: UPath | str, error: Exception) -> StorageError:
-    """The error of an operation that storage refuses: one line with the path and what to do."""
+def refused(path: UPath | str, error: Exception) -> StorageError | UsageError:
+    """The error of an operation that storage refuses: one line with the path and what to do. A name
+    that is too long stays so: that is a UsageError."""
+    if getattr(error, "errno", None) == errno.ENAMETOOLONG:
+        return UsageError(f"{str(path)[:80]}...: {reason(error)}; take a shorter one")
     other = "make sure that it answers" if is_transient(error) else "put that right"
     fix = _FIXES.get(getattr(error, "errno", None) or 0, other)
     if isinstance(error, PermissionError):

@@ -1,7 +1,7 @@
 """The stages of all methods, with their tables and prompts. Read the packages in this order, which
 is a document's path from text to score:
 
-extract/    a PDF, EPUB or Word file -> its text
+extract/    a PDF, EPUB or Word file, a web page -> its text
 corpora/    a file in its native format -> documents, questions
 index/      document -> pages -> gists, embeddings             (ReadAgent sections 3.1, 4.2)
                      -> segments -> tree of summaries          (MemWalker section 3)

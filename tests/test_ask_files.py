@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs import ask
+from jobs.ask import AskedAnswer, PageRead
 from tests.command import gistmill, refused, sql, succeeded
 from tests.documents import pdf
 
@@ -97,10 +99,12 @@ MISTAKES = [
     (["Who?"], "ask: name a file or folder, and then the question: "),
     (["{}/tower.md", " "], "ask: name a file or folder, and then the question: "),
     (["{}", "{}/tower.md"], "ask: {}/tower.md is a file; the question comes after it: "),
-    (["{}/towre.md", "Who?"], "{}/towre.md: no such file or folder; there is tower.md"),
+    (["{}/towre.md", "Who?"], "{}/towre.md: no such file or folder; nearest: tower.md"),
     (["/nowhere/a.md", "Who?"], "/nowhere/a.md: no such file or folder; name one that is there"),
     (["{}", "Who?", "corpus=qmsum"], "ask: corpus= is not for it; "),
-    (["{}", "Who?", "method=bm52"], "methods: no method 'bm52'; there are bm25"),
+    (["{}", "Who?", "corpus.split=test"], "ask: corpus.split= is not for it; "),
+    (["{}", "Who?", "methods=none"], "ask: methods=none asks nothing; name a method"),
+    (["{}", "Who?", "method=bm52"], "methods: no method 'bm52'; nearest: bm25"),
     (["{}", "Who?", "engin=vllm"], "engin: no such key"),
     (["{}/empty.txt", "Who?"], "{}/empty.txt: no document in it can be read: empty.txt: the text"),
 ]
@@ -113,3 +117,13 @@ def test_mistakes_are_one_line(tmp_path: Path, words: list[str], says: str) -> N
     given = [word.replace("{}", str(tmp_path)) for word in words]
     line = refused("ask", *given, f"warehouse={tmp_path / 'w'}")
     assert line.startswith(says.replace("{}", str(tmp_path)))
+
+
+def test_what_is_printed_of_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """A page without spaces is cut, too; an id that looks like an option is none."""
+    page = PageRead(0, "\u5b88\u5854\u4eba" * 100)
+    answer = AskedAnswer("-notes", "q", "bm25", "yes", None, None, 7, None, 2, (page,))
+    ask._print(answer, ["run=night"], False)
+    _, _, _, excerpt, show, _ = capsys.readouterr().out.splitlines()
+    assert excerpt == f"  page 0: {page.text[:200]} [...]"
+    assert show == "  gistmill show -- -notes page=0 run=night"

@@ -50,12 +50,12 @@ CORPUS = [
     ("corpus.path={}/empty", "empty/documents.jsonl: no line or row in it is an object; set"),
     ("corpus.path={}/torn", "documents.jsonl:1: not JSON (Unterminated string starting at, col"),
     ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here; set corpus"),
-    ("corpus.clean=tags", "corpus.clean: no such key; there are "),
+    ("corpus.clean=tags", "corpus.clean: no such key; nearest: corpus."),
     ("corpus.format=xml", "corpus.format=xml: no such format; there are asked, huggingface, infi"),
     ("corpus.family=nosuch", "corpus.family=nosuch: no such family or folder; there are generic"),
 ]
 METHODS = [
-    ("methods=bm26", "methods: no method 'bm26'; there are bm25, bm25_fill_context"),
+    ("methods=bm26", "methods: no method 'bm26'; nearest: bm25, "),
     ("methods=,", "methods=,: names no method; gistmill ls lists them"),
     ("methods=", "methods= is empty; give it a value or leave it out"),
     ("methods=bm25(topk=3)", "methods: bm25: no argument 'topk=3'; it takes top_k"),
@@ -72,8 +72,8 @@ METHODS = [
     ("methods=truncated(keep=all,keep=all)", "truncated: keep is given twice; write keep=a|b"),
 ]
 KEYS = [
-    ("nosuch=3", "nosuch: no such key; there are cluster, "),
-    ("memory.min_word=3", "memory.min_word: no such key; did you mean memory.min_words?"),
+    ("nosuch=3", "nosuch: no such key; nearest: "),
+    ("memory.min_word=3", "memory.min_word: no such key; nearest: memory.min_words"),
     (
         "memory=vector",
         "memory=vector: no such choice; memory is one of fitted, model, tokens, uniform",
@@ -212,3 +212,16 @@ def test_a_corpus_of_any_name_has_a_run(place: Place) -> None:
     [run] = (place.warehouse / "runs").iterdir()
     assert run.name.startswith("my-books-2024-")
     assert f"run {run.name} in warehouse" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("prompts", "export", "qmsum", "{}"), ("prompts", "check", "{}"),
+     ("prompts", "import-readagent", "a", "{}"),
+     ("show", "d", "warehouse={}"), ("rm", "run=r", "warehouse={}")],
+)  # fmt: skip
+def test_a_name_that_no_file_can_have(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """No repetition of the command helps, as the exit code 4 would say."""
+    long = str(tmp_path / ("n" * 300))
+    line = refused(*(word.replace("{}", long) for word in words))
+    assert line.endswith("...: File name too long; take a shorter one")

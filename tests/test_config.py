@@ -103,10 +103,10 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
 @pytest.mark.parametrize(
     ("words", "key", "advice"),
     [
-        (["limt=3"], "limt", "did you mean limit?"),
-        (["engine.contxt=3"], "engine.contxt", "did you mean engine.context_tokens?"),
-        (["corpis=qmsum"], "corpis", "did you mean corpus?"),
-        (["nosuch=1"], "nosuch", "there are "),
+        (["limt=3"], "limt", "nearest: limit"),
+        (["engine.contxt=3"], "engine.contxt", "nearest: engine.context_tokens"),
+        (["corpis=qmsum"], "corpis", "nearest: corpus"),
+        (["nosuch=1"], "nosuch", "nearest: "),
         (["rater.seed=3"], "rater.seed", "rater.name"),
         (["hydra.run.dir=x"], "hydra.run.dir", "no such key"),
         (["corpus=nosuch"], "corpus=nosuch", "one of csv, demo, huggingface, infinitebench"),

@@ -410,7 +410,10 @@ def test_a_bad_document_costs_no_other(tmp_path: Path, case: str) -> None:
 BAD_QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "index past the end": ({"options": ["a"], "answer_index": 1}, "`answer_index` 1 is not a"),
     "index below 0": ({"options": ["a"], "answer_index": -1}, "`answer_index` -1 is not a"),
-    "index a letter": ({"options": ["a"], "answer_index": "A"}, '`answer_index` "A" is not a'),
+    "index a letter": (
+        {"options": ["a"], "answer_index": "B"},
+        '`answer_index` "B" is no letter of',
+    ),
     "index true": ({"options": ["a", "b"], "answer_index": True}, "`answer_index` true is not a"),
     "index huge": ({"options": ["a"], "answer_index": 10**30}, "`answer_index` 1000"),
     "index a fraction": ({"options": ["a"], "answer_index": 0.5}, "`answer_index` 0.5 is not"),

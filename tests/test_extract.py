@@ -4,10 +4,13 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Timer
 
 import pytest
 
+from stages.extract import child, isolated
 from stages.extract.extracted import Extracted, UnreadableError
 from stages.extract.isolated import Extractor
 from stages.extract.web import decoded_html
@@ -132,6 +135,18 @@ def test_an_epub_with_a_broken_spine(extractor: Extractor) -> None:
     assert extractor.extract("epub", lost) == Extracted("B\n\nA")  # by the .opf itself
 
 
+def test_chapters_that_cannot_be_read_are_named_with_the_reason(extractor: Extractor) -> None:
+    lock = ('<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/b.xhtml"/>'
+            "</CipherData></EncryptedData></encryption>")  # fmt: skip
+    chapters = {"a.xhtml": "<p>A</p>", "b.xhtml": "<p>B</p>", "c.xhtml": "<p>C</p>"}
+    book = epub(chapters, more={"META-INF/encryption.xml": lock})
+    before, name, after = book.partition(b"OEBPS/c.xhtml")  # then its content
+    torn = before + name + bytes([after[0] ^ 255]) + after[1:]
+    assert extractor.extract("epub", torn) == Extracted(
+        "A", "encrypted: OEBPS/b.xhtml; damaged: OEBPS/c.xhtml"
+    )
+
+
 def test_what_is_no_epub_and_what_is_encrypted(extractor: Extractor) -> None:
     assert unreadable(extractor, "epub", b"PK\x03\x04torn").startswith("damaged, or no EPUB (")
     assert unreadable(extractor, "epub", zipped({"a.txt": "one"})).startswith(
@@ -164,6 +179,46 @@ def test_a_file_that_takes_too_long_costs_only_itself() -> None:
     with Extractor(seconds=0.01) as hasty:
         said = unreadable(hasty, "pdf", pdf(LINES))
     assert said == "not read within 0 s; fix or delete it"
+
+
+def test_a_process_that_others_kill_was_not_late(
+    extractor: Extractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kernel does where memory ends."""
+
+    def killed(seconds: float, kill: Callable[[], None]) -> Timer:
+        assert extractor._child
+        extractor._child._process.kill()
+        return Timer(seconds, kill)
+
+    monkeypatch.setattr(isolated, "Timer", killed)
+    said = unreadable(extractor, "epub", epub({"a.xhtml": "<p>A</p>"}))
+    assert said.startswith("its process was killed, perhaps for want of memory; ")
+
+
+def test_no_code_of_the_current_folder_is_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "zipfile.py").write_text("raise SystemExit('executed')")
+    monkeypatch.chdir(tmp_path)
+    with Extractor() as made:
+        assert made.extract("epub", epub({"a.xhtml": "<p>A</p>"})).text == "A"
+
+
+def test_a_text_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "MOST_BYTES", 5)
+    assert child._reply("html", "<p>ééé".encode()) == {
+        "wrong": "over 256 MiB in one piece, which no document is; fix or delete it"
+    }
+    assert child._reply("html", "<p>éé".encode()) == {"text": "éé", "missing": None}
+
+
+def test_a_web_page_that_takes_too_long_costs_only_itself() -> None:
+    """The parser's time grows with the square of what is not closed."""
+    with Extractor(seconds=2) as hasty:
+        page = b"<p>x</p>" + b"<a " * 100_000
+        assert unreadable(hasty, "html", page) == "not read within 2 s; fix or delete it"
+        assert hasty.extract("html", b"<p>x</p>").text == "x"
 
 
 def test_a_crash_costs_one_file(extractor: Extractor) -> None:

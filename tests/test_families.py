@@ -211,7 +211,7 @@ def test_a_wrong_base_is_named(tmp_path: Path, base: str, complaint: str) -> Non
         assert done.stderr.startswith(f"gistmill: {folder / 'family.yaml'}: {complaint}")
 
 
-THERE = "no such prompt; there are answer, answer_chats, answer_chats_con, break_point, "
+THERE = "no such prompt; nearest: "
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_wrong_setting_is_named(tmp_path: Path, settings: dict[str, Any], comp
 def test_a_judge_that_is_no_stage_is_named(tmp_path: Path) -> None:
     folder = written(tmp_path, judging={"scores": {}})
     (line,) = checked(folder)
-    assert line.startswith(f"{folder / 'family.yaml'}: judging: scores: no stage 'scores'; there")
+    assert line.startswith(f"{folder / 'family.yaml'}: judging: scores: no stage 'scores'; near")
 
 
 ESCAPES = [

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.options import KEYS
 from jobs.run_config import RunConfig
 from tests.command import gistmill, own_process, succeed
 from tests.warehouse import Warehouse
@@ -53,6 +54,17 @@ def test_completion_knows_verbs_keys_and_runs(
     assert "repeat_from=" in completions(tmp_path, monkeypatch, "gistmill run rep")
     assert completions(tmp_path, monkeypatch, "gistmill report run=") == ["run=nap", "run=night"]
     assert completions(tmp_path, monkeypatch, "gistmill report run=ni") == ["run=night"]
+
+
+def test_completion_knows_the_keys_of_each_verb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {"trace": "q", "show": "d", "sql": "x", "schema": "t", "export view": "v",
+              "rate import": "f", "prompts export": "a b"}  # fmt: skip
+    for verb in (verb for verb in KEYS if "--" not in verb):
+        typed = " ".join(filter(None, ["gistmill", verb, before.get(verb), ""]))
+        found = completions(tmp_path, monkeypatch, f"{typed} ")
+        assert found == [f"{key}=" for key in KEYS[verb]], verb
 
 
 HINTS = [

@@ -85,13 +85,15 @@ def test_reports_and_views_of_a_run(finished: FinishedRun) -> None:
 
 
 def test_mistakes_are_exceptions(tmp_path: Path, finished: FinishedRun) -> None:
-    with pytest.raises(gistmill.UsageError, match=r"limitt: no such key; did you mean limit\?"):
+    with pytest.raises(gistmill.UsageError, match=r"limitt: no such key; nearest: limit"):
         gistmill.run("limitt=3")
     with pytest.raises(gistmill.UsageError, match="/nowhere: no such file or folder"):
         gistmill.run("corpus=tables", "corpus.path=/nowhere", f"warehouse={tmp_path}")
     config = gistmill.config("experiment=demo")
     with pytest.raises(gistmill.UsageError, match="give one config, or words"):
         gistmill.run(config, "limit=3")
+    with pytest.raises(gistmill.UsageError, match=r"gistmill\.config: '3' is no text; write 'key"):
+        gistmill.config(3)  # type: ignore[arg-type]
     with pytest.raises(gistmill.UsageError, match="'3' is no text; write 'key=value'"):
         gistmill.run(3)  # type: ignore[arg-type]
     with pytest.raises(gistmill.UsageError, match="run=gone: not in"):

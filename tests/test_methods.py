@@ -122,7 +122,7 @@ def test_a_canonical_name_names_itself() -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("bm52(top_k=3)", ["no method 'bm52'", "bm25", "readagent_p"]),
+        ("bm52(top_k=3)", ["no method 'bm52'", "nearest: bm25"]),
         ("bm25(k=3)", ["bm25: no argument 'k=3'", "it takes top_k"]),
         ("bm25(3)", ["no argument '3'", "it takes top_k"]),
         ("gist_only(top_k=3)", ["gist_only: no argument 'top_k=3'", "it takes none"]),

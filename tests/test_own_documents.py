@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,13 +81,40 @@ def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     outside = placed(tmp_path.with_name("outside"), {"o.txt": b"Out."})
     (tmp_path / "linked").symlink_to(outside)
     (tmp_path / "twice").symlink_to(outside)
+    (tmp_path / "zz").symlink_to(tmp_path.parent)
     corpus = loaded(tmp_path, "text")
     assert texts(corpus) == {"a": LINE, "linked/o": "Out."}
     said = left_out(corpus)
-    assert {*said} >= {"cover.jpg", "notes", ".DS_Store", ".git", "deep/table.xlsx", "deep/up"}
-    assert len(said) == 7 and (said["twice"] or "").startswith("twice: a link to a folder that is")
+    assert {*said} == {
+        "cover.jpg", "notes", ".DS_Store", ".git", "deep/table.xlsx", "deep/up", "twice",
+        "warehouse", "zz",
+    }  # fmt: skip
+    assert (said["twice"] or "").startswith("twice: a link to a folder that is read under another")
+    assert (said["zz"] or "").startswith(f"zz: a link to a folder that holds {tmp_path}, which is")
+    assert said["warehouse"] == "warehouse: a warehouse of gistmill; move it elsewhere"
     assert said[".git"] == ".git: hidden; rename it to have it read"
     assert (said["cover.jpg"] or "").startswith("cover.jpg: none of .txt .md")
+
+
+def test_in_a_folder_that_is_the_warehouse_its_own_folders_are_not_read(tmp_path: Path) -> None:
+    files = {"a.txt": LINE.encode(), "gistmill.json": b"{}", "runs/n/report.md": b"# n",
+             "deep/runs/b.txt": b"Mine."}  # fmt: skip
+    corpus = loaded(placed(tmp_path, files), "text")
+    assert texts(corpus) == {"a": LINE, "deep/runs/b": "Mine."}
+    assert left_out(corpus) == {
+        "gistmill.json": "gistmill.json: its folder is a warehouse, whose own folders are not "
+        "read; name another"
+    }
+
+
+def test_what_is_left_out_takes_no_name_of_a_document(tmp_path: Path) -> None:
+    """A file without a suffix may be a folder's Makefile, or an older copy."""
+    files = {"tower": b"x", "tower.txt": LINE.encode(),
+             "questions.csv": b"document_id,question\ntower,Who climbed?\n"}  # fmt: skip
+    corpus = loaded(placed(tmp_path, files), "text")
+    assert texts(corpus) == {"tower": LINE}
+    assert [*left_out(corpus)] == ["tower:1"]
+    assert [(q.document_id, q.problem) for q in asked(corpus)] == [("tower", None)]
 
 
 def test_of_very_many_files_that_are_left_out_the_first_are_named(tmp_path: Path) -> None:
@@ -169,6 +197,28 @@ def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
         loaded(tmp_path, "text")
 
 
+@pytest.mark.parametrize("right", ["1", "1.0", "B", " b "])
+def test_options_in_csv_as_spreadsheets_write_them(tmp_path: Path, right: str) -> None:
+    table = f"document_id,question,options,answer_index\na,Who?,x|y|,{right}\n"
+    placed(tmp_path, {"a.txt": LINE.encode(), "questions.csv": table.encode()})
+    (question,) = asked(loaded(tmp_path, "text"))
+    assert (question.options, question.answer_index) == (("x", "y"), 1)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [("document,question", r"no row has a document_id; rename document or add it"),
+     ("document_id,questions", r"no row has a question; rename questions or add it")],
+)  # fmt: skip
+def test_a_column_that_is_spelt_wrong_is_one_mistake(
+    tmp_path: Path, header: str, said: str
+) -> None:
+    table = f"{header}\n" + "a,Who?\n" * 3
+    placed(tmp_path, {"a.txt": LINE.encode(), "questions.csv": table.encode()})
+    with pytest.raises(UsageError, match=f"questions.csv: {said}"):
+        loaded(tmp_path, "text")
+
+
 def test_files_that_are_asked_have_names_of_their_own(tmp_path: Path) -> None:
     """Two of one name are called by their paths; one that is named twice is asked once."""
     placed(tmp_path, {"a/x.txt": b"A.", "b/x.txt": b"B.", "b/y.pdf": scan(), "z.txt": b"Z."})
@@ -183,6 +233,19 @@ def test_files_that_are_asked_have_names_of_their_own(tmp_path: Path) -> None:
     assert {question.question for question in questions} == {"Who?"}
     assert len({question.question_id for question in questions}) == 3
     assert [i.document.document_id for i in found if i.document.problem] == ["y"]
+
+
+def test_a_file_is_asked_once_however_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not asked is counted: the questions of corpus=text, too."""
+    placed(tmp_path, {"a/x.txt": b"A.", "a/questions.csv": b"document_id,question\nx,Who?\n"})
+    monkeypatch.chdir(tmp_path / "a")
+    section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
+    paths = ["x.txt", str(tmp_path / "a" / "x.txt"), "../a/x.txt", "../a"]
+    found = list(load(of_section({**section, "format": "asked", "paths": paths, "question": "Q"})))
+    assert texts(found) == {"x": "A."}
+    assert [*left_out(found)] == ["questions.csv"]
 
 
 def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
@@ -217,3 +280,24 @@ def test_a_folder_that_may_not_be_listed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "listdir", forbidden)
     corpus = loaded(tmp_path, "text")
     assert details(corpus) == ["b: Permission denied; fix or delete it"]
+
+
+def test_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """root enters every folder, so looking at what is in it is refused instead."""
+    placed(tmp_path, {"a.txt": LINE.encode(), "b/c.txt": b"x", "b/d.txt": b"x", "e/f.txt": b"x",
+                      "e/g.txt": LINE.encode()})  # fmt: skip
+    real = os.stat
+
+    def forbidden(path: Any, *given: Any, **more: Any) -> os.stat_result:
+        if str(path).endswith(("/b/c.txt", "/b/d.txt", "/e/f.txt")):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *given, **more)
+
+    monkeypatch.setattr(os, "stat", forbidden)
+    corpus = loaded(tmp_path, "text")
+    assert texts(corpus) == {"a": LINE, "e/g": LINE}
+    said = [
+        "b: Permission denied; fix or delete it",
+        "e/f.txt: Permission denied; fix or delete it",
+    ]
+    assert details(corpus) == said

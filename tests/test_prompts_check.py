@@ -118,7 +118,7 @@ def test_budgets_of_a_plugins_prompt_need_the_plugin(tmp_path: Path) -> None:
     mine = written(tmp_path, "reply_tokens: {quote: 30}")
     assert own_check(mine, f"plugins={PLUGIN}") == WELL
     code, out, line = own_check(mine)
-    assert (code, out) == (2, "") and "reply_tokens.quote: no such prompt; there are" in line
+    assert (code, out) == (2, "") and "reply_tokens.quote: no such prompt; nearest: " in line
 
 
 def test_a_plugins_prompt_without_a_template_is_named(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_family_of_ones_own_and_json(tmp_path: Path) -> None:
 def test_words_that_it_does_not_take(tmp_path: Path) -> None:
     new = tmp_path / "new"
     assert refused("prompts", "export", "qmsumm", new) == (
-        "qmsumm: no such family or folder; did you mean qmsum?"
+        "qmsumm: no such family or folder; nearest: qmsum"
     )
     assert refused("prompts", "export", "x", new).startswith(
         "x: no such family or folder; there are generic, govreport"

@@ -1,7 +1,9 @@
 """`gistmill rm`: what goes and what stays, loose and compacted, also when it is killed midway."""
 
+import io
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,10 @@ from pipeline.rows import Call
 from pipeline.store import compaction, connect, removal
 from pipeline.store.compaction import compact
 from pipeline.store.lease import lease
+from pipeline.store.people import add_labels
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query
-from tests.command import one_line, own_process, refused, sql, succeed
+from tests.command import gistmill, one_line, own_process, refused, sql, succeed, succeeded
 from tests.finished_run import FinishedRun
 from tests.test_compaction import call
 from tests.warehouse import Warehouse, answer, chunk, document_unit, gist, step
@@ -178,7 +181,7 @@ def test_what_is_at_work_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["run=gonne", "--yes"], "run=gonne: not in {}; similar: gone"),
+        (["run=gonne", "--yes"], "run=gonne: not in {}; nearest: gone"),
         ([], "run= is missing; name the run to delete"),
         (["--yes", "step=a"], "'step=a': unknown option; there are warehouse, run=..."),
     ],
@@ -193,5 +196,62 @@ def test_mistakes(words: list[str], told: str, tmp_path: Path) -> None:
 def test_without_a_terminal_it_must_be_said(tmp_path: Path) -> None:
     Warehouse(tmp_path).plan("gone")
     told = one_line(own_process("rm", f"warehouse={tmp_path}", "run=gone"))
-    assert told == "run=gone: deletes the run for good; add --yes"
+    assert told == "run=gone: deletes it for good; add --yes"
     assert (tmp_path / "runs" / "gone").exists()
+
+
+class Typed(io.StringIO):
+    """What is typed in a terminal; `end`: Ctrl-C instead of the end of it."""
+
+    def __init__(self, text: str, end: type[BaseException] | None = None) -> None:
+        super().__init__(text)
+        self._end = end
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, size: int | None = -1) -> str:  # type: ignore[override]
+        if self._end:
+            raise self._end
+        return super().readline() if size is None else super().readline(size)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [(Typed("kept\n"), "not deleted, as its name was not repeated"), (Typed(""), "not deleted"),
+     (Typed("", KeyboardInterrupt), "not deleted")],
+)  # fmt: skip
+def test_it_asks_for_the_name_again(
+    typed: Typed, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Warehouse(tmp_path).plan("gone")
+    monkeypatch.setattr(sys, "stdin", typed)
+    done = gistmill("rm", f"warehouse={tmp_path}", "run=gone")
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"gistmill: run=gone: {said}\n")
+    assert (tmp_path / "runs" / "gone").exists()
+
+
+def test_the_labels_of_people_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Warehouse(tmp_path).plan("gone")
+    of_answer = dict.fromkeys(("method", "document_id", "question_id", "answer_sha"), "x")
+    add_labels(place(tmp_path) / "runs" / "gone", "ann", [{**of_answer, "label": "yes"}])
+    damaged = tmp_path / "runs" / "gone" / "people" / "bob.parquet"
+    damaged.write_bytes(b"x")
+    monkeypatch.setattr(sys, "stdin", Typed("gone\n"))
+    done = gistmill("rm", f"warehouse={tmp_path}", "run=gone")
+    assert "(gone) to delete it and 1 labels of people for good" in done.stderr
+    assert ", 1 labels of people" in succeeded(done)
+    assert not damaged.exists()
+
+
+def test_from_a_folder_of_the_warehouse_it_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleting it would leave the rest of the command without its way to the warehouse."""
+    monkeypatch.chdir(folder / "runs" / "gone")
+    told = refused("rm", "warehouse=../..", "run=gone", "--yes")
+    assert told.endswith("gone: rm may delete this folder of the warehouse; call it elsewhere")
+    monkeypatch.chdir(folder)
+    succeed("rm", "warehouse=.", "run=gone", "--yes")
+    stands(folder)

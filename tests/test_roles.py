@@ -79,8 +79,8 @@ GROUP = "extractive, none, openai, reader, scripted, simulated, vllm"
         (["extractor=extractive", "extractor.seed=x"],
          "extractor.seed=x: Input should be a valid integer"),
         (["memory_engine=extractive", "memory_engine.temprature=1"],
-         "memory_engine.temprature: no such key; did you mean memory_engine.temperature?"),
-        (["extractr=none"], "extractr: no such key; did you mean extractor?"),
+         "memory_engine.temprature: no such key; nearest: memory_engine.temperature"),
+        (["extractr=none"], "extractr: no such key; nearest: extractor"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_that_names_the_role(words: list[str], line: str) -> None:

@@ -115,7 +115,7 @@ def test_its_name_stands_beside_ours(scored: Scored) -> None:
         (["predictions=FILE", "method=x", "method=y"], "method= is given twice"),
         (["predictions=/none.json", "method=x"], "predictions=/none.json: no such file"),
         (["predictions=FILE", "method=x", "run=night"], "run=night: not in"),
-        (["predictions=FILE", "method=x", "raters=x"], "raters: no such key; did you mean rater"),
+        (["predictions=FILE", "method=x", "raters=x"], "raters: no such key; nearest: rater"),
         (["predictions=WRONG", "method=x"], "WRONG: no question 'm9' in corpus=tables; the near"),
     ],
 )  # fmt: skip

@@ -247,7 +247,7 @@ def test_trace_of_a_choice_and_of_failures(hand: HandRun) -> None:
 
 def test_trace_of_an_unknown_question_names_those_like_it(hand: HandRun) -> None:
     line = refused("trace", "m7", f"warehouse={hand.warehouse}")
-    assert line.startswith("m7: no such question in the run; similar: m1, m2, ")
+    assert line.startswith("m7: no such question in the run; nearest: m1, m2, ")
     line = refused("trace", "m1", f"warehouse={hand.warehouse}", "method=memwalker")
     assert line == "method=memwalker: no such method has answered m1"
 

@@ -297,8 +297,8 @@ def why_not(*words: str | Path) -> str:
     [
         (
             "engine.args.gpu_memory_utilisation=0.8",
-            "UsageError engine.args.gpu_memory_utilisation: vLLM has no such argument; did you "
-            "mean gpu_memory_utilization?",
+            "UsageError engine.args.gpu_memory_utilisation: vLLM has no such argument; "
+            "nearest: gpu_memory_utilization",
         ),
         ("engine.args.dtype=float12", "StartError .*tiny cannot start: .*float12"),
         ("engine.context_tokens=65536", "StartError .*tiny cannot start: .*65536.*32768"),

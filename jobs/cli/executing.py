@@ -100,7 +100,7 @@ def ask(
     """Ask files or folders a question.
 
     Their memories are made once and kept; every document answers by itself. Keys: method=..., and
-    the words of run.
+    the words of run but for run=, corpus= and experiment=.
     """
     raise typer.Exit(ask_files(words, json, warn))
 

@@ -9,7 +9,7 @@ from jobs.cli.app import LOOK, Json, Words, app
 from jobs.export.predictions import predictions as predictions_text
 from jobs.export.report import table
 from jobs.export.target import Target
-from jobs.options import read_options
+from jobs.options import KEYS, read_options
 from jobs.show_cite import rendered
 from jobs.tables import print_json, print_line
 from pipeline.errors import UsageError
@@ -21,7 +21,6 @@ export = typer.Typer(help="Write answers, the report or a view to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)
 
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
-_WORDS = ("warehouse", "run", "method", "where", "format", "to")
 
 
 @export.command()
@@ -31,7 +30,7 @@ def predictions(words: Words = None, force: Force = False, json: Json = False) -
     Keys: method=, format=jsonl|scrolls|longmemeval, to=FILE (- prints), warehouse=, run=, where=SQL
     over questions.
     """
-    options = read_options(words or [], _WORDS)
+    options = read_options(words or [], KEYS["export predictions"])
     target = Target.of(options.to, force)
     give(target, *predictions_text(options), json)
 
@@ -50,7 +49,7 @@ def report(
     Keys: format=csv|latex, to=FILE (- prints), warehouse=, run=, by=SQL, where=SQL, method=PREFIX,
     rater=.
     """
-    options = read_options(words or [], (*_WORDS, "by", "rater"))
+    options = read_options(words or [], KEYS["export report"])
     target = Target.of(options.to, force)
     give(target, *table(options, intervals), json)
 
@@ -62,7 +61,7 @@ def view(name: str, words: Words = None, force: Force = False, json: Json = Fals
     Keys: to=FILE, on any filesystem, warehouse=, run=, where=SQL over the view's columns. all_VIEW
     has every run.
     """
-    options = read_options(words or [], ("warehouse", "run", "where", "to"))
+    options = read_options(words or [], KEYS["export view"])
     target = Target.of(options.to, force)
     if target.path is None:
         raise UsageError("a view is written as Parquet, which is no text; add to=FILE.parquet")
@@ -80,7 +79,7 @@ def cite(words: Words = None, json: Json = False) -> None:
 
     Keys: warehouse=, run=.
     """
-    found = statement(read_options(words or [], ("warehouse", "run")))
+    found = statement(read_options(words or [], KEYS["cite"]))
     if json:
         print_json(found)
     else:

@@ -8,7 +8,7 @@ import typer
 
 from jobs.check_prompts import check_prompts
 from jobs.cli.app import KEEP, Json, Words, app
-from jobs.options import read_options
+from jobs.options import KEYS, read_options
 from jobs.tables import print_json, print_line
 from pipeline.family_copy import export_family
 from stages.readagent_notebook.family import import_notebook, shown
@@ -45,7 +45,7 @@ def export(
 
     With all that it inherits; plugins=FOLDER where it is a plugin's.
     """
-    options = read_options(words or [], ("plugins",))
+    options = read_options(words or [], KEYS["prompts export"])
     made = export_family(family, folder, options.plugins)
     if json:
         print_json(dataclasses.asdict(made))

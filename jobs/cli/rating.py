@@ -10,7 +10,7 @@ from jobs.cli.app import MAKE, Json, WholeTables, Words, app
 from jobs.cli.executing import execute
 from jobs.cli.exporting import Force, give
 from jobs.export.target import Target
-from jobs.options import read_options
+from jobs.options import KEYS, read_options
 from jobs.people.agreement import agreements, rendered
 from jobs.people.labels import import_sheet
 from jobs.people.sheet import LABELS, sheet
@@ -31,7 +31,6 @@ class _WithDefault(TyperGroup):
 
 
 verbs = typer.Typer(cls=_WithDefault)
-_READS = ("warehouse", "run", "method", "where")
 
 
 @verbs.callback()
@@ -55,7 +54,7 @@ def write_sheet(words: Words = None, force: Force = False, json: Json = False) -
     Methods and verdicts are left out. Keys: n=200, seed=0, to=FILE.csv (- prints), warehouse=,
     run=, method=PREFIX, where=SQL over questions.
     """
-    options = read_options(words or [], (*_READS, "n", "seed", "to"))
+    options = read_options(words or [], KEYS["rate sheet"])
     target = Target.of(options.to, force)
     give(target, *sheet(options), json)
     if target.path is not None and not json:
@@ -68,7 +67,7 @@ def import_labels(file: str, words: Words = None, json: Json = False) -> None:
 
     FILE person=NAME, warehouse=, run=. They are rows of the view people.
     """
-    found = import_sheet(file, read_options(words or [], ("warehouse", "run", "person")))
+    found = import_sheet(file, read_options(words or [], KEYS["rate import"]))
     if json:
         print_json(dataclasses.asdict(found))
         return
@@ -89,7 +88,7 @@ def agreement(words: Words = None, json: Json = False) -> None:
     Percent, Cohen's kappa, confusion matrices. Keys: warehouse=, run=, method=PREFIX, where=SQL
     over questions.
     """
-    found = agreements(read_options(words or [], _READS))
+    found = agreements(read_options(words or [], KEYS["rate agreement"]))
     if json:
         print_json(dataclasses.asdict(found))
     else:

@@ -11,10 +11,11 @@ import typer
 
 from jobs.cli.app import KEEP, LOOK, Json, WholeTables, Words, app
 from jobs.compare import compare as compare_methods
+from jobs.completion import completed
 from jobs.corpus import distributions, draw, table
 from jobs.gc import show_gc
 from jobs.ls import show_listing
-from jobs.options import ReadOptions, read_options
+from jobs.options import KEYS, ReadOptions, read_options
 from jobs.render import printed
 from jobs.report import make_report
 from jobs.rm import as_json, remove, run_to_remove, shown
@@ -27,11 +28,11 @@ from jobs.tables import print_json, print_line, print_parts, print_rows, print_t
 from pipeline.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.locks import only_select
+from pipeline.store.people import num_labels
 from pipeline.store.views import query as rows_of
 
 _OPTION = re.compile(r"[\w.]+=")  # a method's first = stands behind a bracket
 _SECONDS_BETWEEN_LOOKS = 5.0
-_OF_PAGES = ("warehouse", "run", "by", "where", "rater", "plugins")
 
 
 @app.command(rich_help_panel=LOOK)
@@ -58,12 +59,12 @@ def report(
             raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
         from jobs.html.show import show_written  # imported here, as rendering prompts takes stages
 
-        show_written(read_options(words or [], _OF_PAGES), html, json)
+        show_written(read_options(words or [], KEYS["report --html"]), html, json)
         return
     if corpus or picture:
-        _report_corpus(read_options(words or [], ("warehouse", "run")), picture, json, markdown)
+        _report_corpus(read_options(words or [], KEYS["report --corpus"]), picture, json, markdown)
         return
-    made = make_report(read_options(words or [], ("warehouse", "run", "by", "where", "rater")))
+    made = make_report(read_options(words or [], KEYS["report"]))
     if json:
         print_json(dataclasses.asdict(made))
     else:
@@ -89,7 +90,7 @@ def view(words: Words = None, json: Json = False) -> None:
     """
     from jobs.html.show import show_served  # imported here, as rendering prompts takes stages
 
-    show_served(read_options(words or [], (*_OF_PAGES, "port")), json)
+    show_served(read_options(words or [], KEYS["view"]), json)
 
 
 @app.command(rich_help_panel=LOOK)
@@ -109,7 +110,7 @@ def status(
 
     Keys: warehouse=, run=; with cluster.address=, the state of the run's job there, too.
     """
-    options = read_options(words or [], ("warehouse", "run", "cluster.address"))
+    options = read_options(words or [], KEYS["status"])
     if not watch and every is None:
         show_status(options, json, steps)
         return
@@ -131,14 +132,17 @@ def trace(
 
     Keys: warehouse=, run=, method=PREFIX, plugins=DIR (of those that the run used).
     """
-    options = read_options(words or [], ("warehouse", "run", "method", "plugins"))
+    options = read_options(words or [], KEYS["trace"])
     show_trace(options, question_id, full, prompts, json)
 
 
 @app.command(rich_help_panel=LOOK)
 def compare(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[A [B]] [KEY=VALUE]...", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="[A [B]] [KEY=VALUE]...", show_default=False, autocompletion=completed
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -150,8 +154,7 @@ def compare(
     """
     methods = [word for word in words or [] if not _OPTION.match(word)]
     options = [word for word in words or [] if _OPTION.match(word)]
-    allowed = ("warehouse", "run", "metric", "where", "rater")
-    found = compare_methods(read_options(options, allowed), methods)
+    found = compare_methods(read_options(options, KEYS["compare"]), methods)
     if json:
         print_json(dataclasses.asdict(found))
     else:
@@ -164,7 +167,7 @@ def show(document_id: str, words: Words = None, json: Json = False) -> None:
 
     Keys: warehouse=, run=, memory=, page=0,3..5.
     """
-    options = read_options(words or [], ("warehouse", "run", "memory", "page"))
+    options = read_options(words or [], KEYS["show"])
     show_pages(options, document_id, json)
 
 
@@ -182,7 +185,7 @@ def sql(
 
     DuckDB's SQL; all_TABLE has the rows of every run. Keys: warehouse=, run=.
     """
-    options = read_options(words or [], ("warehouse", "run"))
+    options = read_options(words or [], KEYS["sql"])
     with connect(options.warehouse, options.run, unsafe) as connection:
         rows = rows_of(connection, query if unsafe else only_select(connection, query))
     if json:
@@ -198,7 +201,7 @@ def ls(words: Words = None, json: Json = False, markdown: WholeTables = False) -
     Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
     warehouse=DIR its runs, the latest first, and steps.
     """
-    options = read_options(words or [], ("warehouse", "plugins"))
+    options = read_options(words or [], KEYS["ls"])
     of_warehouse = any(word.startswith("warehouse=") for word in words or [])
     show_listing(options, of_warehouse, json, markdown)
 
@@ -231,10 +234,10 @@ def rm(
 
     Keys: warehouse=, run=. It asks for the run's name again unless --yes is given.
     """
-    options = read_options(words or [], ("warehouse", "run"))
+    options = read_options(words or [], KEYS["rm"])
     name = run_to_remove(options)
     if not yes:
-        _confirm(name)
+        _confirm(name, num_labels(options.warehouse / "runs" / name))
     removed = remove(options.warehouse, name)
     if json:
         print_json(as_json(name, removed))
@@ -242,11 +245,17 @@ def rm(
         print_line(shown(name, removed))
 
 
-def _confirm(name: str) -> None:
-    """Raise UsageError unless the user repeats the run's name."""
+def _confirm(name: str, labels: int) -> None:
+    """Raise UsageError unless the user repeats the run's name; `labels`: how many it has."""
+    it = f"it and {labels:,} labels of people" if labels else "it"
     if not sys.stdin.isatty():
-        raise UsageError(f"run={name}: deletes the run for good; add --yes")
-    if typer.prompt(f"repeat the run's name ({name}) to delete it for good", err=True) != name:
+        raise UsageError(f"run={name}: deletes {it} for good; add --yes")
+    try:
+        repeated = typer.prompt(f"repeat the run's name ({name}) to delete {it} for good", err=True)
+    except typer.Abort:  # Ctrl-C or the end of what is typed, in the line of the question
+        typer.echo(err=True)
+        raise UsageError(f"run={name}: not deleted") from None
+    if repeated != name:
         raise UsageError(f"run={name}: not deleted, as its name was not repeated")
 
 
@@ -256,4 +265,4 @@ def gc(words: Words = None, json: Json = False) -> None:
 
     Keys: warehouse=, older_than=24h.
     """
-    show_gc(read_options(words or [], ("warehouse", "older_than")), json)
+    show_gc(read_options(words or [], KEYS["gc"]), json)

@@ -13,13 +13,14 @@ from pipeline.errors import DamagedError, UsageError
 from pipeline.place import commit, is_remote, kind, listed, read, write
 
 LAYOUT = 2
-_FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed")
+FILE = "gistmill.json"
+FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed")
 
 
 def check_layout(warehouse: UPath) -> int:
     """The warehouse's layout. Raises UsageError where a later gistmill made it, DamagedError where
     that is not known, or a file is where a folder belongs."""
-    layout = _layout(warehouse / "gistmill.json")
+    layout = _layout(warehouse / FILE)
     if layout > LAYOUT:
         raise UsageError(
             f"{warehouse}: made by a later gistmill (layout {layout}, this one knows {LAYOUT}); "
@@ -27,7 +28,7 @@ def check_layout(warehouse: UPath) -> int:
         )
     if not is_remote(warehouse):  # an object store has no folders
         tables = listed(warehouse / "tables", "[!.]*")
-        for folder in (*(warehouse / name for name in _FOLDERS), *tables):
+        for folder in (*(warehouse / name for name in FOLDERS), *tables):
             if kind(folder) not in (None, "directory"):
                 raise DamagedError(folder, "not a folder; move it elsewhere")
     return layout
@@ -49,6 +50,6 @@ def _layout(file: UPath) -> int:
 def raise_layout(warehouse: UPath) -> None:
     """Write that files of today's layout may follow. Raises as `check_layout` does."""
     if check_layout(warehouse) < LAYOUT:
-        file, content = warehouse / "gistmill.json", json.dumps({"layout": LAYOUT}).encode()
+        file, content = warehouse / FILE, json.dumps({"layout": LAYOUT}).encode()
         if not commit(file, content):
             write(file, content)

@@ -6,12 +6,14 @@ They are kept apart from the rows that stages make: no step plans them, and no r
 
 import io
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.errors import DamagedError
 from pipeline.place import exists, listed, read, write
 from pipeline.store.footers import check_table
 from pipeline.store.listing import LeftOut
@@ -48,6 +50,15 @@ def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> 
         after = before | {_key(row): row for row in changed}
         write(file, parquet(pa.Table.from_pylist(list(after.values()), schema=PEOPLE)))
     return len(changed)
+
+
+def num_labels(run: UPath) -> int:
+    """How many labels a run's folder has; those of damaged files are not counted."""
+    found = 0
+    for file in listed(run, "people/*.parquet"):
+        with suppress(DamagedError):
+            found += len(_rows(file))
+    return found
 
 
 def people_table(folder: UPath, left_out: LeftOut) -> Any:

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import groupby
 from typing import Any
 
@@ -11,11 +10,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.names import hint
 from pipeline.place import read
 from pipeline.store.views import UNITS, check_planned
 from pipeline.units import Unit
-
-_SIMILAR = 3  # names in an error
 
 
 class Planned:
@@ -36,10 +34,10 @@ class Planned:
         """Whether the run has planned this document."""
         return bool(pc.index(self._rows["document_id"], pa.scalar(document_id)).as_py() >= 0)
 
-    def similar(self, column: str, value: str) -> list[str]:
-        """The values of document_id or question_id that are most like this one."""
+    def hint(self, column: str, value: str) -> str:
+        """The values of document_id or question_id that are most like this one, for a message."""
         known = [name for name in self._rows[column].unique().to_pylist() if name is not None]
-        return get_close_matches(value, known, n=_SIMILAR, cutoff=0)
+        return hint(value, known)
 
     def units_of(self, document_id: str) -> list[Unit]:
         """The document's units, in the order of the steps, as done; their questions without the

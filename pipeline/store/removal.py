@@ -32,11 +32,13 @@ _UNIT = ["step_id", "unit"]
 
 @dataclass(frozen=True)
 class Removed:
-    """What a removal deleted, and how many units of the run stay, as other runs use them."""
+    """What a removal deleted, and how many units of the run stay, as other runs use them.
+    `labels`: those that people gave to its answers."""
 
     files: int
     bytes: int
     kept_units: int
+    labels: int = 0
 
 
 def run_names(root: UPath) -> list[str]:

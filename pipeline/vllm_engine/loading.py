@@ -1,6 +1,5 @@
 """Import vLLM and load a model; every failure becomes one line for the user."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from pipeline.errors import StartError, UsageError
+from pipeline.names import hint
 from pipeline.prompts import Message
 from pipeline.vllm_engine.chat_tokenizer import ChatTemplate, ChatTokenizer
 from pipeline.vllm_engine.startup_errors import advice, one_line, root_cause, vllm_errors_in_file
@@ -97,7 +97,5 @@ def _engine_args(arguments: Mapping[str, Any]) -> Any:
     known = [field.name for field in fields(AsyncEngineArgs)]
     for key in arguments:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else "; see vLLM's engine arguments"
-            raise UsageError(f"engine.args.{key}: vLLM has no such argument{hint}")
+            raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, known)}")
     return AsyncEngineArgs(**arguments)

@@ -7,14 +7,14 @@ that corpus has made of them is not made again.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 from upath import UPath
 
 from pipeline.errors import UsageError
-from pipeline.place import reaching
+from pipeline.names import hint
+from pipeline.place import is_remote, reaching
 from pipeline.rows import Document, Question
 from pipeline.settings import sha
 from stages.corpora.corpus import Address, FileCorpus, Unhashed
@@ -73,16 +73,18 @@ class AskedCorpus(FileCorpus):
 def _nearest(path: UPath) -> str:
     folder = path.parent
     names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
-    near = get_close_matches(path.name, names, n=3)
-    return f"there is {', '.join(near)}" if near else "name one that is there"
+    return hint(path.name, sorted(names)) if names else "name one that is there"
 
 
 def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
-    """The entries of all paths, each file once; the whole path names those that have a name in
-    common."""
-    found = {str(entry.file): entry for path in paths for entry in entries_of(path)}
+    """The entries of all paths, each file once, however it is written; the whole path names those
+    that have a name in common."""
+    found: dict[str, Entry] = {}
+    for entry in (entry for path in paths for entry in entries_of(path)):
+        file = entry.file if is_remote(entry.file) else entry.file.resolve()
+        found.setdefault(str(file), entry)
     times = Counter(entry.name for entry in found.values())
     return [
-        entry if times[entry.name] == 1 else replace(entry, name=path)
-        for path, entry in found.items()
+        entry if times[entry.name] == 1 else replace(entry, name=str(entry.file))
+        for entry in found.values()
     ]

@@ -2,12 +2,15 @@
 type raises BadInputError."""
 
 import json
+import re
 from collections.abc import Collection, Iterable
 from datetime import date
 from string import ascii_uppercase
 from typing import Any
 
 from pipeline.rows import Span
+
+_NUMBER = re.compile(r"[0-9]{1,9}(\.0*)?")
 
 
 class BadInputError(Exception):
@@ -109,6 +112,18 @@ def letter_of(row: dict[str, Any], key: str, num_options: int) -> int | None:
     if len(letter) != 1 or letter not in letters:
         raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; fix it")
     return letters.index(letter)
+
+
+def choice_of(row: dict[str, Any], key: str, first: int, num_options: int) -> int | None:
+    """The option's position from 0, null where absent, by its number or its letter. A number may be
+    text, as in CSV."""
+    value = row.get(key)
+    if isinstance(value, str) and num_options:
+        if _NUMBER.fullmatch(value.strip()):
+            return index_of({key: int(float(value))}, key, first, num_options)
+        if not value.strip().isdecimal():
+            return letter_of(row, key, num_options)
+    return index_of(row, key, first, num_options)
 
 
 def json_object(row: dict[str, Any], key: str) -> dict[str, Any]:

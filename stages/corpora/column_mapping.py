@@ -17,9 +17,8 @@ from pipeline.rows import Question
 from pipeline.settings import Settings
 from stages.corpora.checks import (
     BadInputError,
-    index_of,
+    choice_of,
     label_of,
-    letter_of,
     metadata_of,
     optional_text,
     question_of,
@@ -152,15 +151,9 @@ def _right(
     fields: Fields, value: dict[str, Any], first_option: int, num_options: int
 ) -> int | None:
     key = fields.answer_index
-    given = value.get(key) if key else None
-    if key is None or given is None or not num_options:
+    if key is None or not num_options:
         return None
-    if isinstance(given, str) and given.strip().isdecimal():  # as CSV writes a number
-        number = int(given) if len(given) < 10 else given
-        return index_of({key: number}, key, first_option, num_options)
-    if isinstance(given, str):
-        return letter_of(value, key, num_options)
-    return index_of(value, key, first_option, num_options)
+    return choice_of(value, key, first_option, num_options)
 
 
 def _references(fields: Fields, value: dict[str, Any]) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from pipeline.errors import UsageError
 from pipeline.store import read_parquet_rows
 from stages.corpora.checks import kind_of, without_lone_surrogates
 from stages.corpora.opening import (
-    MOST_BYTES,
     InPieces,
     NotTextError,
     lines_of,
@@ -29,6 +28,7 @@ from stages.corpora.opening import (
     up_to_most,
 )
 from stages.corpora.row import Row
+from stages.extract.extracted import MOST_BYTES
 
 # Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")

@@ -10,8 +10,6 @@ from stages.corpora.opening import read_whole, refuse_binary
 from stages.corpora.stories import decoded, unpacked
 from stages.extract.extracted import Extracted, UnreadableError
 from stages.extract.isolated import Extractor
-from stages.extract.web import decoded_html
-from stages.text.article_text import html_text
 
 _KINDS: Mapping[str, str] = {
     **dict.fromkeys((".txt", ".md", ".markdown"), "text"),
@@ -35,7 +33,6 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
         content = unpacked(content)
         if kind == "html":
             refuse_binary(content[:_HEAD_BYTES])
-            return Extracted(without_lone_surrogates(html_text(decoded_html(content))))
         found = extractor.extract(kind, content)
         return Extracted(without_lone_surrogates(found.text), found.missing)
     except UnreadableError as error:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from upath import UPath
 
 from pipeline.place import is_remote
+from pipeline.store.layout import FILE as WAREHOUSE
+from pipeline.store.layout import FOLDERS
 
 _MOST_LEFT_OUT = 100  # each is a row; a folder of programs has files by the ten thousand
-_WAREHOUSE = "gistmill.json"  # in a warehouse, whose files are our own
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,9 @@ def walk(folder: UPath, suffixes: Collection[str], without: Collection[str] = ()
 
     `suffixes`: of documents, in lower case, with or without `.gz` after them. `without`: names of
     files that are no entries. Hidden files and folders are left out, and so is a link to a folder
-    that is read anyway: links in a circle end. A warehouse within is no part of the folder. Of very
-    many that are left out one entry, the last, stands for all but the first.
+    that is read anyway: links in a circle end. A warehouse in a sub-folder is left out; where the
+    folder is one itself, its own folders are. Of very many that are left out one entry, the last,
+    stands for all but the first.
     """
     walked = _Walk(folder, suffixes, frozenset(without))
     found = sorted(walked.entries(folder, ""), key=lambda entry: entry.name)
@@ -56,41 +58,77 @@ class _Walk:
         self._linked: set[UPath] = set()  # folders that links have led to
 
     def entries(self, folder: UPath, prefix: str) -> Iterator[Entry]:
+        own = prefix.rstrip("/") or str(folder)
         try:
-            found = sorted(folder.iterdir(), key=lambda file: file.name)
+            found = _listed(folder)
         except OSError as error:
-            yield Entry(folder, prefix.rstrip("/"), wrong=f"{error.strerror}; fix or delete it")
+            yield Entry(folder, own, wrong=_wrong(error))
             return
-        if prefix and any(file.name == _WAREHOUSE for file in found):
+        is_warehouse = any(file.name == WAREHOUSE for file in found)
+        if is_warehouse and prefix:
+            yield Entry(folder, own, left_out="a warehouse of gistmill; move it elsewhere")
             return
-        for file in found:
-            name = prefix + file.name
-            if file.name.startswith("."):
-                yield Entry(file, name, left_out="hidden; rename it to have it read")
-            elif not file.is_dir():
-                yield from self._file(file, name)
-            elif why := self._is_read_elsewhere(file):
-                yield Entry(file, name, left_out=why)
-            else:
-                yield from self.entries(file, f"{name}/")
+        for file, is_folder in found.items():
+            if not (is_warehouse and file.name in FOLDERS):
+                yield from self._entry(file, prefix + file.name, is_folder)
+
+    def _entry(self, file: UPath, name: str, is_folder: bool | OSError) -> Iterator[Entry]:
+        if file.name.startswith("."):
+            yield Entry(file, name, left_out="hidden; rename it to have it read")
+        elif isinstance(is_folder, OSError):
+            yield Entry(file, name, wrong=_wrong(is_folder))
+        elif not is_folder:
+            yield from self._file(file, name)
+        elif why := self._is_read_elsewhere(file):
+            yield Entry(file, name, left_out=why)
+        else:
+            yield from self.entries(file, f"{name}/")
 
     def _file(self, file: UPath, name: str) -> Iterator[Entry]:
         if name in self._without:
             return
         if suffix_of(name, self._suffixes):
             yield Entry(file, name)
+        elif name == WAREHOUSE:
+            wrong = "its folder is a warehouse, whose own folders are not read; name another"
+            yield Entry(file, name, left_out=wrong)
         else:
             kinds = " ".join(self._suffixes)
             yield Entry(file, name, left_out=f"none of {kinds}; rename or convert it to be read")
 
     def _is_read_elsewhere(self, folder: UPath) -> str | None:
         """Why a folder is not walked: a link to one that is walked under another name, or that
-        holds this one."""
+        holds one that is walked."""
         if self._is_remote or not folder.is_symlink():
             return None
         target = folder.resolve()
         for other in (self._root, *self._linked):
-            if target == other or other in target.parents or target in other.parents:
+            if target == other or other in target.parents:
                 return "a link to a folder that is read under another name; delete it"
+            if target in other.parents:
+                return f"a link to a folder that holds {other}, which is read; link to its others"
         self._linked.add(target)
         return None
+
+
+def _listed(folder: UPath) -> dict[UPath, bool | OSError]:
+    """What is in a folder, by name, and whether each is a folder, or why that is not known.
+
+    Raises OSError for a folder that may not be listed, or listed but not entered.
+    """
+    found = {file: _is_folder(file) for file in sorted(folder.iterdir(), key=lambda f: f.name)}
+    errors = [kind for kind in found.values() if isinstance(kind, OSError)]
+    if errors and len(errors) == len(found):
+        raise errors[0]
+    return found
+
+
+def _is_folder(file: UPath) -> bool | OSError:
+    try:
+        return file.is_dir()
+    except OSError as error:
+        return error
+
+
+def _wrong(error: OSError) -> str:
+    return f"{error.strerror}; fix or delete it"

@@ -14,11 +14,8 @@ from typing import IO, Any
 from upath import UPath
 
 from pipeline.place import is_remote
+from stages.extract.extracted import MOST_BYTES, TOO_LARGE
 
-# Bytes of one text, line, cell or entry of a list, decompressed: 50 times the largest book known
-# here. What is larger is a gzip bomb or a file without an end, and would take all memory.
-MOST_BYTES = 2**28
-TOO_LARGE = f"over {MOST_BYTES // 2**20} MiB in one piece, which no document is"
 _HEAD_BYTES = 2**16
 _OPEN, _CLOSE, _MOST_DEPTH = (b"[", b"{"), (b"]", b"}"), 10_000
 _GZIP = b"\x1f\x8b"

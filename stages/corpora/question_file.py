@@ -1,22 +1,25 @@
 """Read questions from a separate file, one per row, for formats that keep them apart from texts.
 
-Required columns: document_id and question; optional: question_id, options, answer_index (from 0),
-references (a list or one string), question_type, asked_at, evidence (spans of the document's text
-as loaded, `{"start_char": 0, "end_char": 9}` or `[0, 9]`) and metadata (an object or JSON text).
-Other columns are kept in metadata. Null counts as absent. Ids are made from document_id, question
-and options. In CSV, options are separated by `|`, and these, references and evidence may be JSON.
+Required columns: document_id and question; optional: question_id, options, answer_index (from 0, or
+a letter), references (a list or one string), question_type, asked_at, evidence (spans of the
+document's text as loaded, `{"start_char": 0, "end_char": 9}` or `[0, 9]`) and metadata (an object
+or JSON text). Other columns are kept in metadata. Null counts as absent. Ids are made from
+document_id, question and options. In CSV, options are separated by `|`, and these, references and
+evidence may be JSON.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from pipeline.errors import UsageError
+from pipeline.names import nearest
 from pipeline.rows import Question, Span
 from stages.corpora.checks import (
     BadInputError,
-    index_of,
+    choice_of,
     kind_of,
     label_of,
     merged,
@@ -40,13 +43,16 @@ _COLUMNS = frozenset(
 
 
 class QuestionFile:
-    """The rows of a question file, all in memory, by document_id."""
+    """The rows of a question file, all in memory, by document_id. Raises UsageError where no row
+    has a document_id or a question."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: dict[str, list[Row]] = {}
         self._without_id: list[Row] = []  # rows without a document_id
         self._ids = Ids()
-        for row in map(_of_cells, rows):
+        found = [_of_cells(row) for row in rows]
+        _refuse_unnamed(found)
+        for row in found:
             document_id = row.given_id("document_id")
             if document_id is None:
                 self._without_id.append(row)
@@ -97,6 +103,16 @@ class QuestionFile:
         return self._ids.of_row(row, "question_id", *content)
 
 
+def _refuse_unnamed(rows: Sequence[Row]) -> None:
+    """A column that is spelt wrong would make every row bad; this reports it once."""
+    columns = dict.fromkeys(key for row in rows for key in row.value or {})
+    others = [key for key in columns if key not in _COLUMNS]
+    for key in ("document_id", "question"):
+        if columns and key not in columns:
+            near = f"rename {nearest(key, others, 1)} or add it" if others else "add it"
+            raise UsageError(f"{rows[0].file}: no row has a {key}; {near}")
+
+
 def _of_cells(row: Row) -> Row:
     """The row with the values that its cells stand for, if it is of a CSV file."""
     if row.value is None or not {".csv", ".tsv"} & {*row.file.suffixes}:
@@ -108,15 +124,13 @@ def _of_cells(row: Row) -> Row:
 def _of_cell(key: str, cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
-    if key == "answer_index" and cell.strip().isdecimal() and len(cell) < 10:
-        return int(cell)
     if key in ("options", "references", "evidence") and cell.lstrip().startswith("["):
         try:
             return json.loads(cell)
         except (ValueError, RecursionError):
             return cell
     if key == "options":
-        return [option.strip() for option in cell.split("|")]
+        return [option.strip() for option in cell.strip().removesuffix("|").split("|")]
     return cell
 
 
@@ -132,7 +146,7 @@ def _question(
     document_id: str, num_chars: int | None, value: dict[str, Any], question_id: str
 ) -> Question:
     options = texts_of(value, "options")
-    right = index_of(value, "answer_index", first=0, num_options=len(options))
+    right = choice_of(value, "answer_index", first=0, num_options=len(options))
     return Question(
         document_id=document_id,
         question_id=question_id,

@@ -8,7 +8,7 @@ document by its id or by its path with the suffix. A single file has none.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -45,21 +45,21 @@ class TextCorpus(FileCorpus):
         asked = _question_file(self.path) if self.path.is_dir() else None
         questions = QuestionFile(rows_of([asked]) if asked else ())
         ids = Ids()
-        for entry, loaded in documents_of(self, entries_of(self.path), ids):
+        for entry, loaded in documents_of(self, entries_of(self.path, QUESTION_FILES), ids):
             document = loaded.document
             num_chars = None if document.problem else len(document.text)
-            also = without_lone_surrogates(entry.name)
+            also = None if entry.left_out else without_lone_surrogates(entry.name)
             asked_of_it = questions.take(document.document_id, num_chars, also)
             yield replace(loaded, questions=asked_of_it)
         yield from questions.take_rest(ids)
 
 
-def entries_of(path: UPath) -> list[Entry]:
-    """The files of a folder, but for its questions; or the one file. Raises UsageError where the
+def entries_of(path: UPath, without: Collection[str] = ()) -> list[Entry]:
+    """The files of a folder, but for those `without`; or the one file. Raises UsageError where the
     folder has no document."""
     if not path.is_dir():
         return [Entry(path, path.name)]
-    found = walk(path, SUFFIXES, QUESTION_FILES)
+    found = walk(path, SUFFIXES, without)
     if all(entry.left_out for entry in found):
         kinds = " ".join(SUFFIXES)
         named = ", ".join(entry.name for entry in found[:3])
@@ -76,8 +76,8 @@ def documents_of(
     waiting: list[tuple[Entry, Loaded]] = []
     is_any_read = False
     with Extractor() as extractor:
-        for entry, wanted in zip(entries, _ids_of(entries), strict=True):
-            waiting.append((entry, _loaded(corpus, entry, ids, wanted, extractor)))
+        for entry, claimed in zip(entries, _ids_of(entries, ids), strict=True):
+            waiting.append((entry, _loaded(corpus, entry, claimed, extractor)))
             is_any_read = is_any_read or not waiting[-1][1].document.lack()
             if is_any_read:
                 yield from waiting
@@ -94,14 +94,33 @@ def _question_file(folder: UPath) -> UPath | None:
     return found[0] if found else None
 
 
-def _ids_of(entries: Sequence[Entry]) -> list[str]:
-    """The ids wanted: names without suffixes, but where two would be the same; those of files that
-    are left out have the suffix."""
-    found = [entry.name if entry.left_out else _stem(entry.name) for entry in entries]
+def _ids_of(entries: Sequence[Entry], ids: Ids) -> list[tuple[str, str | None]]:
+    """The id of each entry, and why it can be no document's, or null.
+
+    Names without suffixes, but where two would be the same; files that are left out come last, and
+    have their whole names.
+    """
+    read = [entry for entry in entries if not entry.left_out]
+    left_out = [entry for entry in entries if entry.left_out]
+    wanted = zip([*read, *left_out], [*_stems(read), *(e.name for e in left_out)], strict=True)
+    found = {entry.name: _claimed(entry, name, ids) for entry, name in wanted}
+    return [found[entry.name] for entry in entries]
+
+
+def _stems(entries: Sequence[Entry]) -> list[str]:
+    found = [_stem(entry.name) for entry in entries]
     while len(times := Counter(found)) < len(found):  # ends: names are unique
         named = zip(found, entries, strict=True)
         found = [entry.name if times[made] > 1 else made for made, entry in named]
     return found
+
+
+def _claimed(entry: Entry, wanted: str, ids: Ids) -> tuple[str, str | None]:
+    document_id, whole = without_lone_surrogates(wanted), Row(entry.file, 1, None)
+    if (first := ids.claim(document_id, whole)) is None:
+        return document_id, None
+    wrong = f"its document_id would be that of {first.removesuffix(':1')}; rename or delete it"
+    return ids.of_place(whole), None if entry.left_out else wrong
 
 
 def _stem(name: str) -> str:
@@ -114,19 +133,15 @@ def _stem(name: str) -> str:
 
 
 def _loaded(
-    corpus: FileCorpus, entry: Entry, ids: Ids, wanted: str, extractor: Extractor
+    corpus: FileCorpus, entry: Entry, claimed: tuple[str, str | None], extractor: Extractor
 ) -> Loaded:
-    name, document_id = without_lone_surrogates(entry.name), without_lone_surrogates(wanted)
-    whole = Row(entry.file, 1, None)
-    if (first := ids.claim(document_id, whole)) is not None:
-        wrong = f"its document_id would be that of {first.removesuffix(':1')}; rename or delete it"
-        return Loaded(bad_document(ids.of_place(whole), f"{name}: {wrong}"), ())
+    name, (document_id, wrong) = without_lone_surrogates(entry.name), claimed
     if entry.left_out:
         detail = f"{name}: {entry.left_out}"
         return Loaded(Document(document_id=document_id, skipped=True, detail=detail), ())
     try:
-        if entry.wrong:
-            raise BadInputError(entry.wrong)
+        if wrong := wrong or entry.wrong:
+            raise BadInputError(wrong)
         found = text_of_file(entry.file, extractor)
         about = json.dumps({"missing": found.missing}) if found.missing else "{}"
         document = corpus.document(document_id, found.text, document_id, about)

@@ -9,11 +9,12 @@ import sys
 from typing import Any
 
 from stages.extract.epub import epub_text
-from stages.extract.extracted import UnreadableError
+from stages.extract.extracted import MOST_BYTES, TOO_LARGE, UnreadableError
 from stages.extract.pdf import pdf_text
+from stages.extract.web import web_text
 from stages.extract.word import word_text
 
-EXTRACTORS = {"pdf": pdf_text, "epub": epub_text, "docx": word_text}
+EXTRACTORS = {"pdf": pdf_text, "epub": epub_text, "docx": word_text, "html": web_text}
 _MOST_MEMORY = 2**32  # bytes of address space
 
 
@@ -39,6 +40,8 @@ def _limit_memory() -> None:
 def _reply(kind: str, content: bytes) -> dict[str, Any]:
     try:
         found = EXTRACTORS[kind](content)
+        if len(found.text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+            raise UnreadableError(f"{TOO_LARGE}; fix or delete it")
     except UnreadableError as wrong:
         return {"wrong": str(wrong)}
     return {"text": found.text, "missing": found.missing}

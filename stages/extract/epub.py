@@ -18,26 +18,33 @@ def epub_text(content: bytes) -> Extracted:
     """The text of all files that the book's spine names, in its order, without the table of
     contents; without a usable spine, that of all its pages, by name.
 
-    Chapters that are not in the archive are `missing`. Raises UnreadableError for what is torn, no
-    EPUB, encrypted, or has no text.
+    Chapters that are encrypted, damaged or not in the archive are `missing`. Raises UnreadableError
+    for what is torn, no EPUB, encrypted, or has no text.
     """
     archive = Archive(content, "EPUB")
     names, is_spine = _spine(archive)
     locked = _encrypted(archive)
-    missing, parts = [], []
+    missing: dict[str, list[str]] = {}
+    parts = []
     for name in names:
         page = None if name in locked else archive.read(name)
         if page is None:
-            missing.append(name)
+            missing.setdefault(_why_missing(name, locked, archive), []).append(name)
         elif text := html_text(decoded_html(page)):
             parts.append(text)
     if not parts and locked:
         raise UnreadableError("an encrypted EPUB; get one without copy protection")
     if not parts:
         raise UnreadableError("no text in this EPUB, or it is none; fetch it again")
-    wrong = [f"not in the archive: {', '.join(missing[:5])}"] if missing else []
+    wrong = [f"{why}: {', '.join(lost[:5])}" for why, lost in missing.items()]
     wrong += [] if is_spine else ["no order of chapters in it, read by name"]
     return Extracted("\n\n".join(parts), "; ".join(wrong) or None)
+
+
+def _why_missing(name: str, locked: set[str], archive: Archive) -> str:
+    if name in locked:
+        return "encrypted"
+    return "damaged" if name in archive.names else "not in the archive"
 
 
 def _spine(archive: Archive) -> tuple[list[str], bool]:

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 
 EXTRA = "pip install 'gistmill[documents]'"
+# Bytes of one text, line, cell or entry of a list, decompressed: 50 times the largest book known
+# here. What is larger is a gzip bomb or a file without an end, and would take all memory.
+MOST_BYTES = 2**28
+TOO_LARGE = f"over {MOST_BYTES // 2**20} MiB in one piece, which no document is"
 
 
 class UnreadableError(Exception):

@@ -39,17 +39,21 @@ class Extractor:
             self._child.end()
 
     def extract(self, kind: str, content: bytes) -> Extracted:
-        """The text of a file; `kind`: pdf, epub or docx.
+        """The text of a file; `kind`: pdf, epub, docx or html.
 
         Raises UnreadableError where the file cannot be read, or its process has crashed.
         """
-        self._child = self._child or _Child()
-        reply = self._child.reply(kind, content, self._seconds)
+        self._child = child = self._child or _Child()
+        reply = child.reply(kind, content, self._seconds)
         if reply is None:
-            code, error = self._child.end()
+            code, error = child.end()
             self._child = None
-            if code == -SIGKILL:
+            if child.is_late:
                 raise UnreadableError(f"not read within {self._seconds:.0f} s; fix or delete it")
+            if code == -SIGKILL:
+                raise UnreadableError(
+                    "its process was killed, perhaps for want of memory; free some and try again"
+                )
             if error.startswith("MemoryError"):
                 raise UnreadableError("takes over 4 GiB of memory; fix or delete it")
             raise UnreadableError(f"damaged ({error or f'exit code {code}'}); fetch it again")
@@ -59,13 +63,15 @@ class Extractor:
 
 
 class _Child:
-    """One process that runs child.py."""
+    """One process that runs child.py; `is_late`: it was killed as a file took too long."""
 
     def __init__(self) -> None:
+        self.is_late = False
         path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # end closes it
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "stages.extract.child"],
+            # -P: no module of the folder that the command was started in.
+            [sys.executable, "-P", "-m", "stages.extract.child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -74,7 +80,7 @@ class _Child:
 
     def reply(self, kind: str, content: bytes, seconds: float) -> dict[str, str | None] | None:
         """What the process says to a file; null where it ends instead, or is killed by then."""
-        process, timer = self._process, Timer(seconds, self._process.kill)
+        process, timer = self._process, Timer(seconds, self._kill)
         assert process.stdin and process.stdout
         timer.start()
         try:
@@ -91,6 +97,10 @@ class _Child:
             return None
         found: dict[str, str | None] = json.loads(line)
         return found
+
+    def _kill(self) -> None:
+        self.is_late = True
+        self._process.kill()
 
     def end(self) -> tuple[int, str]:
         """End the process; its exit code, and the last line of what it wrote on standard error."""

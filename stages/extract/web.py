@@ -1,7 +1,10 @@
-"""HTML in any encoding, decoded."""
+"""Text of web pages (HTML, XHTML), in any encoding."""
 
 import codecs
 import re
+
+from stages.extract.extracted import Extracted
+from stages.text.article_text import html_text
 
 # Of <meta charset>, <meta content="text/html; charset=..."> and <?xml encoding=...?>.
 _DECLARED = re.compile(rb"""<[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{1,40})""")
@@ -9,6 +12,11 @@ _HEAD_BYTES = 4096
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"),
           (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
 _ESCAPE = b"\x1b"  # of ISO-2022, whose bytes are all ASCII
+
+
+def web_text(content: bytes) -> Extracted:
+    """The text of a page; empty where it has none."""
+    return Extracted(html_text(decoded_html(content)))
 
 
 def decoded_html(content: bytes) -> str:

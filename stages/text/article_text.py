@@ -4,11 +4,15 @@ In the result, blank lines separate paragraphs; a hard-wrapped paragraph is join
 """
 
 import re
+from html import escape
 from html.parser import HTMLParser
 
 _IS_HTML = re.compile(r"<(?:!doctype|html|head|body|div|p|br|h[1-6])\b", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n")
-_MARKED_SECTION = re.compile(r"<!\[[^>]*>?")  # browsers skip it; some make HTMLParser raise
+# Browsers skip a marked section; some make HTMLParser raise. Of one without an end only
+# the sign is left out.
+_MARKED_SECTION = re.compile(r"<!\[(?:[^<>]*>)?")
+_TEXT_BEGINS, _TEXT_ENDS = "<![CDATA[", "]]>"  # of a marked section that is text, in XHTML
 _DROPPED = frozenset({"script", "style", "title"})
 _BLOCKS = frozenset(
     {
@@ -35,9 +39,19 @@ def article_text(article: str) -> str:
 def html_text(html: str) -> str:
     """The same of what is known to be HTML or XHTML."""
     parser = _Text()
-    parser.feed(_MARKED_SECTION.sub("", html))
+    parser.feed(_MARKED_SECTION.sub("", _without_cdata(html)))
     parser.close()
     return parser.text()
+
+
+def _without_cdata(html: str) -> str:
+    """The same with the text of CDATA sections as any other text, also of one without an end."""
+    before, *sections = html.split(_TEXT_BEGINS)
+    parts = [before]
+    for section in sections:
+        text, end, after = section.partition(_TEXT_ENDS)
+        parts.append(escape(text) + after if end else section)
+    return "".join(parts)
 
 
 class _Text(HTMLParser):

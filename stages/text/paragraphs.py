@@ -33,7 +33,8 @@ def paragraph_spans(text: str, how: Paragraphs) -> Spans:
     """
     if how == "auto":
         how = "blank_lines" if _BREAKS["blank_lines"].search(text.strip()) else "lines"
-    ends = [m.end() for m in _BREAKS[how].finditer(text)] + [len(text)]
+    first_word = len(text) - len(text.lstrip())  # breaks before it end no paragraph
+    ends = [m.end() for m in _BREAKS[how].finditer(text, first_word)] + [len(text)]
     spans: Spans = []
     start = 0
     for end in ends:
