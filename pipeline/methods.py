@@ -100,7 +100,9 @@ def _stage_spec(place: str, key: str, settings: Any) -> StageSpec:
     name, reads_from = own.pop("stage", key), own.pop("from", {})
     kinds = STAGES.get(name) if isinstance(name, str) else None
     if kinds is None:
-        raise UsageError(f"{place}: {key}: no stage {name!r}; {hint(str(name), sorted(STAGES))}")
+        raise UsageError(
+            f"{place}: {key}: no stage {name!r}; there are {', '.join(sorted(STAGES))}"
+        )
     kind = own.pop("kind", "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None)
     if not isinstance(kind, str) or kind not in kinds:
         what = "kind is missing" if kind is None else f"no kind {kind!r}"

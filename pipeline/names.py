@@ -7,6 +7,9 @@ from typing import Any
 
 from pipeline.errors import UsageError
 
+_LIKE = 0.74  # of difflib's ratio
+_FEW = 30  # names that a message lists
+
 
 def register(known: dict[str, Any], name: str, cls: type, what: str) -> None:
     """Add a class to the registry `known`; `what` describes the name's role, for the message.
@@ -24,8 +27,14 @@ def register(known: dict[str, Any], name: str, cls: type, what: str) -> None:
 
 
 def hint(name: str, known: Sequence[str], most: int = 3) -> str:
-    """What a message about an unknown name ends with: `nearest: a, b, c ...`."""
-    return f"nearest: {nearest(name, known, most)}" if known else "there is none"
+    """What a message about an unknown name ends with: the names that are like it; where there are
+    none, all names if they are few, else the nearest."""
+    near = difflib.get_close_matches(name[:200], known, n=most, cutoff=_LIKE)
+    if near:
+        return f"nearest: {', '.join(near)}"
+    if len(known) <= _FEW:
+        return f"there are {', '.join(known)}" if known else "there is none"
+    return f"nearest: {nearest(name, known, most)}"
 
 
 def nearest(name: str, known: Sequence[str], most: int = 10) -> str:

@@ -50,12 +50,12 @@ CORPUS = [
     ("corpus.path={}/empty", "empty/documents.jsonl: no line or row in it is an object; set"),
     ("corpus.path={}/torn", "documents.jsonl:1: not JSON (Unterminated string starting at, col"),
     ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here; set corpus"),
-    ("corpus.clean=tags", "corpus.clean: no such key; nearest: corpus."),
+    ("corpus.clean=tags", "corpus.clean: no such key; there are corpus."),
     ("corpus.format=xml", "corpus.format=xml: no such format; there are asked, huggingface, infi"),
     ("corpus.family=nosuch", "corpus.family=nosuch: no such family or folder; there are generic"),
 ]
 METHODS = [
-    ("methods=bm26", "methods: no method 'bm26'; nearest: bm25, "),
+    ("methods=bm26", "methods: no method 'bm26'; nearest: bm25"),
     ("methods=,", "methods=,: names no method; gistmill ls lists them"),
     ("methods=", "methods= is empty; give it a value or leave it out"),
     ("methods=bm25(topk=3)", "methods: bm25: no argument 'topk=3'; it takes top_k"),

@@ -106,7 +106,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["limt=3"], "limt", "nearest: limit"),
         (["engine.contxt=3"], "engine.contxt", "nearest: engine.context_tokens"),
         (["corpis=qmsum"], "corpis", "nearest: corpus"),
-        (["nosuch=1"], "nosuch", "nearest: "),
+        (["nosuch=1"], "nosuch", "there are "),
         (["rater.seed=3"], "rater.seed", "rater.name"),
         (["hydra.run.dir=x"], "hydra.run.dir", "no such key"),
         (["corpus=nosuch"], "corpus=nosuch", "one of csv, demo, huggingface, infinitebench"),

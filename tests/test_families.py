@@ -275,7 +275,7 @@ def test_a_wrong_setting_is_named(tmp_path: Path, settings: dict[str, Any], comp
 def test_a_judge_that_is_no_stage_is_named(tmp_path: Path) -> None:
     folder = written(tmp_path, judging={"scores": {}})
     (line,) = checked(folder)
-    assert line.startswith(f"{folder / 'family.yaml'}: judging: scores: no stage 'scores'; near")
+    assert line.startswith(f"{folder / 'family.yaml'}: judging: scores: no stage 'scores'; there")
 
 
 ESCAPES = [

@@ -24,10 +24,10 @@ def said(tmp_path: Path, text: str, *words: str) -> str:
 
 UNKNOWN = [
     ("  retrieve: {kind: bm25, top_k: 3}\n" + ANSWER,
-     ": retrieve: no stage 'retrieve'; nearest: "),
-    ("  first: {stage: lookup, kind: bm25}\n" + ANSWER, ": first: no stage 'lookup'; near"),
-    ("  look_up: {stage: [look_up], kind: bm25}\n", ": look_up: no stage ['look_up']; near"),
-    ("  look_up: {stage: 7}\n", ": look_up: no stage 7; nearest: "),
+     ": retrieve: no stage 'retrieve'; there are "),
+    ("  first: {stage: lookup, kind: bm25}\n" + ANSWER, ": first: no stage 'lookup'; there are "),
+    ("  look_up: {stage: [look_up], kind: bm25}\n", ": look_up: no stage ['look_up']; there are "),
+    ("  look_up: {stage: 7}\n", ": look_up: no stage 7; there are "),
     ("  look_up: {kind: bm52, top_k: 3}\n" + ANSWER,
      ": look_up: no kind 'bm52'; the stage look_up has bm25, dense, latest, none, oracle, parallel,"
      " random, sequential"),

@@ -116,7 +116,7 @@ def test_its_name_stands_beside_ours(scored: Scored) -> None:
         (["predictions=/none.json", "method=x"], "predictions=/none.json: no such file"),
         (["predictions=FILE", "method=x", "run=night"], "run=night: not in"),
         (["predictions=FILE", "method=x", "raters=x"], "raters: no such key; nearest: rater"),
-        (["predictions=WRONG", "method=x"], "WRONG: no question 'm9' in corpus=tables; the near"),
+        (["predictions=WRONG", "method=x"], "WRONG: no question 'm9' in corpus=tables; there are m1"),
     ],
 )  # fmt: skip
 def test_mistakes(scored: Scored, tmp_path: Path, words: list[str], says: str) -> None:
