@@ -6,6 +6,7 @@ import os
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,7 +25,7 @@ from pipeline.store import Shards, connect
 from pipeline.store import compaction as module
 from pipeline.store.collection import collect
 from pipeline.store.compaction import Compaction, compact
-from pipeline.store.index import commit_next
+from pipeline.store.index import Index, commit_next
 from pipeline.units import Unit
 from stages.index.gist import Gist
 from tests.command import gistmill
@@ -160,6 +161,25 @@ def test_files_are_few_and_sorted_by_document(warehouse: Warehouse) -> None:
         (file,) = (warehouse.folder / "compacted" / table).iterdir()
         documents = pq.read_table(file)["document_id"].to_pylist()
         assert documents == sorted(documents)
+
+
+def test_a_view_reads_the_units_of_a_step_once(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once for every loose shard of it."""
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    commit_some(warehouse, random.Random(2), range(20, 60))
+    asked: list[tuple[str, str]] = []
+    units = Index.units
+
+    def counted(index: Index, table: str, step_id: str) -> dict[str, int]:
+        asked.append((table, step_id))
+        return units(index, table, step_id)
+
+    monkeypatch.setattr(Index, "units", counted)
+    with connect(warehouse.folder):
+        assert asked and max(Counter(asked).values()) <= 2
 
 
 def test_few_shards_are_not_worth_it(warehouse: Warehouse) -> None:
@@ -336,7 +356,7 @@ def garbled(file: UPath) -> None:
     """Head and footer are whole."""
     content = bytearray(file.read_bytes())
     content[4:400] = b"\xff" * 396
-    file.write_bytes(content)
+    file.write_bytes(bytes(content))
 
 
 @pytest.mark.parametrize("damage", [garbled, torn, deleted, shortened])
