@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator
 
 from pipeline.errors import UsageError
 from pipeline.settings import ClusterSettings
@@ -12,8 +12,21 @@ Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]i?|m)?$")]
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 OneWord = Annotated[str, Field(pattern=r"^[^\s'\"#$`\\]+$")]
 _CLAIM_OR_FOLDER = r"^(/[^\n]*|[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)$"
+_MOST_SLURM_MINUTES = 1091  # and one more: sbatch --signal takes 65535 seconds at most
 Folder = Annotated[str, Field(pattern=r"^/[^\n]*$")]
 OneLine = Annotated[str, Field(pattern=r"^[^\n]*$")]
+
+
+def _with_variables(given: dict[str, Any]) -> dict[str, Any]:
+    variables = given.get("env_vars", {})
+    if not isinstance(variables, dict) or not all(isinstance(v, str) for v in variables.values()):
+        raise UsageError(  # without the values: they may be secrets
+            'cluster.runtime_env: env_vars are names with texts; write {env_vars: {NAME: "text"}}'
+        )
+    return given
+
+
+RuntimeEnv = Annotated[dict[str, Any], AfterValidator(_with_variables)]
 
 
 class LocalCluster(ClusterSettings):
@@ -28,7 +41,7 @@ class RayCluster(ClusterSettings):
 
     name: Literal["ray"]
     address: str
-    runtime_env: dict[str, Any]  # Ray's, of the job; working_dir is set by gistmill
+    runtime_env: RuntimeEnv  # Ray's, of the job; working_dir is set by gistmill
 
 
 class KubeRayCluster(ClusterSettings):
@@ -38,7 +51,7 @@ class KubeRayCluster(ClusterSettings):
     address: None
     image: str
     namespace: DnsLabel
-    runtime_env: dict[str, Any]
+    runtime_env: RuntimeEnv
     gpus: NonNegativeInt | None  # per worker pod; null: those of one engine
     max_workers: PositiveInt  # pods
     worker_cpus: PositiveInt
@@ -74,8 +87,19 @@ class SlurmCluster(ClusterSettings):
     time: OneWord
     partition: OneWord | None
     account: OneWord | None
+    exclusive: bool  # no other job on the nodes
     sbatch: list[Annotated[str, Field(pattern=r"^--[^\n]+$")]]  # more #SBATCH options
     setup: list[OneLine]  # shell lines before anything else
+
+    @field_validator("grace_minutes")
+    @classmethod
+    def _is_told_in_time(cls, minutes: float) -> float:
+        if minutes > _MOST_SLURM_MINUTES:
+            raise UsageError(
+                f"cluster.grace_minutes={minutes:g}: Slurm signals a job {_MOST_SLURM_MINUTES} "
+                "minutes before its end at most; lower it"
+            )
+        return minutes
 
 
 AnyCluster = Annotated[

@@ -14,6 +14,7 @@ from typing import Any, Self
 from jobs.deadline import deadline
 from pipeline.errors import EndedError
 from pipeline.heartbeat import SECONDS_BETWEEN_BEATS
+from pipeline.retries import advisory
 from pipeline.settings import ClusterSettings
 from pipeline.stop_signal import StopSignal
 
@@ -60,15 +61,18 @@ class Ending:
         signal.signal(signal.SIGTERM, self._terminated)  # joining Ray has replaced the handler
 
     def look(self) -> None:
-        """Signal the workers when the grace period begins. Raises EndedError when it is over."""
+        """Signal the workers when the grace period begins. Raises EndedError when it is over, even
+        where storage refused the signal."""
         now = time.time()
         if self._begins_at is None or now < self._begins_at:
             return
-        if not self.has_begun and self._signal:
-            self._signal.send(self._why)  # again in a second where that fails
-            self.has_begun, self._signalled_at = True, now
         if self._over_at is not None and now >= self._over_at:
+            self.has_begun = True
             raise EndedError(self.reason)
+        if not self.has_begun and self._signal:
+            with advisory():  # again in a second where it is refused
+                self._signal.send(self._why)
+                self.has_begun, self._signalled_at = True, now
 
     def seen(self, workers: Sequence[Mapping[str, Any]]) -> None:
         """Check the workers' heartbeats. Raises EndedError in the grace period once no document is

@@ -35,21 +35,25 @@ def run_to_remove(options: ReadOptions) -> str:
 
 def remove(warehouse: UPath, name: str) -> Removed:
     """Delete a run. Raises UsageError where a command executes it, or another process removes or
-    compacts; what was begun then is ended by the same command later."""
-    with ExitStack() as held:
-        if held.enter_context(lease(warehouse / "runs", removal.LEASE)) is None:
+    compacts, IncompleteError where a lease lapsed; what was begun then is ended by the same command
+    later."""
+    with ExitStack() as stack:
+        removing = stack.enter_context(lease(warehouse / "runs", removal.LEASE))
+        if removing is None:
             raise UsageError("another process removes a run of this warehouse; try again later")
-        if held.enter_context(lease(warehouse / "compacted", compaction.LEASE)) is None:
+        compacting = stack.enter_context(lease(warehouse / "compacted", compaction.LEASE))
+        if compacting is None:
             raise UsageError(f"warehouse={warehouse}: another process compacts it; try again later")
-        begun = removal.purge(warehouse, name) if removal.is_begun(warehouse, name) else None
+        held = (removing, compacting)
+        begun = removal.purge(warehouse, name, held) if removal.is_begun(warehouse, name) else None
         folder = warehouse / "runs" / name
         if kind(folder) != "directory":
             return begun or Removed(0, 0, 0)
-        if held.enter_context(lease(folder, LEASE)) is None:
+        if stack.enter_context(lease(folder, LEASE)) is None:
             raise UsageError(f"run={name}: a command executes it now; stop it first")
         labels = num_labels(folder)
         removal.forget(warehouse, name)
-        return dataclasses.replace(removal.purge(warehouse, name), labels=labels)
+        return dataclasses.replace(removal.purge(warehouse, name, held), labels=labels)
 
 
 def _refuse_from_within(warehouse: UPath) -> None:

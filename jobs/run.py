@@ -20,7 +20,7 @@ from jobs.run_config import RunConfig
 from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
 from jobs.turns import LEASE, removals, wait_for_others
-from pipeline.errors import EndedError, UsageError
+from pipeline.errors import DamagedError, EndedError, UsageError
 from pipeline.place import is_remote, place, reaching, unwritable, write
 from pipeline.retries import given_up, reason, retry_for
 from pipeline.store import connect
@@ -149,9 +149,12 @@ def _execute(
 
 
 def _compact(warehouse: UPath, warn: Callable[[str], None]) -> None:
-    """Compact the warehouse where that is worth it; the rows are safe where it cannot be done."""
+    """Compact the warehouse where that is worth it; the rows are safe where it cannot be done. Of
+    a damaged file that the run needs, its own reading says so."""
     try:
         compact(warehouse)
+    except DamagedError as error:
+        warn(f"not compacted: {error}")
     except given_up() as error:
         warn(f"not compacted ({reason(error)}); gistmill gc does it later")
 

@@ -15,6 +15,7 @@ from jobs.stall import StallWatch
 from pipeline.cluster import join, run_items
 from pipeline.engines import start_reader
 from pipeline.errors import EndedError
+from pipeline.executor import Summary
 from pipeline.stop_signal import StopSignal
 from pipeline.store.runs import RunFolder
 from pipeline.worker import Start
@@ -56,14 +57,13 @@ class RunExecutor:
             on_heartbeats = functools.partial(_take_heartbeats, ending, self.progress)
             stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, on_heartbeats)
             watch = functools.partial(_look, ending, stall)
+            finished = functools.partial(_count, stall, self.progress)
             planned = weights(items, self._keys, asking)
             self.progress.start(name, planned, REPLY_COSTS if phase.engine else None)
             self._publish(self.progress.state())
             tags = {"run": self._folder.path.name, "phase": name}
             try:
-                for summary in run_items(make, items, pool, watch, tags):
-                    stall.moved()
-                    self.progress.add(summary)
+                run_items(make, items, pool, watch, tags, finished)
             finally:
                 self._folder.took(self.progress.took())
             if ending.has_begun:
@@ -79,6 +79,11 @@ class RunExecutor:
 def _look(ending: Ending, stall: StallWatch) -> None:
     ending.look()
     stall.look()
+
+
+def _count(stall: StallWatch, progress: Progress, summary: Summary) -> None:
+    stall.moved()
+    progress.add(summary)
 
 
 def _take_heartbeats(ending: Ending, progress: Progress, workers: list[dict[str, Any]]) -> None:

@@ -63,6 +63,11 @@ class Crashes:
         """Whether workers crashed too often on the unit, or between units, of the item alone."""
         return max(self.alone[unit], self.alone[""]) >= _MAX_CRASHES_ALONE
 
+    def is_beyond_units(self) -> bool:
+        """Whether a worker crashed again although every unit was given up: while it loaded the
+        item's rows."""
+        return self.alone[""] > _MAX_CRASHES_ALONE
+
 
 class InFlightMarkers:
     """The markers that one worker process writes in a launch of a run, and those left by others.

@@ -61,7 +61,12 @@ class OpenAIClient:
         listed = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(listed, list):
             return None
-        return {model["id"]: model.get("max_model_len") for model in listed}
+        models = [model for model in listed if isinstance(model, dict)]
+        return {
+            model["id"]: _length(model.get("max_model_len"))
+            for model in models
+            if isinstance(model.get("id"), str)
+        }
 
     async def complete(
         self, model: str, messages: Sequence[Message], body: Mapping[str, Any]
@@ -191,6 +196,11 @@ def _text(content: Any) -> str | None:
         texts = [part for part in parts if isinstance(part, str)]
         return "".join(texts) if len(texts) == len(content) else None
     return content or "" if content is None or isinstance(content, str) else None
+
+
+def _length(given: Any) -> int | None:
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    return given if is_number and 0 < given <= _MOST_TOKENS else None
 
 
 def _tokens(usage: Any, name: str) -> int:

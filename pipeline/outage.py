@@ -73,12 +73,14 @@ class Outage:
             except FailedError as error:
                 if error.problem == "context_overflow":
                     raise
-                failures, was_there = failures + 1, await self._answers()
+                # Of now: an outage that is waited for below has its own limit.
+                failures, is_over = failures + 1, self._is_over(first)
+                was_there = await self._answers()
                 if error.blame != "server" and failures > self._tries(error, was_there):
                     raise
-                first = min(first, time.monotonic())
-                if error.blame == "server" and was_there and self._is_over(first):
+                if error.blame == "server" and is_over:
                     raise self._gone(error) from None
+                first = min(first, time.monotonic())
                 await asyncio.sleep(_wait(failures, error.after) if was_there else 0.0)
 
     def _tries(self, error: FailedError, was_there: bool) -> int:

@@ -99,7 +99,8 @@ def folders(above: UPath) -> list[UPath]:
 
 def temporary_files(root: UPath) -> list[UPath]:
     """The files of killed writes below a local folder. Raises StorageError."""
-    return retried(lambda: list(root.rglob(".*.part")), root)
+    found = retried(lambda: list(root.rglob(".*.part")), root)
+    return [path for path in found if kind(path) == "file"]
 
 
 def kind(path: UPath) -> str | None:

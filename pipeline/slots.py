@@ -11,7 +11,6 @@ class Slots:
     """`size` slots; a free one goes to the waiting request of lowest `rank`, then by arrival."""
 
     def __init__(self, size: int) -> None:
-        self.num_finished = 0
         self._free = size
         self._arrivals = count()
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
@@ -23,7 +22,6 @@ class Slots:
         try:
             yield
         finally:
-            self.num_finished += 1
             self._leave()
 
     async def _enter(self, rank: int) -> None:

@@ -16,7 +16,7 @@ from itertools import count
 
 from pipeline.admission import Admission
 from pipeline.ask import Reader
-from pipeline.errors import StartError, UsageError
+from pipeline.errors import AccountingError, StartError, UsageError
 from pipeline.executor import DocumentExecutor, Summary
 from pipeline.heartbeat import Heartbeat
 from pipeline.in_flight import InFlightMarkers, Placement
@@ -72,8 +72,9 @@ class Worker:
 
         A document that was in flight when a worker crashed is executed among half as many such
         documents, and after further crashes alone, one unit at a time; a unit that crashes two
-        workers this way becomes `unit_failed` rows. Raises UsageError where the warehouse is not
-        visible from this machine, StartError or EngineError where the engine is dead.
+        workers this way becomes `unit_failed` rows. Raises AccountingError where workers crash
+        before any unit is executed, UsageError where the warehouse is not visible from this
+        machine, StartError or EngineError where the engine is dead.
         """
         began = time.perf_counter()
         await to_thread(self._refuse_unshared)
@@ -82,6 +83,11 @@ class Worker:
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
         crashes, rank = await self._markers.crashes(item), next(self._ranks)
+        if crashes.is_beyond_units():
+            raise AccountingError(
+                f"{document_id}: workers crash while they load its rows (too little memory?); give "
+                "them more or leave the document out, then run the same command to resume"
+            )
         text = await to_thread(self._text_bytes, units)
         async with (
             self._admission.admitted(crashes.limit),

@@ -49,7 +49,7 @@ class LoopbackServer:
 
     answer: Callable[[dict[str, Any]], Answer] = lambda body: Answer()
     ready: Answer = field(default_factory=lambda: Answer(text="ready"))
-    model: dict[str, Any] = field(default_factory=lambda: {"id": "m", "max_model_len": 2000})
+    model: Any = field(default_factory=lambda: {"id": "m", "max_model_len": 2000})
     key: str | None = None
     counts: int | None = TEMPLATE_TOKENS
     port: int = 0

@@ -51,11 +51,14 @@ def through(make: Any, *documents: str) -> tuple[list[str], Exception | None]:
     done: list[str] = []
     items: Any = [(document, []) for document in documents]
     try:
-        for summary in run_items(make, items, POOL, lambda: None, {}):
-            done.append(summary.document_id)
+        run_items(make, items, POOL, lambda: None, {}, lambda s: done.append(s.document_id))
     except (AccountingError, EngineError) as error:
         return done, error
     return done, None
+
+
+def ignored(summary: Summary) -> None:
+    pass
 
 
 def test_every_document_comes_back_once() -> None:
@@ -86,7 +89,7 @@ def test_who_watches_may_end_it() -> None:
         raise EngineError("nothing was finished")
 
     with pytest.raises(EngineError, match="nothing was finished"):
-        list(run_items(worker(), [("slow", [])], POOL, watch, {}))
+        run_items(worker(), [("slow", [])], POOL, watch, {}, ignored)
 
 
 @pytest.mark.parametrize(
@@ -122,4 +125,4 @@ def test_a_worker_that_does_not_see_the_warehouse_ends_it() -> None:
     trouble = UsageError("warehouse=w: not visible from n2")
     items: Any = [(name, []) for name in ("bad", "a")]
     with pytest.raises(UsageError, match="not visible from n2"):
-        list(run_items(worker(trouble), items, POOL, lambda: None, {}))
+        run_items(worker(trouble), items, POOL, lambda: None, {}, ignored)

@@ -6,9 +6,11 @@ import os
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,17 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from pipeline.errors import AccountingError
+from jobs.run import _compact as before_and_after_a_run
+from pipeline.errors import AccountingError, DamagedError
 from pipeline.rows import RECORDS, Call, Record
 from pipeline.store import Shards, connect
 from pipeline.store import compaction as module
 from pipeline.store.collection import collect
 from pipeline.store.compaction import Compaction, compact
-from pipeline.store.index import commit_next
+from pipeline.store.index import Index, commit_next
 from pipeline.units import Unit
 from stages.index.gist import Gist
+from tests.command import gistmill
 from tests.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS, OTHER_GISTS = step("gists"), step("gists", version=2)
@@ -157,6 +161,25 @@ def test_files_are_few_and_sorted_by_document(warehouse: Warehouse) -> None:
         (file,) = (warehouse.folder / "compacted" / table).iterdir()
         documents = pq.read_table(file)["document_id"].to_pylist()
         assert documents == sorted(documents)
+
+
+def test_a_view_reads_the_units_of_a_step_once(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once for every loose shard of it."""
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    commit_some(warehouse, random.Random(2), range(20, 60))
+    asked: list[tuple[str, str]] = []
+    units = Index.units
+
+    def counted(index: Index, table: str, step_id: str) -> dict[str, int]:
+        asked.append((table, step_id))
+        return units(index, table, step_id)
+
+    monkeypatch.setattr(Index, "units", counted)
+    with connect(warehouse.folder):
+        assert asked and max(Counter(asked).values()) <= 2
 
 
 def test_few_shards_are_not_worth_it(warehouse: Warehouse) -> None:
@@ -327,6 +350,88 @@ def test_damaged_compacted_files_are_noticed(
         with pytest.raises(AccountingError, match="put the file back") as caught:
             check(Shards(warehouse.folder), [GISTS])
         assert str(file) in str(caught.value)
+
+
+def garbled(file: UPath) -> None:
+    """Head and footer are whole."""
+    content = bytearray(file.read_bytes())
+    content[4:400] = b"\xff" * 396
+    file.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("damage", [garbled, torn, deleted, shortened])
+def test_damage_is_named_by_the_compaction_that_reads_it(
+    warehouse: Warehouse, damage: Callable[[UPath], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
+    damage(UPath(file))
+    commit_some(warehouse, random.Random(2), range(30, 40))
+    with pytest.raises(DamagedError, match="put the file back") as caught:
+        compact(warehouse.folder, least=1)
+    assert caught.value.file == str(file)
+    told: list[str] = []
+    monkeypatch.setattr("jobs.run.compact", partial(compact, least=1))
+    before_and_after_a_run(UPath(warehouse.folder), told.append)
+    assert len(told) == 1 and told[0].startswith(f"not compacted: {file}: ")
+    done = gistmill("gc", f"warehouse={warehouse.folder}")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1 and line.startswith(f"gistmill: {file}: ")
+
+
+def test_a_loose_shard_of_garbled_pages_stays(warehouse: Warehouse) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    file = warehouse.commit(GISTS, unit_of(GISTS, 900), [gist(i, "x" * 999) for i in range(40)])
+    garbled(file)
+    compact(warehouse.folder, least=1)
+    collect(warehouse.folder, older_than=0)
+    assert list((warehouse.folder / "tables").rglob("*.parquet")) == [file]
+
+
+def test_garbled_rows_of_a_compacted_file_are_no_flaky_storage(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = unit_of(GISTS, 900)
+    warehouse.commit(GISTS, unit, [gist(i, "x" * 999) for i in range(40)])
+    compact(warehouse.folder, least=1)
+    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
+    garbled(UPath(file))
+
+    def repeated(seconds: float) -> None:
+        raise AssertionError("the file was read again as if storage had refused it")
+
+    monkeypatch.setattr("pipeline.retries.time.sleep", repeated)
+    with pytest.raises(DamagedError, match="put the file back") as caught:
+        Shards(warehouse.folder).load(Gist, GISTS.id, unit.unit)
+    assert caught.value.file == str(file)
+
+
+def test_a_read_that_a_store_refuses_is_repeated(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an error without a number, such as s3fs raises."""
+    unit = unit_of(GISTS, 900)
+    warehouse.commit(GISTS, unit, [gist(0)])
+    compact(warehouse.folder, least=1)
+    refusals = [OSError("Bad Gateway"), OSError("Bad Gateway")]
+    whole = UPath.read_bytes
+
+    def open_refused(path: UPath, mode: str) -> Any:
+        raise OSError("Bad Gateway")
+
+    def read(path: UPath) -> bytes:
+        if refusals:
+            raise refusals.pop()
+        return whole(path)
+
+    monkeypatch.setattr("pipeline.store.compacted._footer", pq.read_metadata)
+    shards = Shards(warehouse.folder)
+    assert shards.units("gists", GISTS.id) == {unit.unit: 1}
+    monkeypatch.setattr(type(warehouse.folder), "open", open_refused)
+    monkeypatch.setattr(type(warehouse.folder), "read_bytes", read)
+    assert len(shards.load(Gist, GISTS.id, unit.unit)) == 1
+    assert not refusals
 
 
 def test_a_missing_index_of_rows_that_were_collected_is_work_again(warehouse: Warehouse) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -119,6 +120,23 @@ def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:
     time.sleep(1.2)
     with pytest.raises(EndedError, match=r"ended by cluster\.deadline=2"):
         ending.look()
+
+
+def test_a_deadline_holds_where_storage_refuses_the_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "alive").write_text("in the folder's place")
+    over_at = deadline("23:30", NOW).timestamp()
+    clock = SimpleNamespace(time=lambda: over_at - 30)
+    monkeypatch.setattr("jobs.ending.time", clock)
+    ending = Ending(cluster("cluster.deadline=23:30", "cluster.grace_minutes=1.0"), NOW)
+    ending.workers_see(StopSignal(tmp_path, "launch"))
+    ending.look()
+    assert not ending.has_begun  # it is sent again at the next look
+    clock.time = lambda: over_at
+    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=23:30"):
+        ending.look()
+    assert ending.has_begun  # else the next phase would be executed
 
 
 def committed(warehouse: Path) -> dict[str, int]:

@@ -7,10 +7,11 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from jobs.compatibility import stored
@@ -18,12 +19,16 @@ from jobs.progress import Progress
 from jobs.progress_line import progress_line
 from jobs.run_executor import RunExecutor
 from jobs.stall import StallWatch
-from pipeline.cluster.actor import Actor
+from pipeline.cluster import Pool, run_items
+from pipeline.cluster.actor import Actor, AnyWorker
 from pipeline.cluster.watching import Failures, watched
 from pipeline.errors import AccountingError, EndedError, EngineError, StorageError
+from pipeline.executor import Summary
 from pipeline.heartbeat import Heartbeat
+from pipeline.in_flight import Placement
 from pipeline.store.runs import RunFolder
 from pipeline.usage import UsageCounters
+from tests.clusters import LOCAL
 from tests.command import succeed
 from tests.small_run import SmallRun
 
@@ -96,6 +101,43 @@ def test_what_is_in_flight_has_its_time_after_a_refusal() -> None:
     patient.look()
     patient.add(AccountingError("rows do not add up"))
     assert isinstance(patient.first, AccountingError), "rows before storage"
+
+
+def test_rows_that_do_not_add_up_are_raised_after_that_time() -> None:
+    failures = Failures(grace=0.0)
+    failures.add(StorageError("a full disk"))
+    failures.add(AccountingError("rows do not add up"))
+    with pytest.raises(AccountingError, match="add up"), watched(lambda: None, failures):
+        threading.Event().wait(30)
+
+
+class OneSummary:
+    """A dataset of which one document is finished."""
+
+    def iter_batches(self, **options: Any) -> Iterator[pa.Table]:
+        row = {"error": "", "payload": json.dumps({"document_id": "d"})}
+        yield pa.Table.from_pylist([row])
+
+
+def test_an_end_while_a_summary_is_counted_keeps_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipeline.cluster.execution._dataset", lambda *given: OneSummary())
+    pool = Pool(
+        section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1, cluster=LOCAL
+    )
+
+    def never_made(placement: Placement) -> AnyWorker:
+        raise AssertionError
+
+    def watch() -> None:
+        raise EndedError("the deadline")
+
+    def finished(summary: Summary) -> None:
+        threading.Event().wait(30)
+
+    with pytest.raises(EndedError, match="the deadline"):
+        run_items(never_made, [], pool, watch, {}, finished)
 
 
 def test_a_worker_begins_nothing_after_a_refusal() -> None:

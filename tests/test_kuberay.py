@@ -95,6 +95,35 @@ def test_an_engine_without_gpus_asks_for_none() -> None:
     assert set(worker["containers"][0]["resources"]["limits"]) == {"cpu", "memory"}
 
 
+ENGINES = [
+    "engine=openai", "engine.base_url=http://h/v1", "engine.model=m", "memory_engine=vllm",
+    "memory_engine.model=some/model", "memory_engine.args.tensor_parallel_size=2",
+]  # fmt: skip
+
+
+def test_pods_have_the_gpus_of_the_engine_that_needs_the_most() -> None:
+    """Of whichever section: here those of memories."""
+    _, worker = pods(manifest(*WORDS, *ENGINES))
+    assert worker["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "workers"),
+    [
+        ([], 4),
+        (["cluster.gpus=8"], 32),
+        (["cluster.gpus=8", "engine.args.tensor_parallel_size=3"], 8),
+        (["engine.gpus_per_worker=0.5"], 8),
+        (["cluster.gpus=1", "engine.args.tensor_parallel_size=2"], 4),
+    ],
+)
+def test_there_are_as_many_engines_as_the_pods_have_gpus_for(
+    words: list[str], workers: int
+) -> None:
+    spec = manifest(*WORDS, *VLLM, "cluster.max_workers=4", *words)["spec"]
+    assert f"engine.max_workers={workers}" in shlex.split(spec["entrypoint"])
+
+
 def test_spot_nodes_secrets_and_volumes() -> None:
     made = manifest(*EVERYTHING)
     head, worker = pods(made)
@@ -220,6 +249,9 @@ def test_the_readmes_overlay_is_merged(tmp_path: Path) -> None:
         ("{", "not YAML: while parsing a flow"),
         ("- a", "write sections, such as metadata: {labels: ...}"),
         ("", "write sections"),
+        ("metadata: 5", "metadata: the manifest has a section there, not a value"),
+        ("spec: [a]", "spec: the manifest has a section there, not a list"),
+        ("metadata: {labels: {night: 2026-02-30}}", "not YAML: day is out of range"),
         ("spce: {}", "spce: no section; an overlay has metadata, spec"),
         ("kind: Job", "kind: no section"),
         ("metadata: {name: mine}", "metadata: the run names the job; set run=, cluster.namespace="),

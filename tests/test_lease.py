@@ -9,11 +9,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipeline.place import place
+from pipeline.place import commit, place
 from pipeline.store.lease import holder, lease
 
 HOST = socket.gethostname()
@@ -53,6 +54,40 @@ def test_what_is_not_fresh_is_taken_over(tmp_path: Path, fields: dict[str, Any])
     with lease(place(tmp_path), "compact") as held:
         assert held is not None
         assert [file.name for file in tmp_path.iterdir()] == ["compact.2.lease"]
+
+
+def test_who_takes_a_number_that_others_have_passed_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While this process paused, one took 2 and ended, and the next took 3 and deleted 2."""
+    written(tmp_path, expires_at=time.time() - 1)
+
+    def late(path: Any, content: bytes) -> bool:
+        written(tmp_path, "compact.3.lease")
+        return commit(path, content)
+
+    monkeypatch.setattr("pipeline.store.lease.commit", late)
+    with lease(place(tmp_path), "compact") as held:
+        assert held is None
+    assert holder(place(tmp_path), "compact") == "elsewhere-7"
+
+
+def test_a_lease_that_has_expired_once_has_lapsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody took it over, and it was renewed afterwards."""
+    now = [time.time()]
+    monkeypatch.setattr("pipeline.store.lease.time", SimpleNamespace(time=lambda: now[0]))
+    with lease(place(tmp_path), "compact", seconds=60.0) as held:
+        assert held is not None
+        now[0] += 40.0
+        held.renew_once()
+        now[0] += 40.0
+        assert not held.has_lapsed()
+        now[0] += 40.0
+        assert held.has_lapsed()
+        held.renew_once()
+        assert held.has_lapsed() and held.is_held()
 
 
 def test_a_torn_file_is_nobodys(tmp_path: Path) -> None:

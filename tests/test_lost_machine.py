@@ -66,5 +66,7 @@ def test_only_a_crash_makes_suspects(
     make = functools.partial(Lost, tmp_path, what)
 
     items: Any = [("d1", [])]
-    assert [done.document_id for done in run_items(make, items, pool, lambda: None, {})] == ["d1"]
+    done: list[Summary] = []
+    run_items(make, items, pool, lambda: None, {}, done.append)
+    assert [summary.document_id for summary in done] == ["d1"]
     assert json.loads((tmp_path / "found").read_text()) == limit

@@ -340,6 +340,22 @@ def test_an_untold_context_is_asked_for() -> None:
         with_engine(settings(server.url, context_tokens=50), _nothing)
 
 
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("m", "the server serves no models"),
+        ({"name": "m"}, "the server serves no models"),
+        ({"id": ["m"]}, "the server serves no models"),
+        ({"id": "m", "max_model_len": "8192"}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": True}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": -1}, "set engine.context_tokens"),
+    ],
+)
+def test_a_hostile_list_of_models(model: Any, says: str) -> None:
+    with LoopbackServer(model=model) as server:
+        assert says in start_error(settings(server.url))
+
+
 async def _nothing(engine: OpenAIEngine) -> None:
     assert engine.context_tokens == 50
 

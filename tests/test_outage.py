@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,6 +86,43 @@ def test_one_that_stays_away_ends_the_run(of_probe: list[Blame]) -> None:
     server = Server(["server"] * 99, of_probe)
     with pytest.raises(OutageError, match=r"^http://h/v1: .*outage_minutes\); run the same"):
         asyncio.run(server.outage(minutes=0.0).through(server.send))
+
+
+def test_one_that_is_always_there_at_the_second_probe_ends_the_run() -> None:
+    class Flapping(Server):
+        async def send(self) -> str:
+            self.of_probe = ["server"]
+            raise FailedError("too many requests", "server")
+
+    server = Flapping()
+
+    async def within_a_minute() -> str:
+        outage = server.outage(minutes=0.001)
+        return await asyncio.wait_for(outage.through(server.send), 60)
+
+    with pytest.raises(OutageError, match=r"outage_minutes\); run the same"):
+        asyncio.run(within_a_minute())
+
+
+def test_an_outage_does_not_count_against_a_request_that_failed_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+
+    class Clocked(Server):
+        async def send(self) -> str:
+            self.of_probe = ["server"] if now[0] else []  # there at the first failure alone
+            now[0] += 60.0
+            return await super().send()
+
+        async def probe(self) -> None:
+            now[0] += 120.0 if self.of_probe else 0.0
+            await super().probe()
+
+    monkeypatch.setattr("pipeline.outage.time", SimpleNamespace(monotonic=lambda: now[0]))
+    server = Clocked(["server", "server"])
+    assert asyncio.run(server.outage(minutes=2.5).through(server.send)) == "reply"
+    assert now[0] == 60.0 * 3 + 120.0
 
 
 def test_after_that_nothing_is_sent() -> None:

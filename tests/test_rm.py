@@ -16,7 +16,7 @@ from pipeline.place import place
 from pipeline.rows import Call
 from pipeline.store import compaction, connect, removal
 from pipeline.store.compaction import compact
-from pipeline.store.lease import lease
+from pipeline.store.lease import Held, lease
 from pipeline.store.people import add_labels
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query
@@ -136,6 +136,32 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
     rows = sql(folder, "select run, document_id from all_gists order by all")
     assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_a_removal_that_stood_still_deletes_no_more(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Its leases have lapsed, and a run that began meanwhile uses what it has not deleted yet."""
+    asked = []
+
+    def has_lapsed(held: Held) -> bool:
+        asked.append(held)
+        return len(asked) > 2 * at  # two leases each time
+
+    before = {file for file in folder.rglob("*.parquet") if "runs" not in file.parts}
+    with monkeypatch.context() as patch:
+        patch.setattr(Held, "has_lapsed", has_lapsed)
+        line = gistmill("rm", f"warehouse={folder}", "run=gone", "--yes")
+    after = {file for file in folder.rglob("*.parquet") if "runs" not in file.parts}
+    assert line.returncode == 4 and "the removal stood still for too long" in line.stderr
+    assert len(before - after) <= at
+    assert (folder / "removed" / "gone.parquet").exists()
+    Warehouse(folder).plan("again", (ANSWERS, [ASKED]))
+    succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
+    if not at:
+        rows = sql(folder, "from answers order by question_id", "run=again")
+        assert [row["question_id"] for row in rows] == ["q1", "q2"]
 
 
 def test_a_run_that_prepared_meanwhile_prepares_again(folder: Path) -> None:

@@ -49,7 +49,6 @@ def test_no_more_than_the_slots_there_are(size: int) -> None:
                 inside -= 1
 
         await asyncio.gather(*(request(n % 3) for n in range(20)))
-        assert slots.num_finished == 20
         return most
 
     assert run(talk) == size

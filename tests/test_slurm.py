@@ -28,7 +28,7 @@ VLLM = ["engine=vllm", "engine.model=some/model", "engine.args.tensor_parallel_s
 EVERYTHING = [
     *WORDS, *VLLM, "cluster.nodes=3", "cluster.memory=200G", "cluster.partition=gpu",
     "cluster.account=lab", "cluster.setup=['set -e','export SETUP=made']",
-    "cluster.sbatch=['--exclusive','--constraint=a100&hbm']", "cluster.stall_minutes=9.0",
+    "cluster.sbatch=['--constraint=a100&hbm']", "cluster.stall_minutes=9.0",
 ]  # fmt: skip
 
 # Every line of the log is a name, a tab, what it was told. `ray` lasts until it is told to end.
@@ -94,6 +94,18 @@ def test_what_sbatch_reads() -> None:
     }  # fmt: skip
     first_command = next(n for n, line in enumerate(lines) if line and not line.startswith("#"))
     assert max(n for n, line in enumerate(lines) if line.startswith("#SBATCH")) < first_command
+
+
+@pytest.mark.parametrize("more", [[], ["cluster.sbatch=['--qos=long']"]])
+def test_nodes_are_ours_alone_unless_it_is_said(more: list[str]) -> None:
+    assert "#SBATCH --exclusive\n" in script(*WORDS, *more)
+    assert "--exclusive" not in script(*WORDS, *more, "cluster.exclusive=false")
+
+
+def test_a_longer_grace_than_slurm_signals_is_refused() -> None:
+    assert "#SBATCH --signal=B:TERM@65520\n" in script(*WORDS, "cluster.grace_minutes=1091.0")
+    line = refused("submit", "--print", *WORDS, "cluster.grace_minutes=1200.0")
+    assert line.startswith("cluster.grace_minutes=1200: Slurm signals a job 1091 minutes before")
 
 
 @dataclass

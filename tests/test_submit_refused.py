@@ -9,11 +9,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import create_server, socket
 from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 
+from jobs.config import read_config
 from jobs.submit.marker import mark
+from jobs.submit.ray_job import job_state, send
 from pipeline.cluster import ray_jobs
+from pipeline.cluster.ray_jobs import Job
 from pipeline.errors import UsageError
 from pipeline.place import place
 from tests.command import ROOT, one_line, refused
@@ -115,7 +119,9 @@ def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
         (["cluster.address=http://h:1", "limitt=1"], "limitt: no such key"),
         (["cluster=slurm", "cluster.partition=a b", "warehouse=/x"], "cluster.partition=a b:"),
         (["cluster=kuberay", "warehouse=/x"], "cluster.image is not set"),
-        (["cluster=kuberay", "cluster.image=i", "warehouse=/x", "family=conf/prompts/generic"],
+        (["cluster=kuberay", "cluster.image=i", "warehouse=/data/w"],
+         "warehouse=/data/w: would be lost with its pod; name an object store"),
+        (["cluster=kuberay", "cluster.image=i", "warehouse=s3://b", "family=conf/prompts/generic"],
          "family=conf/prompts/generic: local files are not sent to Kubernetes"),
         (["--stop", "cluster=slurm", "run=x"], "--stop: slurm ends its jobs itself"),
         (["--stop", "--print"], "--print, --detach and --stop: one of them at a time"),
@@ -149,6 +155,74 @@ def begun(job: str, warehouse: Path) -> "subprocess.CompletedProcess[str]":
     """What the head starts, with words that would fail at once."""
     command = [sys.executable, "-m", "jobs.submit.job_entry", job, str(warehouse), "limitt=1"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+class Head:
+    """A head without jobs, until another submit sends the run just before this one does."""
+
+    address = "http://h:1"
+    sent: ClassVar[list[Job]] = []
+    is_first: ClassVar[bool] = False
+    warehouse: ClassVar[str] = ""
+
+    def __init__(self, address: str) -> None:
+        pass
+
+    def all(self) -> list[Job]:
+        return self.sent
+
+    def send(self, job_id: str, *given: Any) -> None:
+        metadata = {"run": "r", "warehouse": self.warehouse or given[-1]["warehouse"]}
+        if not self.is_first:
+            self.sent.append(Job(job_id, "RUNNING", None, "", metadata))
+        raise UsageError("Job with submission_id gistmill-r-1 already exists")
+
+
+@pytest.fixture
+def head(monkeypatch: pytest.MonkeyPatch) -> type[Head]:
+    monkeypatch.setattr("jobs.submit.ray_job.RayJobs", Head)
+    monkeypatch.setattr("jobs.submit.ray_job.pack", lambda folder: lambda key, path: str(path))
+    Head.sent, Head.is_first, Head.warehouse = [], False, ""
+    return Head
+
+
+def test_the_second_of_two_submits_follows_the_first(tmp_path: Path, head: type[Head]) -> None:
+    """Both have chosen the same id; the marker is that of the job that was sent."""
+    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
+    assert send(read_config(words), words, None).job == "gistmill-r-1"
+    assert (tmp_path / "runs" / ".r.sent").read_text() == "gistmill-r-1"
+
+
+@pytest.mark.parametrize("elsewhere", ["", "/another"])
+def test_what_is_refused_for_another_reason_leaves_no_marker(
+    tmp_path: Path, head: type[Head], elsewhere: str
+) -> None:
+    """Such as the same id for another warehouse."""
+    head.is_first, head.warehouse = not elsewhere, elsewhere
+    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
+    with pytest.raises(UsageError, match="already exists"):
+        send(read_config(words), words, None)
+    assert not (tmp_path / "runs" / ".r.sent").exists()
+
+
+@pytest.mark.parametrize("written", ["/x/w", "/x/w/", "/x//w"])
+@pytest.mark.parametrize("asked", ["/x/w", "/x/w/"])
+def test_a_job_is_found_however_the_warehouse_is_written(
+    head: type[Head], monkeypatch: pytest.MonkeyPatch, written: str, asked: str
+) -> None:
+    monkeypatch.setattr("jobs.submit.ray_job.mark", lambda *given: None)
+    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={written}", "run=r"]
+    send(read_config(words), words, None)
+    found = job_state("http://h:1", "r", asked)
+    assert found is not None and found.id == "gistmill-r-1"
+
+
+@pytest.mark.parametrize("cluster", ["ray cluster.address=http://h:1", "kuberay cluster.image=i"])
+@pytest.mark.parametrize("env_vars", ["null", "[A]", "{A: 1}"])
+def test_variables_that_are_none_are_refused(cluster: str, env_vars: str) -> None:
+    words = [*f"cluster={cluster}".split(), "warehouse=s3://b/w"]
+    line = refused("submit", "--print", *words, f"cluster.runtime_env={{env_vars: {env_vars}}}")
+    assert line.startswith("cluster.runtime_env: env_vars are names with texts; write")
 
 
 def test_a_warehouse_that_is_not_shared_is_refused_by_the_job(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from upath import UPath
 from pipeline.engine import Reply, Request
 from pipeline.errors import AccountingError, EngineError, UsageError
 from pipeline.executor import Summary
-from pipeline.in_flight import Placement
+from pipeline.in_flight import InFlightMarkers, Placement
 from pipeline.rows import Call, UnitRows
 from pipeline.store.runs import RunFolder
 from pipeline.worker import Worker
@@ -212,6 +212,34 @@ def test_a_dead_engine_ends_the_work(tmp_path: Path) -> None:
     assert len(small.rows("gists")) == 3, "what was committed before stays"
     assert not small.shard("answers").exists()
     assert not small.shard("calls", of="answers").exists()
+
+
+def crashed_loading(small: SmallRun, times: int) -> None:
+    """So many processes died alone with d1, before any of its units."""
+    item = "/".join(["d1", *sorted(u.unit for u in small.units()["d1"] if not u.is_done)])
+    folder = small.shards.warehouse / "runs" / "night" / "in_flight" / "launch"
+
+    async def die() -> None:
+        async with InFlightMarkers(folder, Placement("worker")).attempt(item, 1):
+            raise EngineError("killed")
+
+    for _ in range(times):
+        with pytest.raises(EngineError):
+            asyncio.run(die())
+
+
+def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: SmallRun) -> None:
+    crashed_loading(small, 2)
+    small.work("d2")
+    crashed_loading(small, 1)  # although all its units were given up
+    with pytest.raises(AccountingError, match=r"^d1: workers crash while they load its rows"):
+        small.work("d1")
+
+
+def test_one_that_is_loaded_after_two_crashes_has_rows_that_say_so(small: SmallRun) -> None:
+    crashed_loading(small, 2)
+    small.work("d1")
+    assert {row.problem for row in small.rows("pages")} == {"unit_failed"}
 
 
 def test_rows_that_do_not_match_their_inputs_end_the_work(

@@ -23,6 +23,7 @@ from jobs.stall import StallWatch
 from pipeline.cluster import join, run_items
 from pipeline.engine import EngineSettings
 from pipeline.errors import UsageError
+from pipeline.executor import Summary
 from pipeline.store.runs import RunFolder
 from pipeline.units import DocumentKey
 
@@ -109,14 +110,17 @@ def _executed(
     start = functools.partial(start_recorded, kept, engine, *how)
     make = functools.partial(recorded_worker, kept, phase.make_worker(folder.path, launch, start))
     driver = [Moment.now()]
-    done = driver[0]
+    done = [driver[0]]
     for _, items in phase.executions(keys, prepared.units, pool.size):
         stall = StallWatch(folder, launch, config.cluster.stall_minutes)
         watch = functools.partial(_look, stall, driver)
-        for _ in run_items(make, items, pool, watch, {}):
-            stall.moved()
-            done = Moment.now()
-    return [*driver, done, Moment.now()]
+        run_items(make, items, pool, watch, {}, functools.partial(_count, stall, done))
+    return [*driver, done[-1], Moment.now()]
+
+
+def _count(stall: StallWatch, done: list[Moment], summary: Summary) -> None:
+    stall.moved()
+    done.append(Moment.now())
 
 
 def _look(stall: StallWatch, driver: list[Moment]) -> None:

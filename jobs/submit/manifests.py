@@ -18,8 +18,13 @@ from jobs.deadline import deadline
 from jobs.provenance import sent_from
 from jobs.run_config import RunConfig
 from jobs.submit.overlay import overlaid
-from jobs.submit.package import absolute, command, refuse_unshared, words_there
-from pipeline.engine import EngineSettings
+from jobs.submit.package import (
+    absolute,
+    command,
+    gpus_of_a_machine,
+    refuse_unshared,
+    words_there,
+)
 from pipeline.errors import UsageError
 from pipeline.settings import sha
 
@@ -52,7 +57,7 @@ def rayjob(config: RunConfig, words: Sequence[str]) -> str:
         entrypoint=command(["-m", "jobs.submit.rayjob_entry", "run", *there]),
         runtime_env=yaml.safe_dump({**cluster.runtime_env, "env_vars": env_vars}),
         ray_version=importlib.metadata.version("ray"),
-        gpus=_gpus(config) if cluster.gpus is None else cluster.gpus,
+        gpus=gpus_of_a_machine(config),
         least=0 if cluster.autoscales else cluster.max_workers,
         active_seconds=_active_seconds(cluster),
     )  # fmt: skip
@@ -82,7 +87,7 @@ def slurm_script(config: RunConfig, words: Sequence[str]) -> str:
         cluster=cluster,
         name=f"gistmill-{config.run_name()}",
         words=command(["-m", "jobs", "run", *there]).removeprefix("exec python "),
-        gpus=_gpus(config) if cluster.gpus_per_node is None else cluster.gpus_per_node,
+        gpus=gpus_of_a_machine(config),
     )  # fmt: skip
 
 
@@ -110,12 +115,6 @@ def dns_name(run: str) -> str:
     if label != run or len(label) > _LONGEST_NAME:
         label = f"{label[: _LONGEST_NAME - 9].rstrip('-')}-{sha(run, 8)}"
     return f"gistmill-{label}"
-
-
-def _gpus(config: RunConfig) -> int:
-    """The GPUs of one worker: the larger of the reader's and the raters'."""
-    raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
-    return max(math.ceil(engine.gpus) for engine in (config.engine, *raters))
 
 
 def _environment(kind: str) -> Environment:

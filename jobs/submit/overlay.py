@@ -22,6 +22,11 @@ def overlaid(manifest: dict[str, Any], file: Path) -> dict[str, Any]:
     for key in content:
         if key not in _SECTIONS:
             raise UsageError(f"{file}: {key}: no section; an overlay has {', '.join(_SECTIONS)}")
+    for key, section in content.items():
+        if section is not None and not isinstance(section, dict):
+            raise UsageError(
+                f"{file}: {key}: the manifest has a section there, not {_kind(section)}"
+            )
     if {"name", "namespace"} & {*(content.get("metadata") or {})}:
         raise UsageError(f"{file}: metadata: the run names the job; set run=, cluster.namespace=")
     made: dict[str, Any] = _merged(manifest, content, str(file))
@@ -33,7 +38,7 @@ def _read(file: Path) -> dict[str, Any]:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"cluster.overlay={file}: {error.strerror}; name a YAML file") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: of a date
         raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
         raise UsageError(f"{file}: write sections, such as metadata: {{labels: ...}}")

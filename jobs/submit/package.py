@@ -1,12 +1,13 @@
 """Package a run for a cluster: the command's words there, and the code and files it needs."""
 
+import math
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from jobs.clusters import KubeRayCluster
+from jobs.clusters import KubeRayCluster, SlurmCluster
 from jobs.deadline import absolute_deadline
 from jobs.run_config import RunConfig
 from pipeline.engine import EngineSettings
@@ -57,15 +58,29 @@ def _deadline(config: RunConfig) -> list[str]:
 
 
 def _most_workers(config: RunConfig) -> dict[str, int]:
-    """The limits of worker pools; without them the first pod would get every pod's documents."""
+    """The limits of worker pools, as many engines as all pods have GPUs for; without them the
+    first pod would get every pod's documents."""
     cluster = config.cluster
     if not isinstance(cluster, KubeRayCluster):
         return {}
+    gpus = gpus_of_a_machine(config)
     return {
-        f"{section}.max_workers": cluster.max_workers
+        f"{section}.max_workers": cluster.max_workers * max(1, int(gpus / engine.gpus + 1e-9))
         for section, engine in _engines(config).items()
         if engine.gpus
     }
+
+
+def gpus_of_a_machine(config: RunConfig) -> int:
+    """The GPUs of a worker pod or node: those that the cluster's section sets, else those of the
+    engine that needs the most."""
+    cluster = config.cluster
+    own = cluster.gpus if isinstance(cluster, KubeRayCluster) else None
+    own = cluster.gpus_per_node if isinstance(cluster, SlurmCluster) else own
+    if own is not None:
+        return own
+    raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
+    return max(math.ceil(engine.gpus) for engine in (*_engines(config).values(), *raters))
 
 
 def _engines(config: RunConfig) -> dict[str, EngineSettings]:
@@ -114,6 +129,13 @@ def named_files(config: RunConfig) -> dict[str, Path]:
 
 def refuse_unshared(config: RunConfig) -> None:
     """Raise UsageError where the config names a folder by a path that only exists here."""
+    cluster = config.cluster
+    is_bare = isinstance(cluster, KubeRayCluster) and not (cluster.volume_claim or cluster.overlay)
+    if is_bare and not is_remote(place(config.warehouse)):
+        raise UsageError(
+            f"warehouse={config.warehouse}: would be lost with its pod; name an object store, "
+            "s3://..., or set cluster.volume_claim= (or cluster.overlay=) to mount shared storage"
+        )
     named = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
     for key in ("path", "stories"):
         named[f"corpus.{key}"] = str(getattr(config.corpus, key, None) or "")

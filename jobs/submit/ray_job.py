@@ -35,11 +35,11 @@ def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Submiss
     jobs = RayJobs(config.cluster.address)
     run, warehouse = config.run_name(), place(config.warehouse)
     if active := [job for job in jobs_of(jobs, run, config.warehouse) if not job.is_over]:
-        job_id = active[-1].id
-        tell(f"run {run} is running there already, as job {job_id}")
+        job_id, is_new = active[-1].id, False
     else:
-        job_id = _send(jobs, config, words)
-        tell(f"sent run {run} as job {job_id}")
+        job_id, is_new = _send(jobs, config, words)
+    told = f"sent run {run} as" if is_new else f"run {run} is running there already, as"
+    tell(f"{told} job {job_id}")
     left = Submission(run, job_id, "SENT", INCOMPLETE)
     if log is None:
         tell(_how_to_go_on(jobs.address, run))
@@ -53,8 +53,9 @@ def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Submiss
     return Submission(run, job_id, ended.status, _exit_code(ended))
 
 
-def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> str:
-    """Submit the run as a new job; its id."""
+def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> tuple[str, bool]:
+    """Submit the run as a new job. Its id, and false where another submit was first with it: then
+    the job and the marker are that one's."""
     assert isinstance(config.cluster, RayCluster)
     run, warehouse = config.run_name(), place(config.warehouse)
     numbers = [int(job.id.rpartition("-")[2]) for job in jobs_of(jobs, run, None)]
@@ -69,12 +70,14 @@ def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> str:
                 command(begin),
                 Path(folder),
                 _runtime_env(config.cluster),
-                {"run": run, "warehouse": config.warehouse},
+                {"run": run, "warehouse": _named(config.warehouse)},
             )
         except UsageError:
+            if job_id in [job.id for job in jobs_of(jobs, run, config.warehouse)]:
+                return job_id, False
             unmark(warehouse, run)
             raise
-    return job_id
+    return job_id, True
 
 
 def _runtime_env(cluster: RayCluster) -> dict[str, object]:
@@ -87,7 +90,15 @@ def _runtime_env(cluster: RayCluster) -> dict[str, object]:
 def jobs_of(jobs: RayJobs, run: str, warehouse: str | None) -> list[Job]:
     """The jobs submitted for the run, oldest first; `warehouse` null: for any warehouse."""
     ours = [job for job in jobs.all() if job.id.startswith("gistmill-") and run_of(job.id) == run]
-    return [job for job in ours if warehouse in (None, job.metadata.get("warehouse"))]
+    if warehouse is None:
+        return ours
+    names = (warehouse, _named(warehouse))  # of jobs of earlier versions, and of this one
+    return [job for job in ours if job.metadata.get("warehouse") in names]
+
+
+def _named(warehouse: str) -> str:
+    """The same for every way to write the same warehouse, such as with a slash at its end."""
+    return str(place(warehouse)).rstrip("/")
 
 
 def job_state(address: str, run: str, warehouse: str | None = None) -> Job | None:

@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -27,9 +27,10 @@ def run_items(
     pool: Pool,
     watch: Callable[[], None],
     tags: Mapping[str, str],
-) -> Iterator[Summary]:
-    """One summary per item, in the order they finish. `watch` is called every second meanwhile;
-    `tags` label the metrics that workers export through Ray.
+    finished: Callable[[Summary], None],
+) -> None:
+    """Execute the items; `finished` is called with a summary of each, in the order they finish, and
+    `watch` every second meanwhile. `tags` label the metrics that workers export through Ray.
 
     Raises UsageError where no worker can be placed or one does not see the warehouse; StartError
     where an engine cannot start; OutageError where its server stays away; EngineError where a
@@ -38,18 +39,40 @@ def run_items(
     StorageError once those in flight are, or `cluster.grace_minutes` later.
     """
     rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in items]
-    dataset = _dataset(rows, make_worker, tags, pool)
     failures = Failures(60 * pool.cluster.grace_minutes)
-    for row in _rows(dataset, watch, failures, pool):
-        if not row["error"]:
-            yield Summary(**json.loads(row["payload"]))
-            continue
-        error = ERRORS[row["error"]](row["payload"])
-        if not isinstance(error, (AccountingError, StorageError)):
-            raise error
-        failures.add(error)
+    batches: Any = iter(
+        _dataset(rows, make_worker, tags, pool).iter_batches(
+            batch_size=None, prefetch_batches=0, batch_format="pyarrow"
+        )
+    )
+    try:
+        with watched(watch, failures):
+            for batch in batches:
+                for row in batch.to_pylist():
+                    _take(row, finished, failures)
+    except ray.exceptions.RayActorError as error:
+        raise EngineError(f"a worker cannot be restarted: {first_line(error)}") from None
+    except ray.exceptions.GetTimeoutError:
+        minutes = pool.cluster.wait_minutes
+        raise UsageError(
+            f"the cluster could not place {pool.section}'s workers within cluster.wait_minutes="
+            f"{minutes:g}; free resources or raise it, then run the same command to resume"
+        ) from None
+    finally:
+        batches.close()  # stops documents that are still in flight
     if failures.first:  # raised last, so that the other documents are committed
         raise failures.first
+
+
+def _take(row: Mapping[str, str], finished: Callable[[Summary], None], failures: Failures) -> None:
+    """Take a row that a worker returned. Raises the errors that end a run at once."""
+    if not row["error"]:
+        finished(Summary(**json.loads(row["payload"])))
+        return
+    error = ERRORS[row["error"]](row["payload"])
+    if not isinstance(error, (AccountingError, StorageError)):
+        raise error
+    failures.add(error)
 
 
 def _dataset(
@@ -77,26 +100,3 @@ def _dataset(
             max_concurrent_calls_per_actor=in_flight,
         ),
     )
-
-
-def _rows(
-    dataset: Any, watch: Callable[[], None], failures: Failures, pool: Pool
-) -> Iterator[dict[str, Any]]:
-    """The rows that workers return, as they arrive. Raises as `run_items` does."""
-    batches: Any = iter(
-        dataset.iter_batches(batch_size=None, prefetch_batches=0, batch_format="pyarrow")
-    )
-    try:
-        with watched(watch, failures):
-            for batch in batches:
-                yield from batch.to_pylist()
-    except ray.exceptions.RayActorError as error:
-        raise EngineError(f"a worker cannot be restarted: {first_line(error)}") from None
-    except ray.exceptions.GetTimeoutError:
-        minutes = pool.cluster.wait_minutes
-        raise UsageError(
-            f"the cluster could not place {pool.section}'s workers within cluster.wait_minutes="
-            f"{minutes:g}; free resources or raise it, then run the same command to resume"
-        ) from None
-    finally:
-        batches.close()  # stops documents that are still in flight

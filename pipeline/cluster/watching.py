@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pipeline.errors import EndedError, EngineError, StorageError
+from pipeline.errors import AccountingError, EndedError, EngineError, StorageError
 from pipeline.retries import Advisory
 
 
@@ -53,7 +53,7 @@ def watched(watch: Callable[[], None], failures: Failures) -> Iterator[None]:
                 with advisory.attempt():
                     watch()
                 failures.look()
-        except (EndedError, EngineError, StorageError) as error:
+        except (AccountingError, EndedError, EngineError, StorageError) as error:
             raised.append(error)
         finally:
             is_gone.set()

@@ -1,7 +1,9 @@
 """Reading compacted shards, by the index."""
 
+import io
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ from pipeline.place import each
 from pipeline.retries import retried
 from pipeline.store.index import Entry, Index, damaged, newest
 
+T = TypeVar("T")
 _MISSING = (FileNotFoundError,)
 
 
@@ -42,10 +45,8 @@ class Compacted:
         """The rows of a shard. Raises FileNotFoundError where a later compaction replaced it."""
         name = f"{table}/{entry.file}"
         path, footer = self.folder / name, self._footer(name)
-        try:
-            rows = retried(partial(_rows, path, footer, entry, columns), path, _MISSING)
-        except pa.ArrowInvalid as error:
-            raise damaged(path, f"cannot be read ({error})") from None
+        read_rows = partial(_rows, footer, entry, columns)
+        rows = retried(partial(parsed, path, read_rows), path, _MISSING)
         return rows.slice(entry.first_row, entry.num_rows)
 
     def _footer(self, name: str) -> Any:
@@ -83,20 +84,31 @@ def _check(path: UPath, num_rows: int) -> None:
 
 
 def _footer(path: UPath) -> Any:
+    return retried(partial(parsed, path, pq.read_metadata), path, _MISSING)
+
+
+def parsed(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
+    """What `parse` makes of a compacted file. Raises DamagedError where the content is not what a
+    compaction wrote, and what the filesystem raises.
+
+    An OSError without a number is Arrow's, or that of an object store: the content tells them
+    apart.
+    """
     try:
-        return retried(lambda: _opened_footer(path), path, _MISSING)
-    except pa.ArrowInvalid as error:
-        raise damaged(path, f"cannot be read ({error})") from None
+        with path.open("rb") as opened:
+            return parse(opened)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+    content = io.BytesIO(path.read_bytes())
+    try:
+        return parse(content)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, f"cannot be read ({str(error).splitlines()[0]})") from None
 
 
-def _opened_footer(path: UPath) -> Any:
-    with path.open("rb") as opened:
-        return pq.read_metadata(opened)
-
-
-def _rows(path: UPath, footer: Any, entry: Entry, columns: list[str] | None) -> Any:
-    with path.open("rb") as opened:
-        file = pq.ParquetFile(opened, metadata=footer)
-        if not entry.num_rows:  # a file may have no row group
-            return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
-        return file.read_row_group(entry.row_group, columns=columns)
+def _rows(footer: Any, entry: Entry, columns: list[str] | None, opened: BinaryIO) -> Any:
+    file = pq.ParquetFile(opened, metadata=footer)
+    if not entry.num_rows:  # a file may have no row group
+        return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
+    return file.read_row_group(entry.row_group, columns=columns)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,8 +24,9 @@ from pipeline.errors import DamagedError
 from pipeline.place import AnyPath, commit, delete, each, place, read, size
 from pipeline.retries import retried
 from pipeline.rows import Call
+from pipeline.store.compacted import check_compacted, parsed
 from pipeline.store.footers import PROBLEMS, check_shard
-from pipeline.store.index import ATTEMPT, SCHEMA, Index, commit_next, newest
+from pipeline.store.index import ATTEMPT, SCHEMA, Index, commit_next, damaged, newest
 from pipeline.store.layout import raise_layout
 from pipeline.store.lease import lease
 from pipeline.store.loose import listing, not_compacted
@@ -66,7 +67,8 @@ class _Piece:
 def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
     """Compact each table with `least` loose shards or more; null where another process is at it.
 
-    Shards that cannot be read or lack rows stay as they are. Raises StorageError.
+    Shards that cannot be read or lack rows stay as they are. Raises DamagedError where a compacted
+    file that is written again cannot be read, and StorageError.
     """
     root = place(warehouse)
     if not _worth(root, newest(root / "compacted"), least):
@@ -108,14 +110,25 @@ def _worth(root: UPath, index: Index, least: int) -> dict[str, list[UPath]]:
 
 
 def _small(root: UPath, entries: Any, table: str) -> tuple[Any, Any]:
-    """The entries that stay, and those of the table's small files, to be written again."""
+    """The entries that stay, and those of the table's small files, to be written again. Raises
+    DamagedError where such a file is not whole."""
     folder = root / "compacted" / table
     is_own = pc.equal(entries["table_name"], table)
-    names = entries.filter(is_own)["file"].unique().to_pylist()
-    small = [name for name in names if size(folder / name) < _SMALL_BYTES]
+    files = entries.filter(is_own).group_by("file").aggregate([("num_rows", "sum")]).to_pylist()
+    small = [row["file"] for row in files if _bytes(folder / row["file"]) < _SMALL_BYTES]
+    for row in files:
+        if row["file"] in small:
+            check_compacted(folder / row["file"], row["num_rows_sum"])
     is_small = pc.is_in(entries["file"], pa.array(small, pa.string()))
     again = pc.and_(is_own, is_small)
     return entries.filter(pc.invert(again)), entries.filter(again)
+
+
+def _bytes(path: UPath) -> int:
+    try:
+        return size(path)
+    except FileNotFoundError:
+        raise damaged(path, "is missing") from None
 
 
 def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator[_Piece]:
@@ -125,18 +138,17 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
     ordered = again.sort_by([("file", "ascending")]).to_pylist()
     for name, entries in groupby(ordered, key=lambda entry: entry["file"]):
         path = root / "compacted" / table / name
-        groups = retried(partial(_row_groups, path), path)
+        groups = retried(partial(parsed, path, _row_groups), path)
         for entry in entries:
             rows = groups[entry["row_group"]].slice(entry["first_row"], entry["num_rows"])
             facts = {**entry, "footer": dict(entry["footer"])}
             yield _piece(rows.drop_columns([ATTEMPT]), facts)
 
 
-def _row_groups(path: UPath) -> list[Any]:
-    with path.open("rb") as opened:
-        file = pq.ParquetFile(opened)
-        none = file.schema_arrow.empty_table()
-        return [file.read_row_group(i) for i in range(file.num_row_groups)] or [none]
+def _row_groups(opened: BinaryIO) -> list[Any]:
+    file = pq.ParquetFile(opened)
+    none = file.schema_arrow.empty_table()
+    return [file.read_row_group(i) for i in range(file.num_row_groups)] or [none]
 
 
 def _loose_piece(path: UPath) -> _Piece | None:
@@ -148,7 +160,7 @@ def _loose_piece(path: UPath) -> _Piece | None:
         check_shard(path)
         file = pq.ParquetFile(io.BytesIO(read(path)))
         rows = file.read()
-    except (DamagedError, pa.ArrowInvalid, FileNotFoundError):
+    except (DamagedError, pa.ArrowException, OSError):  # of Arrow's, or the file is gone
         return None
     footer = {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items()
               if k.startswith(b"gistmill.")}  # fmt: skip

@@ -77,8 +77,9 @@ class Index:
         content = io.BytesIO(read(self.path))
         try:
             return pq.read_table(content, columns=columns, read_dictionary=_REPEATED)
-        except pa.ArrowInvalid as error:
-            raise damaged(self.path, f"cannot be read ({error})") from None
+        except (pa.ArrowException, OSError) as error:  # of Arrow's: the file is in memory
+            why = str(error).splitlines()[0]
+            raise damaged(self.path, f"cannot be read ({why})") from None
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step and their highest attempts."""

@@ -3,7 +3,7 @@
 A lease is a file that its holder creates (the first commit wins) and renews by rewriting it.
 One that has expired is taken over under the next number, so that of two who want it one
 gets it. A holder that was suspended may learn of that late: what is done under a lease must be safe
-when two do it, and only wasteful.
+when two do it, and only wasteful, or ask `has_lapsed` before.
 """
 
 import json
@@ -33,12 +33,15 @@ class Held:
     def __init__(self, path: UPath, seconds: float) -> None:
         self._path, self._seconds = path, seconds
         self._token = uuid.uuid4().hex
+        self._expires_at = 0.0  # as written last
+        self._has_lapsed = False
         self._ended = threading.Event()
         self._lock = threading.Lock()  # a renewal that is late must not undo the release
 
     def take(self) -> bool:
-        """Create the file; false where another process was first."""
-        return commit(self._path, self._content(time.time() + self._seconds))
+        """Create the file; false where another process was first, or has gone on meanwhile."""
+        self._expires_at = time.time() + self._seconds
+        return commit(self._path, self._content(self._expires_at)) and self.is_held()
 
     def is_held(self) -> bool:
         """Whether no other process has taken the lease over. Raises StorageError."""
@@ -48,9 +51,21 @@ class Held:
     def renew(self) -> None:
         """Renew the lease until the end. A renewal that fails is made up for by the next."""
         while not self._ended.wait(self._seconds / 4):
-            with advisory(), self._lock:
-                if not self._ended.is_set() and self.is_held():
-                    write(self._path, self._content(time.time() + self._seconds))
+            self.renew_once()
+
+    def renew_once(self) -> None:
+        """Renew the lease, unless it has ended or is another's. A lapse is not undone by it."""
+        self._has_lapsed = self.has_lapsed()
+        with advisory(), self._lock:
+            if not self._ended.is_set() and self.is_held():
+                expires_at = time.time() + self._seconds
+                write(self._path, self._content(expires_at))
+                self._expires_at = expires_at
+
+    def has_lapsed(self) -> bool:
+        """Whether the lease has ever expired, as this process was suspended or storage refused its
+        renewal: others may have gone on as if nobody held it, without taking it over."""
+        return self._has_lapsed or time.time() >= self._expires_at
 
     def release(self) -> None:
         """Leave the lease to the next; where that fails it ends by itself."""

@@ -2,13 +2,14 @@
 
 The run's planned inputs are first copied to <warehouse>/removed/<run>.parquet, so that a removal
 that was killed can be made again: with that file it goes on where it stopped. A run that begins
-meanwhile plans again (`times_taken` of the lease `removal`), so what it uses is never deleted.
+meanwhile plans again (`times_taken` of the lease `removal`), so what it uses is never deleted; a
+removal that was suspended for longer than its leases ends instead of going on.
 A command that only reads and has chosen its files may miss some, as with `gc older_than=0`; it says
 so. Compacted files are written anew without the run's rows; the old ones stay for `collect`.
 """
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,11 +17,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.errors import IncompleteError
 from pipeline.place import delete, delete_folder, exists, is_remote, kind, listed, read, write
 from pipeline.store.collection import deleted
 from pipeline.store.compacted import check_compacted
 from pipeline.store.compaction import rewritten
 from pipeline.store.index import SCHEMA, commit_next, newest
+from pipeline.store.lease import Held
 from pipeline.store.loose import listing
 from pipeline.store.shard_files import shard_name
 from pipeline.store.views import check_planned
@@ -66,9 +69,10 @@ def forget(root: UPath, name: str) -> None:
     delete_folder(planned.parent)
 
 
-def purge(root: UPath, name: str) -> Removed:
-    """Delete what no other run uses of a run that `forget` has forgotten. Hold `LEASE` and that of
-    compactions. Raises DamagedError where the planned inputs of another run cannot be read."""
+def purge(root: UPath, name: str, held: Sequence[Held]) -> Removed:
+    """Delete what no other run uses of a run that `forget` has forgotten. `held`: `LEASE` and that
+    of compactions. Raises DamagedError where the planned inputs of another run cannot be read, and
+    IncompleteError where a lease has lapsed: a run that began meanwhile may use what is left."""
     if not is_begun(root, name):  # it had planned nothing
         return Removed(0, 0, 0)
     own = _units(_marker(root, name))
@@ -78,13 +82,25 @@ def purge(root: UPath, name: str) -> Removed:
         used |= _units(planned)
     gone = own - used
     files = [*_loose(root, gone), *_journals(root, gone)]
-    num_bytes = sum(map(deleted, files))
-    _rewrite(root, gone)
+    num_bytes = 0
+    for file in files:
+        _refuse_lapsed(held)
+        num_bytes += deleted(file)
+    _rewrite(root, gone, held)
     steps = {step_id for step_id, _ in gone} - {step_id for step_id, _ in used}
     for step_id in sorted(steps):
+        _refuse_lapsed(held)
         _delete_step(root, step_id)
     delete(_marker(root, name))
     return Removed(len(files), num_bytes, len(own & used))
+
+
+def _refuse_lapsed(held: Sequence[Held]) -> None:
+    if any(one.has_lapsed() for one in held):
+        raise IncompleteError(
+            "the removal stood still for too long, and runs may have begun meanwhile; run the same "
+            "command to go on with it"
+        )
 
 
 def _marker(root: UPath, name: str) -> UPath:
@@ -114,7 +130,7 @@ def _journals(root: UPath, gone: set[tuple[str, str]]) -> Iterator[UPath]:
             yield file
 
 
-def _rewrite(root: UPath, gone: set[tuple[str, str]]) -> None:
+def _rewrite(root: UPath, gone: set[tuple[str, str]], held: Sequence[Held]) -> None:
     """Commit an index without these units. The files that have rows of them, too, are written anew
     without them, as every row of a compacted file is shown. Raises DamagedError."""
     folder = root / "compacted"
@@ -133,6 +149,7 @@ def _rewrite(root: UPath, gone: set[tuple[str, str]]) -> None:
             for name in own["file"].unique().to_pylist():
                 check_compacted(folder / table / name, index.files()[f"{table}/{name}"])
             parts.append(rewritten(root, table, [], own, written))
+        _refuse_lapsed(held)
         if commit_next(folder, index, pa.concat_tables(parts)):
             return
         for file in written:  # another process has compacted after all: begin again

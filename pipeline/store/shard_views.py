@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 import fsspec
@@ -122,11 +122,12 @@ def _index_views(
     ended = index.rows.filter(pc.or_(index.rows["superseded"], is_damaged))
     entries = ended.select(_KEY.names).cast(_KEY).to_pylist()
     for table, files in loose.items():
-        for file in files:
-            step_id, (unit, _, _) = file.parent.name, file.name.split(".")
-            if attempt := index.units(table, step_id).get(unit):
-                key = (table, step_id, unit, attempt)
-                entries.append(dict(zip(_KEY.names, key, strict=True)))
+        for step_id, own in groupby(files, key=lambda file: file.parent.name):
+            attempts = index.units(table, step_id)  # once: of every unit of the step
+            for unit in (file.name.split(".")[0] for file in own):
+                if attempt := attempts.get(unit):
+                    key = (table, step_id, unit, attempt)
+                    entries.append(dict(zip(_KEY.names, key, strict=True)))
     connection.register("superseded_rows", pa.Table.from_pylist(entries, schema=_KEY))
     if index.path is not None and not is_remote(index.path):
         source = f"read_parquet({text(str(index.path))})"
