@@ -1,12 +1,10 @@
 """Headless Chromium, and what tests ask of a page in it."""
 
-import base64
 import json
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from selenium.webdriver import Chrome, ChromeOptions
@@ -80,15 +78,6 @@ class Browser:
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
         )
-
-    def picture(self, file: Path) -> None:
-        """The whole page as it is drawn, not only what fits the window."""
-        size = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        made = self.driver.execute_cdp_cmd(
-            "Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip}
-        )
-        file.write_bytes(base64.b64decode(made["data"]))
 
     def overflow(self) -> int:
         """The pixels by which the body is wider than the window."""

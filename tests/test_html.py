@@ -5,21 +5,31 @@ import gzip
 import hashlib
 import http.client
 import json
+import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import psutil
 import pytest
 
 from jobs.html import page as html_page
 from jobs.html.chunks import compressed, packed
+from jobs.html.file import write_page
+from jobs.html.source import Source, batched
+from jobs.html.summary import number_questions
+from jobs.html.traces import Part
+from jobs.options import read_options
 from tests.command import ROOT, gistmill, refused, succeed
 from tests.finished_run import FinishedRun
+from tests.page_run import finished, write_corpus
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +48,13 @@ def page(run: FinishedRun) -> str:
 
 def chunk(page: str, name: str) -> Any:
     (text,) = re.findall(f'<script type="application/json" id="data-{name}">"(.*?)"</script>', page)
-    return json.loads(gzip.decompress(base64.b64decode(text)))
+    return opened(base64.b64decode(text))
+
+
+def opened(chunk: bytes) -> Any:
+    """The content of a chunk."""
+    found = json.loads(gzip.decompress(chunk))
+    return unpacked(found["content"], found["lines"]) if "lines" in found else found["content"]
 
 
 def unpacked(value: Any, lines: list[str]) -> Any:
@@ -47,18 +63,18 @@ def unpacked(value: Any, lines: list[str]) -> Any:
         return [unpacked(inner, lines) for inner in value]
     if not isinstance(value, dict):
         return value
-    if "$" in value:
+    if isinstance(value.get("$"), list):
         return "\n".join(lines[index] for index in value["$"])
     return {key: unpacked(inner, lines) for key, inner in value.items()}
 
 
 def test_long_texts_come_back_and_equal_lines_stand_once() -> None:
     shared = "a line of the memory that all prompts repeat " * 9
-    content = {"a": [f"{shared}\nfirst\n\n", f"{shared}\r\nsecond"], "b": {"c": shared, "d": None}}
+    content = {"a": [f"{shared}\nfirst\n\n", f"{shared}\r\nsecond"], "b": {"c": shared, "d": None},
+               "$": {"$": {}}}  # fmt: skip
     made = packed(content)
-    lines = made.pop("$")
-    assert unpacked(made, lines) == content
-    assert lines.count(shared) == 1
+    assert opened(compressed(made)) == content
+    assert made["lines"].count(shared) == 1
     assert json.loads(gzip.decompress(compressed({"x": float("nan"), "s": "\ud800"}))) == {
         "x": None, "s": "\ud800"
     }  # fmt: skip
@@ -102,9 +118,12 @@ def test_a_subset_of_the_questions(run: FinishedRun, tmp_path: Path) -> None:
     file = tmp_path / "some.html"
     said = succeed("report", "--html", file, f"warehouse={run.warehouse}",
                    "where=document_id = 'd1'")  # fmt: skip
-    assert "2 questions about 2 documents" in said
-    index = chunk(file.read_text(encoding="utf-8"), "index")
+    assert "2 questions about 1 documents" in said
+    html = file.read_text(encoding="utf-8")
+    index = chunk(html, "index")
     assert [row["question_id"] for row in index["questions"]] == ["q1", "q2"]
+    assert [row["document_id"] for row in index["documents"]] == ["d1"]
+    assert len(re.findall('id="data-part-', html)) == 1
 
 
 def test_an_older_file_is_replaced_and_nothing_else_is_left(
@@ -115,6 +134,67 @@ def test_an_older_file_is_replaced_and_nothing_else_is_left(
     succeed("report", "--html", file, f"warehouse={run.warehouse}")
     assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_an_interrupted_write_leaves_nothing(
+    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even what another process that writes the same file would take for its own."""
+    beside: list[str] = []
+
+    def chunks(source: Source) -> Iterator[tuple[str, bytes]]:
+        beside.extend(found.name for found in tmp_path.iterdir())
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(Source, "chunks", chunks)
+    monkeypatch.setattr(Source, "num_chunks", 0)
+    options = read_options([f"warehouse={run.warehouse}"], ["warehouse"])
+    with pytest.raises(KeyboardInterrupt):
+        write_page(options, tmp_path / "page.html")
+    assert beside == [f".page.html.{os.getpid()}.part"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [None, "{"])
+def test_rows_of_a_step_that_cannot_be_read_are_left_out(
+    tmp_path: Path, content: str | None
+) -> None:
+    """Of two that write the same table, the other's are shown."""
+    write_corpus(tmp_path / "corpus", 1)
+    warehouse = finished(tmp_path, "engine=extractive", methods="bm25(top_k=1),closed_book")
+    (step, _) = sorted((warehouse / "steps").glob("answer-*.json"))
+    step.unlink()
+    if content is not None:
+        step.write_text(content)
+    file = tmp_path / "page.html"
+    succeed("report", "--html", file, f"warehouse={warehouse}")
+    (question, _) = chunk(file.read_text(encoding="utf-8"), "part-0")["questions"].values()
+    assert [section["table"] for section in question["sections"]].count("answers") == 1
+
+
+def test_a_long_question_is_cut_with_a_sign(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    connection.execute("""
+    create table documents as select 'd' as document_id, 'd' as title, 1 as num_words,
+      null as problem, false as skipped;
+    create table questions as select 'd' as document_id, 'what' as question_type,
+      unnest(['short', 'long']) as question_id, unnest([repeat('x', 300), repeat('y', 301)]) as
+      question;
+    create table chosen as select question_id from questions;
+    create table measures as select 'm' as measure, 'a' as method, 'long' as question_id,
+      1.0 as value, null as rater""")
+    number_questions(connection, None, False)
+    found = connection.execute("select question from numbered_questions order by number").fetchall()
+    assert found == [("y" * 300 + " …",), ("x" * 300,)]
+
+
+def test_rows_are_read_for_so_many_answers_at_a_time() -> None:
+    parts = [Part("a", tuple(f"a{n}" for n in range(50))), Part("b", ()), Part("c", ("c1",))]
+    assert [len(batch) for batch in batched(parts * 10, 2)] == [30]
+    assert [len(batch) for batch in batched(parts * 10, 40)] == [3] * 10
+    assert [len(batch) for batch in batched(parts, 10_000)] == [1, 1, 1]
+    assert [part for batch in batched(parts * 10, 40) for part in batch] == parts * 10
 
 
 def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
@@ -132,7 +212,8 @@ def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
     assert "it has night" in refused(*words, tmp_path / "p.html", "run=day")
     view = ("view", f"warehouse={run.warehouse}")
     assert refused(*view, "port=http") == "port=http: no port; give 0 (any that is free) to 65535"
-    assert refused(*view, "port=65536").startswith("port=65536: no port")
+    for number in ("65536", "1" * 5000):
+        assert refused(*view, f"port={number}").startswith(f"port={number}: no port")
     assert refused(*view, "prt=1").startswith("'prt=1': unknown option; there are warehouse, ")
 
 
@@ -156,12 +237,18 @@ class Served:
         )
         assert self.process.stdout is not None
         self.said = self.process.stdout.readline()
-        (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)/", self.said)
+        ((self.address, port, self.folder),) = re.findall(
+            r"(http://127\.0\.0\.1:(\d+)(/\S+/)) ", self.said
+        )
         self.port = int(port)
 
-    def get(self, path: str, host: str = "127.0.0.1") -> tuple[int, bytes]:
+    def get(self, path: str, host: str = "127.0.0.1:7645") -> tuple[int, bytes]:
+        """The reply to a path within the page's folder."""
+        return self.get_at(f"{self.folder}{path}", host)
+
+    def get_at(self, path: str, host: str = "127.0.0.1:7645") -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("GET", path, headers={"Host": f"{host}:{self.port}"})
+        connection.request("GET", path, headers={"Host": host})
         reply = connection.getresponse()
         return reply.status, reply.read()
 
@@ -173,9 +260,9 @@ class Served:
         assert self.process.stderr.read() == ""
 
     def json(self, name: str) -> Any:
-        status, content = self.get(f"/data/{name}")
+        status, content = self.get(f"data/{name}")
         assert status == 200, name
-        return json.loads(gzip.decompress(content))
+        return opened(content)
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +273,7 @@ def served(run: FinishedRun) -> Iterator[Served]:
 
 
 def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: str) -> None:
-    status, html = served.get("/")
+    status, html = served.get("")
     assert status == 200
     assert b"<body data-served>" in html
     assert b"data-part" not in html
@@ -196,21 +283,49 @@ def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: 
     found = served.json("question-2")
     assert [*found["questions"]] == ["q3"]
     in_file = chunk(page, f"part-{chunk(page, 'index')['question_parts'][2]}")
-    assert unpacked(found["questions"]["q3"], found["$"]) == unpacked(
-        in_file["questions"]["q3"], in_file["$"]
-    )
+    assert found["questions"]["q3"] == in_file["questions"]["q3"]
     assert served.json("document-0")["document"]["document_id"] == "d1"
     assert served.json("measure-0") == chunk(page, "measure-0")
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/data/question-3", "/data/question--1", "/data/question-", "/data/question-1e0", "/data/",
-     "/data/part-0", "/data/measure-999999999999", "/data/../index", "/index.html", "/etc/passwd",
-     "//etc/passwd", "/data/index?x=1", "/data/document-%30"],
+    ["data/question-3", "data/question--1", "data/question-", "data/question-1e0", "data/",
+     "data/part-0", "data/measure-999999999999", "data/../index", "index.html", "etc/passwd",
+     "/etc/passwd", "data/index?x=1", "data/document-%30"],
 )  # fmt: skip
 def test_other_paths_are_not_there(served: Served, path: str) -> None:
     assert served.get(path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/data/index", "/etc/passwd", "/0123456789abcdef/data/index"]
+)
+def test_without_the_address_that_was_printed_there_is_nothing(served: Served, path: str) -> None:
+    """Neither for other users of the machine nor for a page of another start."""
+    assert served.get_at(path)[0] == 404
+
+
+def test_a_browser_that_has_gone_is_no_news(run: FinishedRun) -> None:
+    served = Served(run.warehouse)
+    with socket.create_connection(("127.0.0.1", served.port)) as gone:
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset
+        gone.sendall(f"GET {served.folder} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert served.get("")[0] == 200
+    served.end()  # nothing on standard error
+
+
+def test_what_cannot_be_read_any_more_is_said(run: FinishedRun, tmp_path: Path) -> None:
+    warehouse = run.copied(tmp_path)
+    served = Served(warehouse)
+    for shard in (warehouse / "tables" / "answers").rglob("*.parquet"):
+        shard.unlink()
+    status, why = served.get("data/question-0")
+    assert status == 500
+    assert b"tables/answers/" in why
+    assert b"\n" not in why
+    assert served.get("data/index")[0] == 200
+    served.end()
 
 
 def test_it_listens_to_this_machine_alone_and_to_no_other_name(served: Served) -> None:
@@ -218,9 +333,10 @@ def test_it_listens_to_this_machine_alone_and_to_no_other_name(served: Served) -
                  psutil.Process(served.process.pid).net_connections("tcp")
                  if found.status == psutil.CONN_LISTEN]  # fmt: skip
     assert listening == ["127.0.0.1"]
-    assert served.get("/", host="rebound.example")[0] == 403
-    assert served.get("/data/index", host="rebound.example")[0] == 403
-    assert served.get("/", host="localhost")[0] == 200
+    assert served.get("", host="rebound.example")[0] == 403
+    assert served.get("data/index", host="rebound.example:7645")[0] == 403
+    for host in ("localhost:7645", "localhost", "127.0.0.1", "LOCALHOST:80"):
+        assert served.get("", host=host)[0] == 200, host
 
 
 def test_a_port_that_is_taken(served: Served, run: FinishedRun) -> None:

@@ -1,15 +1,18 @@
 """The page of a finished run in headless Chromium, from a file."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import cycle, islice, pairwise
 from pathlib import Path
 
 import pytest
 
+from jobs.html import page as html_page
+from jobs.html.chunks import compressed, packed
 from jobs.sent import Sent
 from tests.browser import Browser
 from tests.command import sql, succeed
 from tests.page_run import finished, write_corpus
+from tests.test_html import Served
 
 pytestmark = pytest.mark.browser
 
@@ -17,6 +20,10 @@ READAGENT = "readagent_p(max_pages=2)"
 BM25 = "bm25(top_k=1)"
 METHODS = f"{READAGENT},{BM25},memwalker(segment_tokens=60,max_children=2),memorag(memory=gist_memory,memory_fit=split,retriever=bm25)"  # noqa: E501
 WIDTHS = (1280, 390)
+_NULLS = (  # texts that are a value which should have been left out
+    "return [...document.querySelectorAll('main *')].flatMap((e) => [...e.childNodes])"
+    ".filter((n) => n.nodeType === 3 && ['null', 'undefined', 'false'].includes(n.data)).length"
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +31,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten documents, as intervals need them, with two questions each."""
     folder = tmp_path_factory.mktemp("night")
     write_corpus(folder / "corpus", 10)
-    return finished(folder, "engine=extractive", methods=METHODS)
+    return finished(folder, "engine=extractive", "rater=extractive", methods=METHODS)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +72,7 @@ def test_no_view_is_wider_than_the_window(page: Browser, width: int, tmp_path: P
             page.go(view)
             page.unfold("main details")
         assert page.overflow() == 0, view
+        assert page.run(_NULLS) == 0, view
         assert len(page.texts("main .note")) == (0 if view else 1), "that the engine is no model"
 
 
@@ -98,6 +106,110 @@ def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
         page.wait(f"return document.querySelector('th[aria-sort={sorted_by}]') !== null")
         found = [float(text.replace(",", "")) for text in page.texts(cells)[:4]]
         assert found == sorted(values, reverse=is_descending)
+
+
+def test_a_column_with_a_null_sorts_by_number(page: Browser) -> None:
+    page.run("document.getElementById('main').replaceChildren(table(['n'], [[9], [10], [null]]))")
+    for direction, found in (("ascending", ["-", "9", "10"]), ("descending", ["10", "9", "-"])):
+        page.all("table thead th")[0].click()
+        page.wait(f"return document.querySelector('th[aria-sort={direction}]') !== null")
+        assert page.texts("tbody td") == found
+
+
+def test_the_best_are_those_of_the_report(page: Browser) -> None:
+    """Not the highest numbers: fewer words may be better, or a mean be over fewer answers."""
+    best = page.run(
+        "const { report } = await load('index');"
+        "report.rows.forEach((row, index) => { row.best = index === 1 ? ['accuracy'] : []; });"
+        "const made = scores(report); document.getElementById('main').replaceChildren(made);"
+        "return [...made.querySelectorAll('.best')].map((e) => e.closest('tr').rowIndex)"
+    )
+    assert best == [2]
+
+
+def test_files_that_were_left_out_are_named(page: Browser) -> None:
+    page.run(
+        "const run = await load('index'); run.report.left_out = [{ file: 'a/b', why: 'torn' }];"
+        "await show()"
+    )
+    page.unfold(".note details")
+    assert page.texts(".note summary") == ["left out 1 damaged file"]
+    assert page.texts(".note li") == ["a/b: torn"]
+
+
+def test_a_question_may_be_called_as_the_chunks_call_their_lines(page: Browser) -> None:
+    assert page.run("return unpacked({ $: { $: [0, 1] } }, ['a', 'b'])") == {"$": "a\nb"}
+
+
+def test_calls_of_a_rater_are_not_counted_for_a_method(page: Browser, warehouse: Path) -> None:
+    """So the questions' counts add up to the overview's."""
+    wanted = page.run(
+        "const { report } = await load('index');"
+        f"return report.rows.find((row) => row.method === '{BM25}').counts.calls"
+    )
+    names = page.run("return (await load('index')).questions.map((row) => row.question_id)")
+    found = 0
+    for name in names:
+        page.go(question(name, BM25))
+        found += int(
+            page.run(
+                "const row = document.querySelector('a.chosen').closest('tr');"
+                "return row.cells[row.cells.length - 1].textContent"
+            )
+        )
+    assert found == wanted
+    (all_calls,) = sql(warehouse, f"select count(*) as n from calls where method = '{BM25}'")
+    assert found < all_calls["n"], "the rater has made some"
+
+
+def test_what_could_not_be_fetched_is_asked_for_again(browser: Browser, warehouse: Path) -> None:
+    served = Served(warehouse)
+    browser.open(served.address)
+    browser.run("window.kept = fetch; window.fetch = () => Promise.reject(new Error('gone'))")
+    browser.go("#question=v1-m3")
+    assert browser.texts("main .note") == ["gone"]
+    browser.run("window.fetch = window.kept")
+    browser.go("#view=documents")
+    browser.go("#question=v1-m3")
+    assert browser.texts("main h2")[0] == "v1-m3"
+    served.end()
+    assert len(browser.complaints()) == 1
+
+
+def test_a_page_of_ten_thousand_questions_opens(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    """Its overview, the list and a question; the rows are those of the small run, repeated."""
+    browser.open(address)
+    index = browser.run("return await load('index')")
+    few = len(index["questions"])
+    many = range(10_000)
+    index["questions"] = [
+        {**index["questions"][n % few], "number": n, "question_id": f"q{n}"} for n in many
+    ]
+    index["question_parts"] = [n // 50 for n in many]
+    part = browser.run("return await load('part-0')")
+    (found, *_) = part["questions"].values()
+    measures = {f"measure-{n}": browser.run(f"return await load('measure-{n}')")
+                for n in range(len(index["measures"]))}  # fmt: skip
+    chunks = {
+        **{name: {method: list(islice(cycle(values), 10_000)) for method, values in of.items()}
+           for name, of in measures.items()},
+        **{f"part-{n}": {"document": part["document"],
+                         "questions": {f"q{n * 50 + of}": found for of in range(50)}}
+           for n in range(200)},
+    }  # fmt: skip
+    file = tmp_path / "many.html"
+    first = [("index", compressed({"content": index}))]
+    rest = ((name, compressed(packed(content))) for name, content in chunks.items())
+    html_page.page("many", first, rest, served=False).dump(str(file), encoding="utf-8")
+    browser.open(file.as_uri())
+    assert any("10,000 questions" in text for text in browser.texts("main p"))
+    browser.go("#view=questions")
+    assert len(browser.all("tbody tr")) == 25
+    browser.go("#question=q9999")
+    assert browser.texts("main h2")[0] == "q9999"
+    assert browser.complaints() == []
 
 
 def test_the_pictures_are_drawn(page: Browser) -> None:

@@ -62,7 +62,7 @@ def address(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[str]:
         yield file.as_uri()
         return
     served = Served(warehouse)
-    yield f"http://127.0.0.1:{served.port}/"
+    yield served.address
     served.end()
 
 

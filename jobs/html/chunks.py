@@ -1,5 +1,5 @@
-"""Chunks of a page's data: JSON in gzip. Long texts are lists of lines, each of which is kept once,
-as the prompts of a document repeat its pages and gists."""
+"""Chunks of a page's data: {"content": ...} as JSON in gzip. In packed ones long texts are lists of
+lines, each of which is kept once, as the prompts of a document repeat its pages and gists."""
 
 import gzip
 import json
@@ -9,19 +9,19 @@ from typing import Any
 from jobs.tables import plain
 
 _LONG = 160  # characters; shorter texts stay as they are
-_LINES = "$"  # a long text is {"$": [numbers of its lines]}
+_LINES = "$"  # a long text is {"$": [numbers of its lines]}; no other list is called so
 
 
-def compressed(content: Any) -> bytes:
-    """The content as JSON in gzip; equal content gives equal bytes."""
-    text = json.dumps(plain(content), default=str, allow_nan=False, separators=(",", ":"))
+def compressed(chunk: Mapping[str, Any]) -> bytes:
+    """The chunk as JSON in gzip; equal chunks give equal bytes."""
+    text = json.dumps(plain(chunk), default=str, allow_nan=False, separators=(",", ":"))
     return gzip.compress(text.encode(), compresslevel=6, mtime=0)
 
 
 def packed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content with its long texts as numbers of lines, and the lines themselves under `$`."""
+    """A chunk of the content, its long texts as numbers of lines, and of the lines themselves."""
     lines: dict[str, int] = {}
-    return {**_packed(content, lines), _LINES: list(lines)}
+    return {"content": _packed(content, lines), "lines": list(lines)}
 
 
 def _packed(value: Any, lines: dict[str, int]) -> Any:

@@ -8,18 +8,19 @@ function load(name) {
   chunks.delete(name);
   chunks.set(name, found);
   if (chunks.size > KEPT) chunks.delete(chunks.keys().next().value);
+  found.catch(() => chunks.get(name) === found && chunks.delete(name)); // so that it is asked for again
   return found;
 }
 
 async function read(name) {
-  const content = "served" in document.body.dataset ? await fetched(name) : await embedded(name);
-  const { $: lines, ...packed } = content;
-  return lines ? unpacked(packed, lines) : content;
+  const { content, lines } = "served" in document.body.dataset ? await fetched(name) : await embedded(name);
+  return lines ? unpacked(content, lines) : content;
 }
 
 async function fetched(name) {
   const reply = await fetch(`data/${name}`);
-  if (!reply.ok) throw new Error(`data/${name}: ${reply.status}; is gistmill view still at work?`);
+  if (reply.status === 500) throw new Error(await reply.text());
+  if (!reply.ok) throw new Error(`data/${name}: ${reply.status}; open the address that gistmill view printed last`);
   return reply.json();
 }
 
@@ -42,6 +43,6 @@ function whenWhole() {
 function unpacked(value, lines) {
   if (Array.isArray(value)) return value.map((inner) => unpacked(inner, lines));
   if (value === null || typeof value !== "object") return value;
-  if (value.$) return value.$.map((line) => lines[line]).join("\n");
+  if (Array.isArray(value.$)) return value.$.map((line) => lines[line]).join("\n");
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, unpacked(inner, lines)]));
 }

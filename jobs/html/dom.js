@@ -14,8 +14,13 @@ function filled(made, attributes, children) {
     else if (value === true) made.setAttribute(name, "");
     else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
   }
-  made.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(...present(children));
   return made;
+}
+
+// The parts in one list, without those that a condition left out.
+function present(parts) {
+  return parts.flat(9).filter((part) => part !== null && part !== undefined && part !== false);
 }
 
 // The address within this page that shows something: link({question: "q1"}) is "#question=q1".
@@ -31,7 +36,7 @@ function folded(title, make, isOpen = false) {
   const open = async () => {
     if (!made.open || isMade) return;
     isMade = true;
-    made.append(...[await make()].flat(9));
+    made.append(...present([await make()]));
   };
   made.addEventListener("toggle", open);
   made.open = isOpen;

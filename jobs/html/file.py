@@ -1,5 +1,6 @@
 """`gistmill report --html FILE`: the page of a run in one file that needs nothing else."""
 
+import os
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ def write_page(options: ReadOptions, file: Path) -> Written:
     """
     if file.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
-    beside = file.with_name(f".{file.name}.part")
+    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
     console = Console(stderr=True)
     with closing(Source(options)) as source:
         chunks = track(

@@ -14,7 +14,7 @@ async function show() {
   const main = document.getElementById("main");
   try {
     const made = await shown(await load("index"), new URLSearchParams(location.hash.slice(1)));
-    if (turn === shows) main.replaceChildren(...[made].flat(9).filter((part) => part !== null && part !== undefined && part !== false));
+    if (turn === shows) main.replaceChildren(...present([made]));
   } catch (error) {
     if (turn === shows) main.replaceChildren(el("p", { class: "note" }, String(error.message ?? error)));
     console.error(error);

@@ -3,7 +3,8 @@ async function overview(run) {
   const { report } = run;
   return [
     run.remarks.map((note) => el("p", { class: "note" }, note)),
-    el("p", null, facts(plural(run.documents.length, "document"), `${number(report.memory.words)} words`, plural(run.questions.length, "question"))),
+    leftOut(report.left_out),
+    el("p", null, facts(plural(run.documents.length, "document"), `${number(run.documents.reduce((sum, row) => sum + (row.problem ? 0 : row.num_words), 0))} words`, plural(run.questions.length, "question"))),
     el("h2", null, "Scores"),
     el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. Click a heading to sort."),
     scores(report),
@@ -17,25 +18,23 @@ async function overview(run) {
   ];
 }
 
+function leftOut(files) {
+  if (!files.length) return null;
+  const list = () => el("ul", null, files.map(({ file, why }) => el("li", null, `${file}: ${why}`)));
+  return el("div", { class: "note" }, folded(`left out ${plural(files.length, "damaged file")}`, list));
+}
+
 function scores(report) {
   const hasGroups = report.rows.some((row) => row.by !== null);
-  const best = new Map(report.measures.map((name) => [name, bestOf(report.rows.map((row) => row.means[name]?.mean ?? null))]));
   const columns = scoreColumns(report);
   const headings = ["method", ...(hasGroups ? ["by"] : []), "n", ...columns.map((column) => column.heading)];
   const rows = report.rows.map((row) => [
     el("a", { href: link({ view: "questions", method: row.method }) }, methodName(row.method)),
     ...(hasGroups ? [row.by ?? "-"] : []),
     row.counts.n ?? null,
-    ...columns.map((column) => meanCell(row, column, best.get(column.measure))),
+    ...columns.map((column) => meanCell(row, column)),
   ]);
   return table(headings, rows);
-}
-
-// The highest of the values; null where they are all the same.
-function bestOf(values) {
-  const known = values.filter((value) => value !== null);
-  const high = Math.max(...known);
-  return known.some((value) => value < high) ? high : null;
 }
 
 // What measures answers comes first; what no method has a value of is left out.
@@ -45,7 +44,7 @@ function scoreColumns(report) {
   return [...known.filter(isScore), ...known.filter((column) => !isScore(column))];
 }
 
-function meanCell(row, column, best) {
+function meanCell(row, column) {
   const mean = row.means[column.measure];
   if (!mean) return { shown: shortNumber(row.counts[column.measure]), order: row.counts[column.measure] ?? null };
   if (mean.mean === null) return { shown: "-", order: null };
@@ -54,7 +53,7 @@ function meanCell(row, column, best) {
     `answered only ${shortNumber(mean.answered_mean)} (n=${mean.answered_n})`,
     mean.sd !== null && `sd over repeats ${mean.sd.toFixed(2)}`,
   );
-  const shown = el("span", { title: told, class: mean.mean === best ? "best" : null },
+  const shown = el("span", { title: told, class: row.best.includes(column.measure) ? "best" : null },
     shortNumber(mean.mean), mean.n !== row.counts.n && el("small", null, ` n=${mean.n}`),
     interval && el("small", { class: "interval" }, interval));
   return { shown, order: mean.mean };

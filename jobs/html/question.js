@@ -10,7 +10,7 @@ async function questionPage(run, id, method, repeat) {
     el("p", { class: "steps" }, neighbour(run, row.number - 1, method, "← before"), el("a", { href: link({ view: "questions", method }) }, "all questions"), neighbour(run, row.number + 1, method, "next →")),
     el("h2", null, id),
     asked(question, document),
-    attempts.length ? attemptTable(attempts, question, chosen) : el("p", null, "No method has answered it."),
+    attempts.length ? attemptTable(attempts, question, chosen, run.judging) : el("p", null, "No method has answered it."),
     chosen && el("article", null, attemptPart(chosen, question, document, run.stop_words)),
   ];
 }
@@ -49,7 +49,8 @@ function attemptsAt(question) {
   return [...found.values()].sort((a, b) => (a.method < b.method ? -1 : a.method > b.method ? 1 : a.repeat - b.repeat));
 }
 
-function attemptTable(attempts, question, chosen) {
+// `judging`: stages whose calls are the raters', which no method is counted for.
+function attemptTable(attempts, question, chosen, judging) {
   const hasRepeats = attempts.some((one) => one.repeat > 0);
   const rows = attempts.map((one) => {
     const { answer } = one;
@@ -60,7 +61,7 @@ function attemptTable(attempts, question, chosen) {
       one.rows("ratings").filter((row) => !row.skipped).map((row) => `${row.rubric} ${row.label ?? "-"}`).join(", "),
       el("span", { class: "wide scores" }, one.rows("scores").filter((row) => row.value !== null).map((row) => `${row.metric} ${row.value.toFixed(1)}`).join(", ")),
       answer?.compression_rate ?? null,
-      one.calls.length,
+      one.calls.filter((call) => !judging.includes(call.stage)).length,
     ];
   });
   return table(["method", "answer", "verdicts", "scores", "compression", "calls"], rows);

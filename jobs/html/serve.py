@@ -1,9 +1,10 @@
 """`gistmill view`: the page of a run, served from the warehouse to this machine alone."""
 
+import secrets
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
@@ -12,7 +13,7 @@ from typing import Any
 from jobs.html.page import page
 from jobs.html.source import Source
 from jobs.options import ReadOptions
-from pipeline.errors import UsageError
+from pipeline.errors import CommandError, UsageError
 
 _HOST = "127.0.0.1"
 _PORT = 7645
@@ -20,18 +21,21 @@ _NAMES = (_HOST, "localhost")  # a page of another name that points here is refu
 
 
 def serve(options: ReadOptions, started: Callable[[str, Source], None]) -> None:
-    """Serve the page of a run until Ctrl-C; `started` is called with its address.
+    """Serve the page of a run until Ctrl-C; `started` is called with its address. A part of it is
+    drawn by chance: other users of this machine cannot guess it, and a page that was opened before
+    is not given the data of another run.
 
     Raises UsageError as `gistmill report` does, and where the port cannot be had.
     """
     port = _port(options.port)
     with closing(Source(options)) as source:
         html = "".join(page(source.run, (), (), served=True)).encode()
-        server = _listening(port, source, html)
+        folder = f"/{secrets.token_urlsafe(12)}/"
+        server = _listening(port, folder, source, html)
         with closing(server.socket):
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
             try:
-                started(f"http://{_HOST}:{server.server_port}/", source)
+                started(f"http://{_HOST}:{server.server_port}{folder}", source)
                 server.serve_forever()
             except KeyboardInterrupt:
                 return
@@ -40,12 +44,12 @@ def serve(options: ReadOptions, started: Callable[[str, Source], None]) -> None:
 def _port(given: str | None) -> int:
     if given is None:
         return _PORT
-    if not (given.isascii() and given.isdigit() and int(given) < 2**16):
+    if not (given.isascii() and given.isdigit() and len(given) <= 5 and int(given) < 2**16):
         raise UsageError(f"port={given}: no port; give 0 (any that is free) to 65535")
     return int(given)
 
 
-def _listening(port: int, source: Source, html: bytes) -> ThreadingHTTPServer:
+def _listening(port: int, folder: str, source: Source, html: bytes) -> ThreadingHTTPServer:
     lock = Lock()
 
     class Handler(_Handler):
@@ -53,6 +57,7 @@ def _listening(port: int, source: Source, html: bytes) -> ThreadingHTTPServer:
             with lock:
                 return source.chunk(name)
 
+        page_folder = folder
         html_page = html
 
     try:
@@ -67,26 +72,47 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """GET / is the page, GET /data/NAME one of its chunks; there is nothing else."""
+    """GET FOLDER is the page, GET FOLDERdata/NAME one of its chunks; there is nothing else."""
 
+    page_folder: str  # /.../
     html_page: bytes
 
     def content(self, name: str) -> bytes | None:
         raise NotImplementedError
 
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # the browser has gone
+            super().handle()
+
     def do_GET(self) -> None:
-        host = (self.headers["Host"] or "").rpartition(":")[0]
+        host = (self.headers["Host"] or "").partition(":")[0].lower()
+        data = f"{self.page_folder}data/"
         if host not in _NAMES:
             self.send_error(HTTPStatus.FORBIDDEN)
-        elif self.path == "/":
-            self._send("text/html; charset=utf-8", self.html_page)
-        elif self.path.startswith("/data/") and (found := self.content(self.path[6:])):
-            self._send("application/json", found, {"Content-Encoding": "gzip"})
+        elif self.path == self.page_folder:
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.html_page)
+        elif self.path.startswith(data):
+            self._send_chunk(self.path.removeprefix(data))
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
 
-    def _send(self, kind: str, content: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(HTTPStatus.OK)
+    def _send_chunk(self, name: str) -> None:
+        """A chunk, or in one line why it cannot be read."""
+        try:
+            found = self.content(name)
+        except CommandError as error:
+            why = str(error).encode(errors="replace")
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", why)
+            return
+        if found is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
+        else:
+            self._send(HTTPStatus.OK, "application/json", found, {"Content-Encoding": "gzip"})
+
+    def _send(
+        self, status: HTTPStatus, kind: str, content: bytes, headers: dict[str, str] | None = None
+    ) -> None:
+        self.send_response(status)
         kept = {"Content-Type": kind, "Content-Length": str(len(content)),
                 "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}  # fmt: skip
         for name, value in {**kept, **(headers or {})}.items():

@@ -1,7 +1,7 @@
 """The chunks of a run's page: all of them for a file, or one by one as they are asked for."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jobs.html.chunks import compressed
@@ -11,11 +11,12 @@ from jobs.html.traces import Part, Traces
 from jobs.options import ReadOptions
 from jobs.report import choose, make_report
 from jobs.sent import Sent
+from pipeline.plugins import load_plugins, plugin_folders
 from pipeline.store import connect
 from pipeline.store.runs import RunFolder
 
 _OF_A_CHUNK = 50  # questions: so many are read when one is opened
-_AT_ONCE = 40  # chunks whose rows are read by the same queries
+_AT_ONCE = 4_000  # answers whose rows are read by the same queries, and held at a time
 
 
 class Source:
@@ -25,15 +26,17 @@ class Source:
     """
 
     def __init__(self, options: ReadOptions) -> None:
+        load_plugins(plugin_folders(options.plugins))  # before views are made of their records
         report = make_report(options)
         self.run = report.run
         self._connection = connect(options.warehouse, self.run)
         choose(self._connection, options)
-        number_questions(self._connection, report.foot["rater"])
-        self._summary = summary(self._connection, report)
-        stages = RunFolder(options.warehouse, self.run).report_facts()["stages"]
+        number_questions(self._connection, report.foot["rater"], options.where is not None)
+        facts = RunFolder(options.warehouse, self.run).report_facts("judging")
+        self._summary = {**summary(self._connection, report), "judging": facts["judging"]}
+        self._num_methods = len({row.method for row in report.rows})
         sent = Sent(options.warehouse, self.run, options.plugins)
-        self._traces = Traces(self._connection, stages, sent)
+        self._traces = Traces(self._connection, facts["stages"], sent)
 
     @property
     def num_questions(self) -> int:
@@ -55,17 +58,16 @@ class Source:
         """The chunk `index`, which a page begins with. In a file it says which chunk each document
         and question is in; served, each is a chunk of its own."""
         places: dict[str, Any] = {} if is_served else self._places()
-        return "index", compressed({**self._summary, **places})
+        return "index", compressed({"content": {**self._summary, **places}})
 
     def chunks(self) -> Iterator[Chunk]:
         """All other chunks of a file."""
         for number in range(len(self._summary["measures"])):
             yield f"measure-{number}", self._measure(number)
-        parts = self._parts()
-        for begin in range(0, len(parts), _AT_ONCE):
-            contents = self._traces.contents(parts[begin : begin + _AT_ONCE])
-            for number, content in enumerate(contents, begin):
-                yield f"part-{number}", compressed(content)
+        batches = batched(self._parts(), self._num_methods)
+        contents = (content for parts in batches for content in self._traces.contents(parts))
+        for number, content in enumerate(contents):
+            yield f"part-{number}", compressed(content)
 
     def chunk(self, name: str) -> bytes | None:
         """The content of one chunk of a served page; null where there is no such chunk."""
@@ -87,7 +89,8 @@ class Source:
         return compressed(content)
 
     def _measure(self, number: int) -> bytes:
-        return compressed(values(self._connection, self._summary["measures"][number]))
+        found = values(self._connection, self._summary["measures"][number])
+        return compressed({"content": found})
 
     def _document_id(self, number: int) -> str:
         return str(self._summary["documents"][number]["document_id"])
@@ -112,3 +115,19 @@ class Source:
             of_questions += [number] * len(part.question_ids)
             of_documents.setdefault(part.document_id, number)
         return {"question_parts": of_questions, "document_parts": [*of_documents.values()]}
+
+
+def batched(parts: Iterable[Part], num_methods: int) -> Iterator[list[Part]]:
+    """The parts in order, as many at a time as have 4,000 answers, but at least one. A document
+    without questions counts as one with one."""
+    batch: list[Part] = []
+    size = 0
+    for part in parts:
+        own = max(1, len(part.question_ids)) * max(1, num_methods)
+        if batch and size + own > _AT_ONCE:
+            yield batch
+            batch, size = [], 0
+        batch.append(part)
+        size += own
+    if batch:
+        yield batch

@@ -18,11 +18,13 @@ _SHOWN_CHARS = 300  # of a question, in the list of all
 Rows = list[dict[str, Any]]
 
 
-def number_questions(connection: Any, rater: str | None) -> None:
-    """Create the tables that the others here read: `numbered_documents`, all of them, and
-    `numbered_questions`, those in the table `chosen`, with their numbers from 0; `valued`, a row
-    per question, method and measure, the mean over repeats. Verdicts are those of `rater`."""
-    query(connection, _DOCUMENTS)
+def number_questions(connection: Any, rater: str | None, is_subset: bool) -> None:
+    """Create the tables that the others here read: `numbered_questions`, those in the table
+    `chosen`, and `numbered_documents`, all, of a subset those of its questions, with their numbers
+    from 0; `valued`, a row per question, method and measure, the mean over repeats. Verdicts are
+    those of `rater`."""
+    asked = "semi join (from questions semi join chosen using (question_id)) using (document_id)"
+    query(connection, f"{_DOCUMENTS} {asked if is_subset else ''}")
     query(connection, _QUESTIONS)
     connection.execute("set variable rater = ?", [rater])
     query(connection, _VALUED)  # once, as the view joins many tables
@@ -108,7 +110,8 @@ from documents"""
 _QUESTIONS = f"""
 create temp table numbered_questions as
 select (row_number() over (order by d.number, question_id) - 1)::int as number, question_id,
-  d.number as document, left(question, {_SHOWN_CHARS}) as question, question_type
+  d.number as document, question_type,
+  left(question, {_SHOWN_CHARS}) || if(length(question) > {_SHOWN_CHARS}, ' …', '') as question
 from questions semi join chosen using (question_id)
 join numbered_documents d using (document_id)"""
 _LISTED = "from numbered_questions order by number"

@@ -1,5 +1,6 @@
 // Sortable tables by DataTables. It reads cells and headings as HTML, so it is given elements, whose
-// texts the browser has escaped; a cell is a text, a number, an element or {shown, order}.
+// texts the browser has escaped; a cell is a text, a number, an element or {shown, order}. A cell of
+// null has no order, with which a column of numbers is sorted by number still.
 let DataTable = null;
 const NOTHING_AROUND = { topStart: null, topEnd: null, bottomStart: null, bottomEnd: null };
 
@@ -15,7 +16,7 @@ function table(headings, rows, options = {}) {
 function cell(value) {
   const isPlain = value === null || value === undefined || typeof value !== "object" || value.nodeName || Array.isArray(value);
   const { shown, order } = isPlain ? { shown: value, order: value } : value;
-  const sorted = order?.nodeName || Array.isArray(order) ? el("td", null, order).textContent : order ?? -Infinity;
+  const sorted = order?.nodeName || Array.isArray(order) ? el("td", null, order).textContent : order ?? "";
   const kind = typeof sorted === "number" ? "number" : null;
   return el("td", { "data-order": String(sorted), class: kind }, shown?.nodeName || Array.isArray(shown) ? shown : typeof shown === "number" ? number(shown) : shown ?? "-");
 }

@@ -77,14 +77,15 @@ class Traces:
         }
 
     def _rows(self, table: str, record: type[Record] | None, key: str) -> Rows:
-        """The rows of a table, those of a section together and in order of their key."""
+        """The rows of a table, those of a section together and in order of their key, or of all
+        columns without a record. Rows of a step that cannot be read are left out."""
         source = f"({record.traced})" if record and record.traced and not record.drawn else table
-        order = ", ".join(["step_id", key, *(record.key if record else ["all"])])
+        order = ", ".join(["step_id", key, *(record.key if record else ["columns(*)"])])
         variable = key.replace("_id", "s")
         return query(
             self._connection,
             f"from {source} where {key} in (select unnest(getvariable('{variable}')))"
-            f" order by {order}",
+            f" and step_id in (select step_id from steps) order by {order}",
         )
 
     def _section(self, table: str, record: type[Record] | None, rows: Rows) -> dict[str, Any]:
