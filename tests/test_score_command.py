@@ -121,7 +121,7 @@ def test_its_name_stands_beside_ours(scored: Scored) -> None:
         (["predictions=FILE", "method=x", "corpus=tables", "corpus.path=CORPUS", "family=HAND",
           "engine=scripted", "engine.script=READER", "engine.context_tokens=95"],
          "FILE: the file of the method GPT 4o_x; copy it, and"),
-        (["predictions=WRONG", "method=x"], "WRONG: no question 'm9' in corpus=tables; the near"),
+        (["predictions=WRONG", "method=x"], "WRONG: no question 'm9' in corpus=tables; nearest: "),
     ],
 )  # fmt: skip
 def test_mistakes(
