@@ -12,15 +12,16 @@ command in one line is an exception here.
 
 import importlib.metadata
 
-from jobs.library import RunResult, config, report, run
+from jobs.compare import Comparison
+from jobs.library import RunResult, compare, config, report, run
 from jobs.report import Report
 from jobs.run_config import RunConfig
 from pipeline.errors import CommandError, IncompleteError, UsageError
 from pipeline.store import connect
 
 __all__ = [
-    "CommandError", "IncompleteError", "Report", "RunConfig", "RunResult", "UsageError",
-    "__version__", "config", "connect", "report", "run",
+    "CommandError", "Comparison", "IncompleteError", "Report", "RunConfig", "RunResult",
+    "UsageError", "__version__", "compare", "config", "connect", "report", "run",
 ]  # fmt: skip
 
 __version__ = importlib.metadata.version("gistmill")

@@ -13,7 +13,7 @@ from pipeline.store.runs import RunFolder
 from pipeline.store.views import query, run_name
 
 MEANS = (
-    "Means are over all questions of a method; an answer with a problem counts 0. Intervals are "
+    "Means are over all answers of a method; an answer with a problem counts 0. Intervals are "
     f"95% percentile intervals of {RESAMPLES:,} bootstrap samples of documents (cluster "
     f"bootstrap), not given below {LEAST_DOCUMENTS} documents."
 )
@@ -29,6 +29,7 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         engines = [_engine(row) for row in query(connection, _ENGINES)]
         memories = query(connection, _FALLBACK)
         people = query(connection, "select rater, count(*) as labels from people group by all")
+        num_questions = query(connection, _QUESTIONS)[0]["questions"]
         report = make_report(
             ReadOptions(options.warehouse, name, rater=models[0] if models else None)
         )
@@ -37,7 +38,9 @@ def statement(options: ReadOptions) -> dict[str, Any]:
     return {
         "run": name,
         "inputs": report.inputs,
-        "corpus": {"name": report.foot["corpus"], **_size(report)},
+        "corpus": {"name": report.foot["corpus"], **_size(report), "questions": num_questions},
+        "repeats": report.foot["repeats"],
+        "repeat_from": report.foot["repeat_from"],
         "methods": _methods(report, facts.get("imported", {})),
         "reading": [engine for engine in engines if engine["stage"] not in judging],
         "replies": report.foot["replies"],
@@ -59,12 +62,11 @@ def statement(options: ReadOptions) -> dict[str, Any]:
 
 
 def _size(report: Report) -> dict[str, Any]:
-    num_questions = max((row.counts.get("n") or 0 for row in report.rows), default=0)
-    size = {key: report.memory[key] for key in ("documents", "words")}
-    return {**size, "questions": num_questions}
+    return {key: report.memory[key] for key in ("documents", "words")}
 
 
 def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
+    """`n` counts answers, over repeats; `sd`: of the repeats' means, by measure."""
     return [
         {
             "method": row.method,
@@ -72,6 +74,7 @@ def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
             "answered": row.counts.get("answered"),
             "unscored": row.counts.get("unscored"),
             "file": given.get(row.method),
+            "sd": {name: mean.sd for name, mean in row.means.items() if mean.sd is not None},
         }
         for row in report.rows
     ]
@@ -99,6 +102,7 @@ def _itself(report: Report) -> str:
     )
 
 
+_QUESTIONS = "select count(*) as questions from questions where problem is null"
 _RATERS = """
 select rater, rater_is_model as is_model, rubric, count(*) as n,
   count(*) filter (label is null) as unscored

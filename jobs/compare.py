@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jobs.compared_metrics import chosen_metrics
+from jobs.compared_metrics import chosen_metrics, measures_of_answers
 from jobs.comparison import Paired, holm, is_tie, paired
 from jobs.options import ReadOptions
 from jobs.paired_values import RunValues, Side, Value, resolved
@@ -29,7 +29,8 @@ class Row:
 
     `only_a`, `only_b`: questions left out, as the other method has no value of them; `otherwise`:
     as the two runs ask something else by the same id. `problems_a`, `problems_b`: questions of
-    the n whose answer has a problem, which counts 0. `p_holm`: adjusted over all rows.
+    the n whose answer has a problem; `measures_answers`: that counts 0, and more is better.
+    `p_holm`: adjusted over all rows.
     """
 
     metric: str
@@ -41,7 +42,8 @@ class Row:
     otherwise: int
     problems_a: int
     problems_b: int
-    is_right_or_wrong: bool  # all values are 0 or 100
+    measures_answers: bool
+    is_right_or_wrong: bool  # it measures answers, and all values are 0 or 100
     differences: tuple[Difference, ...]  # the highest first, so wins of a before losses
     p_holm: float | None = None
 
@@ -61,8 +63,8 @@ class Comparison:
 
 
 def compare(options: ReadOptions, methods: Sequence[str]) -> Comparison:
-    """Compare two methods, one with all others, or (none given) all with the best by each metric;
-    with two runs the first method's rows are those of the first run.
+    """Compare two methods, the first of a pair as A; one as A with every other; or (none given) all
+    with the best by each metric, which is B. With two runs A is of the first and B of the second.
 
     Raises UsageError for unknown runs, methods and metrics, and where nothing can be compared.
     """
@@ -78,7 +80,8 @@ def compare(options: ReadOptions, methods: Sequence[str]) -> Comparison:
         metrics, notes = chosen_metrics(runs, options.metric)
         wanted = [(metric, *pair) for metric in metrics for pair in _pairs(runs, methods, metric)]
         is_one_pair = len({(a, b) for _, a, b in wanted}) == 1
-        rows = [_row(metric, a, b, runs) for metric, a, b in wanted]
+        of_answers = {name for run in runs for name in measures_of_answers(run)}
+        rows = [_row(metric, a, b, runs, metric in of_answers) for metric, a, b in wanted]
         _refuse_nothing(rows, metrics)
         return Comparison(
             rows=_finished(rows, is_one_pair),
@@ -115,21 +118,22 @@ def _pairs(
             raise UsageError(f"run={first.name},{last.name}: no method in both; name A and B")
         yield from ((Side(first.name, method), Side(last.name, method)) for method in both)
         return
-    base = resolved(methods[0], first) if methods else first.best(metric)
-    if base is not None:
-        others = (method for method in first.methods if method != base)
-        yield from ((Side(first.name, method), Side(first.name, base)) for method in others)
+    chosen = resolved(methods[0], first.methods, first.name) if methods else first.best(metric)
+    for method in first.methods if chosen is not None else ():
+        if method != chosen:
+            pair = (Side(first.name, str(chosen)), Side(first.name, method))
+            yield pair if methods else pair[::-1]
 
 
 def _pair(first: RunValues, last: RunValues, of_a: str, of_b: str) -> tuple[Side, Side]:
-    a = Side(first.name, resolved(of_a, first))
-    b = Side(last.name, resolved(of_b, last))
+    a = Side(first.name, resolved(of_a, first.methods, first.name))
+    b = Side(last.name, resolved(of_b, last.methods, last.name))
     if a == b:
         raise UsageError(f"{of_b}: A and B are both {a.method} of run {a.run}; name two methods")
     return a, b
 
 
-def _row(metric: str, a: Side, b: Side, runs: Sequence[RunValues]) -> Row:
+def _row(metric: str, a: Side, b: Side, runs: Sequence[RunValues], measures_answers: bool) -> Row:
     of_a, of_b = runs[0].values(a.method, metric), runs[-1].values(b.method, metric)
     both = [key for key in sorted(of_a) if key in of_b]
     same = [key for key in both if of_a[key].asked == of_b[key].asked]
@@ -145,7 +149,8 @@ def _row(metric: str, a: Side, b: Side, runs: Sequence[RunValues]) -> Row:
         otherwise=len(both) - len(same),
         problems_a=sum(one.has_problem for one, _ in pairs),
         problems_b=sum(one.has_problem for _, one in pairs),
-        is_right_or_wrong=all(value in (0, 100) for value in values),
+        measures_answers=measures_answers,
+        is_right_or_wrong=measures_answers and all(value in (0, 100) for value in values),
         differences=_differences(pairs),
     )
 

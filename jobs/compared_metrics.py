@@ -33,6 +33,13 @@ def chosen_metrics(runs: Sequence[RunValues], wanted: str | None) -> tuple[list[
     return found, notes
 
 
+def measures_of_answers(run: RunValues) -> set[str]:
+    """The measures of which more is better and a problem counts 0."""
+    columns = {column.measure: column for column in run.columns}
+    better = [name for name, column in columns.items() if column.more_is_better]
+    return {measure for name in (*better, *run.quality) for measure in _parts(columns, name)}
+
+
 def _named(name: str, columns: Mapping[str, Column], measures: Sequence[str]) -> str:
     """The measure, which may be called as the report's heading calls it."""
     headings = {column.heading.casefold(): column.measure for column in columns.values()}

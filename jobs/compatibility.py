@@ -11,6 +11,7 @@ from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.methods import NO_METHODS, stage_specs
 from pipeline.papers import papers_of
+from pipeline.place import place
 from pipeline.settings import sha
 from pipeline.steps import Step
 from pipeline.store.runs import RunFolder
@@ -86,7 +87,8 @@ def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
 def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
     """The config under the run's name, with the methods, raters and repeats that the run has.
 
-    Raises UsageError showing the differences where the run was started with other settings.
+    Raises UsageError showing the differences where the run was started with other settings, and for
+    the file of another method.
     """
     name = folder.path.name
     before = folder.config()
@@ -108,6 +110,7 @@ def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
     methods = ",".join(dict.fromkeys([*_names(earlier), *_names(config)]))
     both = [*earlier.raters, *config.raters]
     raters = tuple({sha(rater.model_dump(mode="json")): rater for rater in both}.values())
+    _refuse_shared_file(earlier.predictions, config.predictions)
     predictions = {**earlier.predictions, **config.predictions}
     repeats = max(earlier.repeats, config.repeats)
     repeat_from = (earlier if earlier.repeats > config.repeats else config).repeat_from
@@ -118,6 +121,17 @@ def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
         "repeats": repeats,
     }
     return config.model_copy(update={"run": name, "repeat_from": repeat_from, **both_have})
+
+
+def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Raise UsageError for a new method whose file is another method's: every launch reads the
+    file again, so what was written over it would become the answers of both."""
+    for name, file in now.items():
+        of = next((other for other, own in before.items() if other != name
+                   and place(own).resolve() == place(file).resolve()), None)  # fmt: skip
+        if of is not None and name not in before:
+            raise UsageError(f"predictions={file}: the file of the method {of}; copy it, and name "
+                             "the copy")  # fmt: skip
 
 
 def stored_config(folder: RunFolder) -> RunConfig:

@@ -8,6 +8,7 @@ from fsspec import available_protocols
 from pydantic import ValidationError
 
 from jobs.deadline import parsed
+from jobs.repeats import refuse_equal_repeats
 from jobs.run_config import RunConfig
 from pipeline.config import compose
 from pipeline.errors import UsageError
@@ -76,7 +77,6 @@ def _check(config: RunConfig) -> None:
     if config.limit and config.sample:
         raise UsageError("limit and sample are both set; set one of them to null")
     _refuse_useless(config)
-    _refuse_equal_repeats(config)
     if config.reply_format == "constrained" and not _takes_constraints(config):
         raise UsageError(
             f"reply_format=constrained: engine={config.engine.name} cannot constrain replies; "
@@ -89,20 +89,7 @@ def _check(config: RunConfig) -> None:
             key, family = "corpus.family", config.corpus.family
         raise UsageError(f"{key}={family}: no such family or folder; there are {known}")
     _check_family(config)
-
-
-def _refuse_equal_repeats(config: RunConfig) -> None:
-    """Raise UsageError where the engine would say the same in every repeat."""
-    if config.repeats == 1:
-        return
-    what, name = f"repeats={config.repeats}", config.engine.name
-    if config.engine.is_deterministic:
-        raise UsageError(f"{what}: engine={name} is deterministic; set repeats=1")
-    if config.engine.temperature == 0:
-        raise UsageError(
-            f"{what}: at engine.temperature=0 every repeat gets the same replies; set "
-            "engine.temperature=0.7 or another above 0, or repeats=1"
-        )
+    refuse_equal_repeats(config)
 
 
 def _check_warehouse(warehouse: str) -> None:

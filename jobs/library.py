@@ -1,4 +1,4 @@
-"""Runs and reports from a script or a notebook; the package `gistmill` offers these names."""
+"""Runs, reports, comparisons from a script or a notebook; the package `gistmill` offers these."""
 
 import logging
 import threading
@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.compare import Comparison
+from jobs.compare import compare as compare_methods
 from jobs.config import read_config
 from jobs.options import ReadOptions
 from jobs.report import Report, make_report
@@ -80,6 +82,21 @@ def report(
     means by measure. `by` and `where` are SQL over the questions. Raises UsageError."""
     options = ReadOptions(place(warehouse), run, by=by, where=where, rater=rater)
     return make_report(options)
+
+
+def compare(
+    *methods: str,
+    warehouse: AnyPath = "warehouse",
+    run: str | None = None,
+    metric: str | None = None,
+    where: str | None = None,
+    rater: str | None = None,
+) -> Comparison:
+    """Two methods, A and B, on the questions that both have a value of: `rows` has one per metric,
+    with its figures. One method: as A, with every other; none: all with the best, as B. `run` may
+    name two runs, `metric` several, with a comma between them. Raises UsageError."""
+    options = ReadOptions(place(warehouse), run, where=where, metric=metric, rater=rater)
+    return compare_methods(options, methods)
 
 
 def _config(words: tuple[str | RunConfig, ...]) -> RunConfig:

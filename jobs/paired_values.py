@@ -69,9 +69,12 @@ class RunValues:
         return {(row["document_id"], row["question_id"]): Value(**row) for row in rows}
 
     def best(self, metric: str) -> str | None:
-        """The method with the highest mean, of equal ones the first; null where none has values."""
+        """The method with the highest mean, of those over the most questions, as means over fewer
+        are over other questions; of equal ones the first; null where none has values."""
         self._choose(None, metric)
-        means = {row["method"]: row["mean"] for row in query(self.connection, _MEANS)}
+        rows = query(self.connection, _MEANS)
+        most = max((row["n"] for row in rows), default=0)
+        means = {row["method"]: row["mean"] for row in rows if row["n"] == most}
         return max((m for m in self.methods if m in means), key=means.__getitem__, default=None)
 
     def _choose(self, method: str | None, metric: str) -> None:
@@ -79,12 +82,11 @@ class RunValues:
         self.connection.execute("set variable metric = ?", [metric])
 
 
-def resolved(name: str, run: RunValues) -> str:
+def resolved(name: str, methods: Sequence[str], run: str) -> str:
     """The method of this name; of this name without arguments; or whose name begins so.
 
-    Raises UsageError where the run has none, or several.
+    `methods` are those of the run called `run`. Raises UsageError where it has none, or several.
     """
-    methods: Sequence[str] = run.methods
     ways = (
         [m for m in methods if m == name],
         [m for m in methods if m.partition("(")[0] == name],
@@ -93,12 +95,10 @@ def resolved(name: str, run: RunValues) -> str:
     found = next((way for way in ways if way), [])
     if not found:
         near = nearest(name, methods, 5)
-        raise UsageError(f"{name[:200]!r}: no such method in run {run.name}; nearest: {near}")
+        raise UsageError(f"{name[:200]!r}: no such method in run {run}; nearest: {near}")
     if len(found) > 1:
         near = nearest(name, found, 5)
-        raise UsageError(
-            f"{name!r}: {len(found)} methods of run {run.name}; write one of them: {near}"
-        )
+        raise UsageError(f"{name!r}: {len(found)} methods of run {run}; write one of them: {near}")
     return found[0]
 
 
@@ -114,7 +114,7 @@ select v.document_id, question_id, value, has_problem,
 from valued v join questions using (question_id)
 where method = getvariable('method') and measure = getvariable('metric')"""
 _MEANS = """
-select method, avg(value) as mean from valued where measure = getvariable('metric')
+select method, avg(value) as mean, count(*) as n from valued where measure = getvariable('metric')
 group by method"""
 _MEASURES = "select distinct measure from valued order by measure"
 _NOT_DONE = "select count(*) filter (not_done) as not_done from inputs"

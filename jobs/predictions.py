@@ -11,6 +11,7 @@ from pipeline.config import compose
 from pipeline.errors import UsageError
 from pipeline.methods import available
 from pipeline.names import hint
+from pipeline.place import is_remote, place
 from pipeline.steps import Step
 from pipeline.units import DocumentKey
 from stages.corpora import load
@@ -24,7 +25,8 @@ def with_predictions(words: Sequence[str]) -> RunConfig:
     """The config of a run with the answers in the file `predictions=` as the method `method=`.
 
     With corpus=, experiment= or any other word of `run` a run of these words, without methods of
-    ours unless methods= names some; else the stored run that `run=` names, or the last one. Raises
+    ours unless methods= names some; else the stored run that `run=` names, or the last one. The
+    file is stored as an absolute path: later launches read it again, from any folder. Raises
     UsageError.
     """
     own, others = _split(words)
@@ -42,10 +44,16 @@ def with_predictions(words: Sequence[str]) -> RunConfig:
         values = read_config(others).model_dump(mode="json")
         if not any(word.startswith("methods=") for word in others):
             values["methods"] = ""
-    given = {own["method"]: own["predictions"]}
+    given = {own["method"]: _from_anywhere(own["predictions"])}
     config = validated({**values, "predictions": {**values["predictions"], **given}})
     _refuse_known(own["method"], config)
     return config
+
+
+def _from_anywhere(file: str) -> str:
+    """The absolute path of a local file; addresses stay as they are."""
+    path = place(file)
+    return file if is_remote(path) else str(path.absolute())
 
 
 def _split(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -83,20 +91,21 @@ def check_own_inputs(
 
     Raises UsageError for a question that the corpus does not have.
     """
-    asked = {question.question_id for key in keys for question in key.questions}
+    questions = {question.question_id: question for key in keys for question in key.questions}
+    asked, usable = {*questions}, {name for name, one in questions.items() if not one.is_bad}
     brought = {
         f"predictions={config.predictions.get(step.method or '', step.name)}": own
         for step in steps
         if step.stage and (own := step.stage.own_inputs())
     }
-    for place, own in brought.items():
-        _refuse_unknown(config, place, own.keys() - asked, asked)
-    for place, own in brought.items():
-        for line in _notes(own, asked):
-            warn(f"{place}: {line}")
+    for given, own in brought.items():
+        _refuse_unknown(config, given, own.keys() - asked, asked)
+    for given, own in brought.items():
+        for line in _notes(own, usable):
+            warn(f"{given}: {line}")
 
 
-def _refuse_unknown(config: RunConfig, place: str, unknown: set[str], asked: set[str]) -> None:
+def _refuse_unknown(config: RunConfig, given: str, unknown: set[str], asked: set[str]) -> None:
     if unknown and (config.limit or config.sample):  # it may be of a document that was not chosen
         asked = {q.question_id for loaded in load(config.corpus) for q in loaded.questions}
         unknown -= asked
@@ -105,13 +114,14 @@ def _refuse_unknown(config: RunConfig, place: str, unknown: set[str], asked: set
     first = min(unknown)
     more = f" and {len(unknown) - 1} more of its ids" if len(unknown) > 1 else ""
     raise UsageError(
-        f"{place}: no question {first!r}{more} in corpus={config.corpus.name}; "
+        f"{given}: no question {first!r}{more} in corpus={config.corpus.name}; "
         f"{hint(first, sorted(asked))}; use the ids of "
         "gistmill sql 'select question_id from questions'"
     )
 
 
 def _notes(brought: Mapping[str, Any], asked: set[str]) -> Iterator[str]:
+    """`asked`: the questions without the bad rows of the corpus, which no method answers."""
     missing = sorted(q for q in asked if brought.get(q) is None)
     if missing:
         yield (

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from jobs.loading import load_corpus
 from jobs.phases import Phase, phases
 from jobs.predictions import check_own_inputs
+from jobs.repeats import equal_in_repeats
 from jobs.run_config import RunConfig
 from jobs.step_graph import Placed, run_steps
 from pipeline.place import AnyPath
@@ -58,12 +59,15 @@ def prepare(
     """Load the corpus into the warehouse, or into the given `shards`, and plan every unit.
 
     `retries`: the committed units that are planned once more, by default none. `warn` gets a line
-    per bad row. Raises UsageError where config, corpus or predictions cannot be used.
+    per bad row, and on missing answers and equal repeats. Raises UsageError where config, corpus or
+    predictions cannot be used.
     """
     placed, shards = run_steps(config), shards or Shards(warehouse)
     steps = [step for step, _ in placed]
     keys = load_corpus(config, shards, steps, warn)
     check_own_inputs(config, steps, keys, warn)
+    if equal := equal_in_repeats(config, placed):
+        warn(equal)
     committed = replace(shards.committed(steps), retries=retries)
     units = {
         key.document_id: plan_document(steps, key, committed, config.questions_per_unit)

@@ -36,7 +36,7 @@ _BEST = (
     "compete, too); only where more is better."
 )
 _SD = "Standard deviation over repeats, of each repeat's mean (n - 1); {} repeats, {}:"
-_REPEATED = {
+REPEATED = {
     "memory": "memories made anew in each",
     "questions": "questions asked anew of one memory",
 }
@@ -142,7 +142,7 @@ def _spreads(report: Report, intervals: bool) -> list[Part]:
     """The tables of what means vary by: repeats and, with `intervals`, documents."""
     parts: list[Part] = []
     if (repeats := report.foot["repeats"]) > 1:
-        title = _SD.format(repeats, _REPEATED[report.foot["repeat_from"]])
+        title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
         parts += [title, _by_method(report, _sds)]
     if intervals:
         parts += [_SPREAD, _by_method(report, _spread), *_why_without_interval(report)]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from jobs.render import REPEATED
+
 _NO_PAPERS = "not known: the run was last started by an earlier version of gistmill; start it again"
 _WORDING = {"ours": "in our own words, not the papers'", "authors": "in the authors' words"}
 
@@ -13,6 +15,7 @@ def rendered(found: Mapping[str, Any]) -> str:
         [f"# {found['run']}", *_incomplete(found["inputs"])],
         [_corpus(found["corpus"])],
         ["Methods:", *(_method(method) for method in found["methods"])],
+        [*_repeats(found)],
         ["Models that read:", *_engines(found["reading"]), f"Replies are {found['replies']}."],
         [_prompts(found["prompts"])],
         ["Raters:", *_raters(found), *_engines(found["rating"])],
@@ -41,6 +44,21 @@ def _corpus(corpus: Mapping[str, Any]) -> str:
 def _method(method: Mapping[str, Any]) -> str:
     given = f", answers of another system from {method['file']}" if method["file"] else ""
     return f"- {method['method']}: n = {method['n']}{given}"
+
+
+def _repeats(found: Mapping[str, Any]) -> Iterator[str]:
+    """How often every question was asked, and what means vary by then."""
+    if found["repeats"] == 1:
+        return
+    yield (
+        f"Repeats: {found['repeats']}, {REPEATED[found['repeat_from']]}; n counts the answers of "
+        "all. Standard deviation of the repeats' means (n - 1):"
+    )
+    headings = {metric["name"]: metric["heading"] for metric in found["metrics"]}
+    for method in found["methods"]:
+        shown = [f"{headings[name]} {sd:.2f}" for name, sd in method["sd"].items()
+                 if name in headings]  # fmt: skip
+        yield f"- {method['method']}: {', '.join(shown) or '-'}"
 
 
 def _engines(engines: Sequence[Mapping[str, Any]]) -> Iterator[str]:

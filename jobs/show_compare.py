@@ -12,14 +12,16 @@ from jobs.tables import print_line, print_parts
 
 _SHOWN = 5  # questions of either side
 _NOTE = """\
-Means over the questions that both have a value of, repeats averaged first; an answer with a problem
-counts 0, as in the report ({problems}).
+Means over the questions that both have a value of, repeats averaged first{problems}.
 95% interval of A - B: cluster bootstrap by document; n/a below {least} documents.
 p: two-sided sign-flip test, whole documents flipped; exact: by all flips there are, else by so many
 drawn with a seed. p (Holm): adjusted for the {tests} shown."""
+_PROBLEMS = """\
+; an answer with a problem
+counts 0{} ({})"""
 _BEST = (
-    "B has the highest mean over its questions of these same data: chosen so, its",
-    "lead is overstated and p too small; to test a claim, name both beforehand.",
+    "B has the highest mean over the most questions, by these same data: chosen so,",
+    "its lead is overstated and p too small; to test a claim, name both beforehand.",
 )
 _ENOUGH = 6  # documents: 2 / 2**5 is above 0.05
 _TOO_FEW = f"With fewer than {_ENOUGH} documents p is above 0.05 whatever the difference."
@@ -102,11 +104,10 @@ def _lines(found: Comparison) -> list[str]:
     if found.is_best:
         lines += _BEST
     lines += _NOTE.format(
-        problems=_range("such questions of A", [row.problems_a for row in rows], "of B",
-                        [row.problems_b for row in rows]),
+        problems=_problems(rows),
         least=LEAST_DOCUMENTS,
         tests=f"{tests} tests" if tests > 1 else "one test",
-    ).splitlines()  # fmt: skip
+    ).splitlines()
     if any(row.figures and row.figures.documents < _ENOUGH for row in rows):
         lines.append(_TOO_FEW)
     only_a, only_b = [row.only_a for row in rows], [row.only_b for row in rows]
@@ -117,6 +118,16 @@ def _lines(found: Comparison) -> list[str]:
         most = max(row.otherwise for row in rows)
         lines.append(f"left out: {most} ids that stand for other questions in the other run")
     return [*lines, *_of_raters(found)]
+
+
+def _problems(rows: Sequence[Row]) -> str:
+    """What counts 0 in the measures of answers; nothing where none of the rows has one."""
+    of_answers = [row for row in rows if row.measures_answers]
+    if not of_answers:
+        return ""
+    a, b = ([row.problems_a for row in of_answers], [row.problems_b for row in of_answers])
+    where = ", as in the report" if len(of_answers) == len(rows) else " in metrics of answers"
+    return _PROBLEMS.format(where, _range("such questions of A", a, "of B", b))
 
 
 def _range(of_a: str, a: Sequence[int], of_b: str, b: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from jobs.cells import Part, Table, cell, printable
 
 LEAST = 40  # characters; narrower terminals get tables of this width
 _GAP = 2  # spaces between columns
-_KEY = 32  # characters that a first column may take, or a third of the terminal
+_KEY = 32  # characters that a single first column may take, or a third of the terminal
 _SHORT = 8  # characters of a heading that is not wrapped
 _TEXT = 24  # characters that a column of texts keeps, to stay beside the others
 _LEFT_OUT = "Empty in this run, so not shown: {}."
@@ -60,7 +60,7 @@ def _table(table: Table, width: int) -> str:
     columns = [_column(table, name, place) for place, name in enumerate(names)
                if name not in empty]  # fmt: skip
     keys, others = columns[: table.num_keys], columns[table.num_keys :]
-    keys = [_narrowed(key, width) for key in keys]
+    keys = _narrowed(keys, width)
     blocks = [_block([*keys, *own]) for own in _distributed(keys, others, width)]
     notes = [_LEFT_OUT.format(", ".join(empty))] if empty else []
     return "\n\n".join([*blocks, *(_text(note, width) for note in notes)])
@@ -82,9 +82,17 @@ def _column(table: Table, name: str, place: int) -> _Column:
     return _Column(heading, cells, is_left, is_text, max(longest, words, 1))
 
 
-def _narrowed(key: _Column, width: int) -> _Column:
-    """A first column that may be wrapped, so that the others find room beside it."""
-    return _at_most(key, max(_KEY, width // 3)) if key.is_flexible else key
+def _narrowed(keys: Sequence[_Column], width: int) -> list[_Column]:
+    """The first columns, of which texts may be wrapped so that the others find room beside them.
+    Several share two thirds of the terminal; none gets more than a single one would."""
+    most = max(_KEY, width // 3)
+    if len(keys) > 1:
+        fixed = sum(key.width for key in keys if not key.is_flexible)
+        texts = [min(key.width, most) for key in keys if key.is_flexible]
+        whole = max(2 * width // 3 - fixed - _GAP * len(keys), len(texts))
+        shares = iter(_shares(texts, whole))
+        return [_at_most(key, next(shares)) if key.is_flexible else key for key in keys]
+    return [_at_most(key, most) if key.is_flexible else key for key in keys]
 
 
 def _at_most(column: _Column, most: int) -> _Column:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,9 @@ from pipeline.errors import UsageError
 from pipeline.methods import available
 from pipeline.papers import papers_of
 from pipeline.settings import CONF
+from pipeline.store.runs import RunFolder
 from tests.command import refused, succeed
+from tests.compared_run import ComparedRun
 from tests.hand_run import HandRun
 
 PAPERS = (CONF / "papers.bib").read_text(encoding="utf-8")
@@ -33,6 +36,26 @@ def test_what_is_stated(hand: HandRun) -> None:
     assert set(found["papers"]) == {"readagent", "bm25"}
     assert "@software{gistmill," in text and "version = {0." in text
     assert "2402.09727" in text and "2310.05029" not in text
+
+
+def test_questions_are_counted_once_and_repeats_are_stated(tmp_path: Path) -> None:
+    """Two questions, each asked twice: 4 answers; means of 50 and 100, so an sd of 35.36."""
+    made = ComparedRun(tmp_path)
+    first, second = ({"m1": {"squad_em": {"a1": 100.0, "b1": value}}} for value in (0.0, 100.0))
+    made.add("r", first, repeats=[second])
+    folder = RunFolder(made.warehouse.folder, "r")
+    facts = folder.report_facts()
+    facts |= {"corpus": "x", "engine": "x", "is_model": True, "judging": [], "family": "x",
+              "wording": "ours", "reply_format": "free"}  # fmt: skip
+    folder.start({"report": {**facts, "repeats": 2, "repeat_from": "questions"}}, {}, True)
+    found = json.loads(succeed("cite", *made.words, "--json"))
+    assert (found["repeats"], found["repeat_from"]) == (2, "questions")
+    assert found["corpus"]["questions"] == 2
+    assert found["methods"][0]["sd"]["squad_em"] == pytest.approx(35.355, abs=1e-3)
+    text = succeed("cite", *made.words)
+    assert ", 2 questions." in text
+    assert "Repeats: 2, questions asked anew of one memory; n counts the answers of all." in text
+    assert "\n- m1: squad_em 35.36" in text
 
 
 def test_a_run_that_is_not_there(hand: HandRun) -> None:

@@ -96,7 +96,7 @@ VALUES = [
     ("limit=0", "limit=0: Input should be greater than 0"),
     ("limit=many", "limit=many: Input should be a valid integer"),
     ("max_problem_rate=2", "max_problem_rate=2: Input should be less than or equal to 1"),
-    ("repeats=3", "repeats=3: engine=extractive is deterministic; set repeats=1"),
+    ("repeats=3", "repeats=3: every repeat would be the same, as engine=extractive is"),
     ("run=Bad Name", "run=Bad Name: String should match pattern '^[a-z][a-z0-9_-]*$'"),
     ("run=../up", "run=../up: String should match pattern"),
     ("engine.max_workers=0", "engine.max_workers=0: Input should be greater than 0"),

@@ -106,7 +106,7 @@ def test_what_is_printed(hand: HandRun) -> None:
     assert "lr_1: questions that flipped\n  A right, B wrong (1): m1\n" in text
     assert "  A wrong, B right (1): l2\n" in text
     assert "  A lower (3): l2 (-100.0), m1 (-100.0), m2 (-33.3)\n" in text
-    assert "(such questions of A: 0 to 1, of B: 0 to 2)" in text
+    assert "counts 0 in metrics of answers (such questions of A: 1, of B: 2)" in text
     assert "left out: questions with a value of A alone: 0 to 1, of B alone: 0\n" in text
     assert "\nWith fewer than 6 documents p is above 0.05 whatever the difference.\n" in text
     assert "rater scripted:teacher" in text
@@ -142,7 +142,7 @@ def test_every_method_against_the_best(four: ComparedRun) -> None:
     lines = text.splitlines()
     after = lines[max(n for n, line in enumerate(lines) if line[:1] == "|") + 2]
     assert after.startswith(
-        "B has the highest mean over its questions of these same data: chosen so, "
+        "B has the highest mean over the most questions, by these same data: chosen so,"
     )
     found = json.loads(four.compared("metric=accuracy", "--json"))
     assert found["is_best"]
@@ -158,10 +158,32 @@ def test_every_metric_has_a_best_of_its_own(tmp_path: Path) -> None:
     assert pairs == [("accuracy", "m2", "m1"), ("squad_em", "m1", "m2")]
 
 
+def test_the_best_is_one_over_the_most_questions(tmp_path: Path) -> None:
+    """m1 has the highest mean, over one question of the three."""
+    made = ComparedRun(tmp_path)
+    rest = {"a1": 0.0, "a2": 0.0, "b1": 100.0}
+    made.add("r", {"m1": {"accuracy": {"b1": 100.0}}, "m2": {"accuracy": rest},
+                   "m3": {"accuracy": {**rest, "b1": 0.0}}})  # fmt: skip
+    assert made.compared("metric=accuracy").startswith("B: m2\n")
+
+
+def test_what_measures_no_answer_is_neither_right_nor_a_problem(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    both = [{"evidence_recall": {"a1": value}, "squad_em": {"a1": value}} for value in (100, 0)]
+    made.add("r", {"m1": both[0], "m2": both[1]})
+    text = made.compared("m1", "m2", "metric=recall")
+    assert "evidence_recall: largest differences\n  A higher (1): a1 (+100.0)\n" in text
+    assert "repeats averaged first.\n95% interval" in text and "problem" not in text
+    text = made.compared("m1", "m2", "metric=recall,squad_em")
+    assert "counts 0 in metrics of answers (such questions of A: 0, of B: 0).\n" in text
+    assert "squad_em: questions that flipped\n  A right, B wrong (1): a1\n" in text
+
+
 def test_every_method_against_one_that_is_named(four: ComparedRun) -> None:
     text = four.compared("m3", "metric=accuracy")
-    assert text.startswith("B: m3\n")
-    assert [row["A"] for row in table(text)] == ["m1(k=1)", "m2"]
+    assert text.startswith("A: m3\n")
+    rows = [(row["B"], row["A - B"], row["A higher/tied/lower"]) for row in table(text)]
+    assert rows == [("m1(k=1)", "-25.0", "0/6/2"), ("m2", "+75.0", "6/2/0")]
     assert "highest mean" not in text
 
 

@@ -3,14 +3,15 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
+from jobs.best import best_of
 from jobs.csv_text import csv_text
 from jobs.export.latex import escaped, latex
 from jobs.means import Mean
@@ -19,6 +20,8 @@ from jobs.report import Report, Row, make_report
 from pipeline.stage import Column
 from stages.read.predictions import read_predictions
 from tests.command import gistmill, refused, sql, succeed
+from tests.compared_run import ComparedRun
+from tests.finished_run import FinishedRun
 from tests.hand_numbers import ORDER, WORKED
 from tests.hand_run import HandRun
 
@@ -42,6 +45,8 @@ def test_answers_that_score_reads_again(hand: HandRun, tmp_path: Path, form: str
     assert done == f"6 rows in {file}\n"
     missing = None if form == "jsonl" else ""
     expected = {q: missing if a is None else a for q, a in given(BM25).items()}
+    if form != "jsonl":  # the text of the option that is chosen
+        expected |= {"t1": "Gulls and waves", "l1": "Four"}
     assert read_predictions(str(file)) == expected
 
 
@@ -65,7 +70,8 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def test_the_report_as_csv(hand: HandRun) -> None:
-    """m1, m2, l2, b1 are free-form: recall of the squad_em column is 25 for one exact match."""
+    """m1, m2, l2 and b1 are free-form; one answer of readagent_p's is in its reference's words,
+    so squad_em is 25."""
     rows = rows_of(succeed("export", "report", *words(hand)))
     report = make_report(ReadOptions(UPath(hand.warehouse), "hand"))
     assert [row["method"] for row in rows] == [row.method for row in report.rows]
@@ -120,11 +126,17 @@ def of_values(*values: tuple[str, float | None, int], by: str | None = None) -> 
     )
 
 
-def table(rows: tuple[Row, ...], **more: Any) -> list[str]:
-    column = Column("lr_1", "LR-1", 30)
-    foot = {"corpus": "a % b\n\\c", "engine": "x"}
-    report = Report("night", {}, (column,), ("lr_1",), rows, {}, (), (), foot, **more)
-    out = latex(report, with_intervals=False)
+def report_of(rows: tuple[Row, ...], column: Column, left: int = 0, repeats: int = 1) -> Report:
+    foot = {"corpus": "a % b\n\\c", "engine": "x", "repeats": repeats, "repeat_from": "memory"}
+    best = best_of([(row.by, row.means) for row in rows], [column])
+    rows = tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
+    inputs = {"planned": 9, "not_done": left}
+    return Report("night", inputs, (column,), ("lr_1",), rows, {}, (), (), foot)
+
+
+def table(rows: tuple[Row, ...]) -> list[str]:
+    column = Column("lr_1", "LR-1", 30, more_is_better=True)
+    out = latex(report_of(rows, column), with_intervals=False)
     assert out.splitlines()[0] == "% gistmill, run night, corpus a % b \\c, engine x"
     return [line.removesuffix(r" \\") for line in out.splitlines() if line.endswith(r"\\")][1:]
 
@@ -144,6 +156,71 @@ def test_the_best_of_those_with_the_most_questions_is_bold() -> None:
         r"a & x\_1 & 10 & 1.0", r"b & x\_1 & 10 & \textbf{2.0}", r"a & y & 10 & \textbf{4.0}",
         "b & y & 10 & 3.0",
     ]  # fmt: skip
+
+
+def test_nothing_is_bold_where_less_may_be_better() -> None:
+    column = Column("lr_1", "length", 30)
+    rows = of_values(("a", 1.0, 10), ("b", 2.0, 10))
+    assert "textbf" not in latex(report_of(rows, column), with_intervals=False)
+
+
+def test_latex_says_repeats_their_sd_and_that_a_run_is_not_complete() -> None:
+    column = Column("lr_1", "LR-1", 30)
+    ((row, *_),) = [of_values(("a", 1.0, 30))]
+    row = replace(row, means={"lr_1": replace(row.means["lr_1"], sd=1.234, repeats=3)})
+    out = latex(report_of((row,), column, left=2, repeats=3), with_intervals=True)
+    assert "% INCOMPLETE: 2 of 9 inputs are not done.\n" in out
+    assert "% $n$ counts 3 repeats of every question; memories made anew in each.\n" in out
+    assert r"{\scriptsize[1.0, 9.0] sd 1.23}" in out and "% sd: standard deviation" in out
+    plain = latex(report_of((row,), column), with_intervals=False)
+    assert "INCOMPLETE" not in plain and "repeats" not in plain
+
+
+def test_the_best_of_the_methods_that_are_exported(hand: HandRun) -> None:
+    """Of all, closed_book is the best by squad_em alone; of closed_book and constant by LR-1, LR-2
+    and rouge1_stem, too. A method by itself is not the best of anything."""
+
+    def num_bold(method: str, *more: str) -> int:
+        out = succeed("export", "report", *words(hand, "format=latex", *more))
+        (row,) = [line for line in out.splitlines() if line.startswith(method)]
+        return row.count("textbf")
+
+    assert (num_bold("closed"), num_bold("closed", "method=c")) == (1, 4)
+    assert (num_bold("gist"), num_bold("gist", "method=gist")) == (3, 0)
+
+
+def test_exports_of_a_run_that_is_not_complete_say_so(tmp_path: Path) -> None:
+    night = FinishedRun(tmp_path)
+    of_run = (f"warehouse={night.warehouse}", "run=night")
+    exports = [("report", "format=latex"), ("report",), ("predictions",)]
+    assert all(not gistmill("export", *one, *of_run).stderr for one in exports)
+    night.shard("scores").unlink()
+    for one in exports:
+        done = gistmill("export", *one, *of_run)
+        assert done.returncode == 0
+        assert re.fullmatch(
+            r"INCOMPLETE: \d+ of \d+ inputs of run=night are not done.*\n", done.stderr
+        )
+
+
+def test_a_run_without_answers_says_so(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    made.add("r", {"m1": {"squad_em": {"a1": 1.0}}})
+    says = "run=r has no answers yet; gistmill status says what is done"
+    assert refused("export", "predictions", *made.words) == says
+
+
+def test_a_value_that_is_no_number_ends_in_one_line(hand: HandRun, tmp_path: Path) -> None:
+    says = refused("export", "view", "answers", *words(hand, f"to={tmp_path / 'a.parquet'}"),
+                   "where=question_id::int > 3")  # fmt: skip
+    assert says.startswith("sql: Conversion Error: Could not convert string")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_a_view_s_file_is_made(hand: HandRun, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "sub" / "a.parquet"
+    assert succeed("export", "view", "answers", *words(hand, f"to={file}")).endswith(f"{file}\n")
+    assert pq.read_table(file).num_rows == 36
 
 
 def test_a_spreadsheet_takes_no_cell_for_a_formula() -> None:
@@ -190,7 +267,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
 @pytest.mark.parametrize(
     ("mistake", "says"),
     [
-        (["predictions", "method=bm26"], "method=bm26: not in the run; nearest: bm25(top_k=1)"),
+        (["predictions", "method=bm26"], "'bm26': no such method in run hand; nearest: bm25(top_k"),
         (["predictions"], "method= must name one method of the run: bm25(top_k=1), closed_book"),
         (["predictions", "method=bm25", "format=xml"], "there are jsonl, scrolls, longmemeval"),
         (["predictions", "method=bm25", "where=false"], "where=false: leaves no answer of bm25"),

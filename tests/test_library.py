@@ -14,6 +14,7 @@ import ray
 
 import gistmill
 from tests.command import ROOT, sql
+from tests.compared_run import ComparedRun
 from tests.finished_run import FinishedRun
 from tests.small_corpus import document, question, write
 
@@ -82,6 +83,21 @@ def test_reports_and_views_of_a_run(finished: FinishedRun) -> None:
     assert len(gistmill.report(finished.warehouse, "night", where="question_id = 'q3'").rows) == 1
     with gistmill.connect(finished.warehouse) as connection:
         assert connection.sql("select count(*) from answers").fetchall() == [(3,)]
+
+
+def test_methods_are_compared(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    made.add("r", {name: {"squad_em": {"a1": value}} for name, value in
+                   (("m1", 3.0), ("m2", 1.0), ("m3", 2.0))})  # fmt: skip
+    found = gistmill.compare("m1", "m2", warehouse=made.warehouse.folder)
+    assert isinstance(found, gistmill.Comparison)
+    (row,) = found.rows
+    assert row.figures is not None
+    assert (row.metric, row.a.method, row.figures.difference) == ("squad_em", "m1", 2)
+    of_two = gistmill.compare("m2", warehouse=made.warehouse.folder, run="r", metric="squad_em")
+    assert [(row.a.method, row.b.method) for row in of_two.rows] == [("m2", "m1"), ("m2", "m3")]
+    with pytest.raises(gistmill.UsageError, match="'m4': no such method in run r"):
+        gistmill.compare("m4", warehouse=made.warehouse.folder)
 
 
 def test_mistakes_are_exceptions(tmp_path: Path, finished: FinishedRun) -> None:

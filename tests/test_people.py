@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.people.kappa import kappa, percent
-from tests.command import refused, sql, succeed
+from tests.command import in_terminal, refused, sql, succeed
 from tests.hand_numbers import FREE, ORDER, WORKED
 from tests.hand_run import QUESTIONS, HandRun
 
@@ -122,7 +122,9 @@ def test_a_later_label_replaces_an_earlier_one(sheets: Sheets) -> None:
     out = sheets.load(changed, "ann")
     assert "1 labels of human:ann in run hand, new or changed: 1" in out
     assert "14 of 15 rows have no label; import the sheet again when they do" in out
+    assert "14 of these had one before, which is kept\n" in out
     assert len(sql(sheets.warehouse, "from people", "run=hand")) == NUM_ANSWERS
+    assert "which is kept" not in sheets.load(changed, "eve")
 
 
 def agreement(sheets: Sheets, *words: str) -> dict[tuple[str, str, str | None], dict[str, object]]:
@@ -165,6 +167,18 @@ def test_labels_of_answers_that_changed_do_not_count(sheets: Sheets) -> None:
     out = json.loads(succeed("rate", "agreement", *sheets.words, "--json"))
     assert (out["labels"], out["outdated"]) == (16, 1)
     assert "Left out: 1 labels" in succeed("rate", "agreement", *sheets.words)
+    for chosen in ("method=gist_only", "where=question_id = 'none'"):
+        assert "Left out" not in succeed("rate", "agreement", *sheets.words, chosen)
+    assert "Left out: 1 labels" in succeed("rate", "agreement", *sheets.words, "method=constant")
+
+
+def test_agreement_fits_a_terminal(sheets: Sheets) -> None:
+    sheets.load(sheets.write("ann.csv", as_the_rater), "a-person-with-a-name-of-some-length")
+    shown = in_terminal(60, "rate", "agreement", *sheets.words)
+    assert "──" in shown and "|--" not in shown
+    assert max(map(len, shown.splitlines())) <= 60
+    whole = in_terminal(60, "rate", "agreement", *sheets.words, "--markdown")
+    assert whole == succeed("rate", "agreement", *sheets.words)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +212,14 @@ def test_mistakes(sheets: Sheets) -> None:
         "rate", "import", other, "person=ann", *words
     )
     assert "no such file" in refused("rate", "import", "none.csv", "person=ann", *words)
+    for place in (sheets.folder, sheets.folder / "sheet.xlsx", sheets.folder / "folder.csv"):
+        if place.suffix:
+            place.write_bytes(b"PK\x03\x04") if place.suffix == ".xlsx" else place.mkdir()
+        says = refused("rate", "import", place, "person=ann", *words)
+        assert "name the sheet that rate sheet has written" in says and "corpus" not in says
+    to = f"to={sheets.folder / 'sheet.txt'}"
+    says = refused("rate", "sheet", *words, to)
+    assert says == f"{to}: a sheet is CSV; name a file that ends in .csv"
     assert "person=: write a name" in refused("rate", "import", empty, *words)
     assert "person=../x: write a name" in refused("rate", "import", empty, "person=../x", *words)
     assert "n=0: write a whole number from 1" in refused("rate", "sheet", *sheets.words, "n=0")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.config import read_config, validated
-from jobs.predictions import check_own_inputs
+from jobs.predictions import check_own_inputs, with_predictions
 from jobs.step_graph import run_steps
 from pipeline.errors import UsageError
 from pipeline.rows import Document, Question, UnitRows
@@ -47,6 +47,40 @@ def test_rows_by_id(tmp_path: Path, key: str) -> None:
 def test_an_object_by_id_as_scrolls_has_it(tmp_path: Path) -> None:
     assert read_predictions(written(tmp_path, "a.json", json.dumps(THEIRS))) == THEIRS
     assert read_predictions(written(tmp_path, "b.json", json.dumps(THEIRS, indent=1))) == THEIRS
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_an_object_by_id_is_the_whole_file(tmp_path: Path, suffix: str) -> None:
+    path = written(tmp_path, f"a.{suffix}", '{"q1": "a"}\n{"q2": "b"}\n')
+    with pytest.raises(UsageError, match=rf"a.{suffix}:1: no `question_id`, the row has q1; "):
+        read_predictions(path)
+    assert read_predictions(written(tmp_path, f"b.{suffix}", '{"q1": "a"}\n')) == {"q1": "a"}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_rows_with_other_names_are_refused(tmp_path: Path, number: int) -> None:
+    rows = [{"id": f"q{n}", "text": "a"} for n in range(number)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    paths = [
+        str(tmp_path / "a.parquet"),
+        written(tmp_path, "b.json", json.dumps(rows)),
+        written(tmp_path, "c.csv", "id,text\n" + "q,a\n" * number),
+    ]
+    for path in paths:
+        with pytest.raises(UsageError, match=r":\d: no `question_id`, the row has id, text; "):
+            read_predictions(path)
+
+
+def test_the_file_is_stored_with_its_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later launch, from another folder, reads it again; the run's name is the same."""
+    path = written(tmp_path, "theirs.json", '{"q1": "x"}')
+    monkeypatch.chdir(tmp_path)
+    words = ["corpus=demo", "rater=none", "method=Theirs"]
+    config = with_predictions([*words, "predictions=theirs.json"])
+    assert config.predictions == {"Theirs": path}
+    assert config.run_name() == with_predictions([*words, f"predictions={path}"]).run_name()
 
 
 def test_values_are_kept_as_they_are_but_for_lone_surrogates(tmp_path: Path) -> None:
@@ -85,7 +119,9 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, text: str, says: str) -> Non
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
-    for path, says in ((tmp_path / "none", "no such file"), (tmp_path, "a folder")):
+    damaged = written(tmp_path, "a.jsonl", "%PDF-1.7")
+    for path, says in ((tmp_path / "none", "no such file"), (tmp_path, "a folder"),
+                       (damaged, "a PDF, not text; .*; name a file with answers")):  # fmt: skip
         with pytest.raises(UsageError, match=says):
             read_predictions(str(path))
 
@@ -196,7 +232,7 @@ def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:
     steps = [step for step, _ in run_steps(config)]
     said: list[str] = []
     key = DocumentKey.of(*asked("q1", "q2", "q4", "q5"), steps)
-    with pytest.raises(UsageError, match=r"theirs.json: no question 'q3' in corpus=demo; the near"):
+    with pytest.raises(UsageError, match=r"theirs.json: no question 'q3' in corpus=demo; nearest"):
         check_own_inputs(config, steps, [key], said.append)
     assert said == []
     key = DocumentKey.of(*asked("q1", "q2", "q3", "q4", "q5"), steps)

@@ -11,7 +11,9 @@ import pytest
 import ray
 
 from jobs.config import read_config
+from jobs.repeats import equal_in_repeats
 from jobs.step_graph import run_steps
+from pipeline.errors import UsageError
 from pipeline.settings import sha
 from pipeline.steps import Step
 from tests.command import gistmill, one_line, sql, succeed, succeeded
@@ -24,6 +26,7 @@ SEEDS = [0, *(int(sha([0, repeat, 1], 7), 16) for repeat in (1, 2))]
 NUM_RIGHT = dict(zip(SEEDS, (3, 2, 0), strict=True))  # of the three questions, in each repeat
 DRAWING = ("engine=openai", "engine.model=m", "engine.temperature=0.7")
 SECOND = "shared (repeat 1)"
+MEMORAG = "methods=memorag(memory=gists,retriever=bm25)"
 
 
 def steps(*words: str) -> list[Step]:
@@ -74,6 +77,23 @@ def test_so_are_all_stages_of_the_shared_memory(memory: str) -> None:
     assert per_repeat[0] == per_repeat[1] == per_repeat[2]
     assert len({step.id for step in found}) == len(found)
     assert all((step.memory or "").endswith("(repeat 2)") for step in found if step.repeat == 2)
+
+
+def test_memories_made_anew_need_an_engine_that_draws() -> None:
+    own = (MEMORAG, "repeats=2", "memory_engine=extractive")
+    said = "repeat_from=memory would make the same memories in every repeat, as memory_engine=ext"
+    with pytest.raises(UsageError, match=said):
+        steps(*own, "repeat_from=memory")
+    assert steps(*own)
+
+
+def test_an_engine_that_draws_is_enough_and_the_others_are_named() -> None:
+    words = [MEMORAG, "repeats=2", "memory_engine.temperature=0.7",
+             "memory_engine=openai", "memory_engine.model=m", "repeat_from=memory",
+             "memory_engine.base_url=http://127.0.0.1:1/v1", "engine=extractive"]  # fmt: skip
+    config = read_config(words)
+    said = "repeats=2: some replies are the same in all, as engine=extractive is deterministic"
+    assert equal_in_repeats(config, run_steps(config)) == said
 
 
 class Night:

@@ -161,6 +161,21 @@ def test_columns_that_a_query_names_stay() -> None:
     assert "repeat" in fitted([ones], 80)
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_three_long_keys_share_the_line(width: int) -> None:
+    rows = [{"metric": "evidence_recall_of_pages", "A": METHODS[17], "B": METHODS[-2],
+             "n": 272, "p (Holm)": "<0.001", "A - B": "+12.3"}]  # fmt: skip
+    text = fitted([Table(rows, left=("A", "B"), num_keys=3)], width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    for part in text.split("\n\n"):
+        lines = part.splitlines()
+        rule = next(place for place, line in enumerate(lines) if set(line) == {"─", " "})
+        spans = [match.span() for match in re.finditer("─+", lines[rule])]
+        cells = ["".join(_cut(line, span).strip() for line in lines[rule + 1 :]) for span in spans]
+        assert cells[:3] == [rows[0]["metric"], METHODS[17], METHODS[-2]]
+    assert all(value in text for value in ("272", "<0.001", "+12.3"))
+
+
 def test_names_are_wrapped_at_commas_and_nothing_of_them_goes() -> None:
     assert wrapped("truncated(keep=first,num_words=6000)", 26) == [
         "truncated(keep=first,", "  num_words=6000)",

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobs.cite import statement
-from jobs.cli.app import LOOK, Json, Words, app
+from jobs.cli.app import LOOK, Json, Words, app, warn
 from jobs.export.predictions import predictions as predictions_text
 from jobs.export.report import table
 from jobs.export.target import Target
@@ -32,7 +32,7 @@ def predictions(words: Words = None, force: Force = False, json: Json = False) -
     """
     options = read_options(words or [], KEYS["export predictions"])
     target = Target.of(options.to, force)
-    give(target, *predictions_text(options), json)
+    give(target, *predictions_text(options, warn), json)
 
 
 @export.command()
@@ -51,7 +51,7 @@ def report(
     """
     options = read_options(words or [], KEYS["export report"])
     target = Target.of(options.to, force)
-    give(target, *table(options, intervals), json)
+    give(target, *table(options, intervals, warn), json)
 
 
 @export.command()

@@ -11,11 +11,12 @@ from jobs.cli.executing import execute
 from jobs.cli.exporting import Force, give
 from jobs.export.target import Target
 from jobs.options import KEYS, read_options
-from jobs.people.agreement import agreements, rendered
+from jobs.people.agreement import agreements, parts_of
 from jobs.people.labels import import_sheet
 from jobs.people.sheet import LABELS, sheet
 from jobs.rate import with_rater
-from jobs.tables import print_json, print_line
+from jobs.tables import print_json, print_line, print_parts
+from pipeline.errors import UsageError
 
 _DEFAULT = "add"
 
@@ -56,6 +57,8 @@ def write_sheet(words: Words = None, force: Force = False, json: Json = False) -
     """
     options = read_options(words or [], KEYS["rate sheet"])
     target = Target.of(options.to, force)
+    if target.path is not None and target.path.suffix != ".csv":
+        raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
     give(target, *sheet(options), json)
     if target.path is not None and not json:
         print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
@@ -79,10 +82,12 @@ def import_labels(file: str, words: Words = None, json: Json = False) -> None:
         print_line(
             f"{left} of {found.rows} rows have no label; import the sheet again when they do"
         )
+    if found.kept:
+        print_line(f"{found.kept} of these had one before, which is kept")
 
 
 @verbs.command()
-def agreement(words: Words = None, json: Json = False) -> None:
+def agreement(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
     """Compare people with raters, and with each other.
 
     Percent, Cohen's kappa, confusion matrices. Keys: warehouse=, run=, method=PREFIX, where=SQL
@@ -92,7 +97,7 @@ def agreement(words: Words = None, json: Json = False) -> None:
     if json:
         print_json(dataclasses.asdict(found))
     else:
-        print_line(rendered(found))
+        print_parts(parts_of(found), markdown)
 
 
 app.add_typer(verbs, name=rate.__name__, rich_help_panel=MAKE)

@@ -148,7 +148,7 @@ def compare(
 ) -> None:
     """Compare two methods on the questions that both have.
 
-    Difference, interval, p-value, the questions that differ. A alone: all others against it; none:
+    Difference, interval, p-value, the questions that differ. A alone: against every other; none:
     all against the best. Keys: warehouse=, run= (or run=A_RUN,B_RUN), metric=NAME,...,
     where='SQL', rater=.
     """

@@ -1,11 +1,12 @@
 """The report's table in LaTeX (booktabs): every special character escaped, the best value bold."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from jobs.cells import printable
 from jobs.means import Mean
+from jobs.render import REPEATED
 from jobs.report import Report, Row
 from pipeline.stage import Column
 
@@ -18,10 +19,14 @@ _SPECIAL = {
 }  # fmt: skip
 _HEAD = """\
 % gistmill, run {run}, corpus {corpus}, engine {engine}
-% Means over all $n$ questions, a problem counts 0; ($n$=...): over so many of them.
-% Bold: the best of the methods with the most questions. Needs \\usepackage{{booktabs}}.
+% Means over all $n$ answers, a problem counts 0; ($n$=...): over so many of them.
+% Bold: the best of the rows over the most answers, where more is better.
+% Needs \\usepackage{{booktabs}}.
 """
+_INCOMPLETE = "% INCOMPLETE: {not_done} of {planned} inputs are not done.\n"
+_OF_REPEATS = "% $n$ counts {} repeats of every question; {}.\n"
 _OF_INTERVALS = "% In brackets: 95% interval over documents (cluster bootstrap).\n"
+_OF_SD = "% sd: standard deviation of the repeats' means (n - 1).\n"
 
 
 def escaped(text: str) -> str:
@@ -44,10 +49,23 @@ def latex(report: Report, with_intervals: bool) -> str:
     facts = {key: _on_one_line(str(report.foot[key])) for key in ("corpus", "engine")}
     return (
         _HEAD.format(run=report.run, **facts)
-        + (_OF_INTERVALS if with_intervals else "")
+        + "".join(_notes(report, with_intervals))
         + f"\\begin{{tabular}}{{{'l' * (1 + with_groups)}{'r' * (1 + len(columns))}}}\n"
         + f"\\toprule\n{head}\\midrule\n{''.join(body)}\\bottomrule\n\\end{{tabular}}\n"
     )
+
+
+def _notes(report: Report, with_intervals: bool) -> Iterator[str]:
+    """Comments on what the numbers rest on."""
+    repeats = report.foot["repeats"]
+    if report.inputs["not_done"]:
+        yield _INCOMPLETE.format(**report.inputs)
+    if repeats > 1:
+        yield _OF_REPEATS.format(repeats, REPEATED[report.foot["repeat_from"]])
+    if with_intervals:
+        yield _OF_INTERVALS
+    if with_intervals and repeats > 1:
+        yield _OF_SD
 
 
 def _on_one_line(text: str) -> str:
@@ -78,12 +96,13 @@ class _Cells:
         value, mean = self.value(row), self.mean(row)
         if value is None or mean is None:
             return value or "--"
-        cell = f"\\textbf{{{value}}}" if (value, mean.n) == self._best.get(row.by) else value
+        cell = f"\\textbf{{{value}}}" if self.column.measure in row.best else value
         if mean.n not in (row.counts.get("n"), self._same_n):
             cell += self._over(mean.n)
         if self.with_intervals and self.column.has_interval:
             limits = "n/a" if mean.low is None else f"{mean.low:.1f}, {mean.high:.1f}"
-            cell += f" {{\\scriptsize[{limits}]}}"
+            sd = "" if mean.sd is None else f" sd {mean.sd:.2f}"
+            cell += f" {{\\scriptsize[{limits}]{sd}}}"
         return cell
 
     def _over(self, n: int | None) -> str:
@@ -97,17 +116,3 @@ class _Cells:
         }
         numbers = {n for n, _ in own}
         return numbers.pop() if len(numbers) == 1 and any(n != of for n, of in own) else None
-
-    @cached_property
-    def _best(self) -> Mapping[str | None, tuple[str, int]]:
-        """By group, the highest value of the methods with the most questions, as a mean over fewer
-        is over easier or harder ones, and how many those are; none where all are alike, or where
-        the column does not measure answers."""
-        found: dict[str | None, tuple[str, int]] = {}
-        for by in {row.by for row in self.report.rows}:
-            means = [mean for row in self.report.rows if row.by == by and (mean := self.mean(row))]
-            most = max((mean.n for mean in means), default=0)
-            rivals = {f"{m.mean:.1f}" for m in means if m.mean is not None and m.n == most}
-            if len(rivals) > 1 and self.column.measure in self.report.measures:
-                found[by] = (max(rivals, key=float), most)
-        return found

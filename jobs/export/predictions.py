@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jobs.answers import answers
+from jobs.export.incomplete import INPUTS, warn_incomplete
 from jobs.options import ReadOptions
+from jobs.paired_values import resolved
 from jobs.tables import json_text
 from pipeline.errors import UsageError
-from pipeline.names import nearest
 from pipeline.store import connect
-from pipeline.store.views import query
+from pipeline.store.views import query, run_name
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -35,22 +36,25 @@ FORMATS: Mapping[str, Callable[[Rows], str]] = {
 }
 
 
-def predictions(options: ReadOptions) -> tuple[str, int]:
+def predictions(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
     """The answers of `method=` to the questions that `where=` leaves, in `format=`, by default
-    jsonl; and their number.
+    jsonl; and their number. `warn` gets a line where the run is not complete.
 
-    An answer with a problem keeps its text, if it has one. Raises UsageError where several methods,
-    or several repeats of one, are left.
+    An answer with a problem keeps its text, if it has one. In the formats of benchmarks an answer
+    that chooses an option is the option's text. Raises UsageError where several methods, or several
+    repeats of one, are left.
     """
     form = FORMATS.get(options.format or "jsonl")
     if form is None:
         known = ", ".join(FORMATS)
         raise UsageError(f"format={options.format}: no such format; there are {known}")
-    with connect(options.warehouse, options.run) as connection:
-        method = _method(connection, options.method)
+    name = run_name(options.warehouse, options.run)
+    with connect(options.warehouse, name) as connection:
+        method = _method(connection, options.method, name)
         source = answers(connection, options.where)
         statement = _ANSWERS.format(source=source, method=method.replace("'", "''"))
         rows = query(connection, statement)
+        warn_incomplete(name, query(connection, INPUTS)[0], warn)
     if not rows:
         raise UsageError(f"where={options.where}: leaves no answer of {method}")
     if len({row["question_id"] for row in rows}) < len(rows):
@@ -62,23 +66,20 @@ def predictions(options: ReadOptions) -> tuple[str, int]:
     return form(rows), len(rows)
 
 
-def _method(connection: Any, wanted: str | None) -> str:
-    """The method of that name, or the only one whose name begins so."""
-    names = [row["method"] for row in query(connection, _METHODS)]
-    found = [name for name in names if name == wanted] or [
-        name for name in names if wanted is None or name.startswith(wanted)
-    ]
-    if not found:
-        raise UsageError(
-            f"method={wanted}: not in the run; nearest: {nearest(wanted or '', sorted(names), 5)}"
-        )
-    if len(found) > 1:
-        raise UsageError(f"method= must name one method of the run: {', '.join(found)}")
-    return str(found[0])
+def _method(connection: Any, wanted: str | None, run: str) -> str:
+    """The method that `compare` takes the name for; without a name the run's only one."""
+    names = [str(row["method"]) for row in query(connection, _METHODS)]
+    if not names:
+        raise UsageError(f"run={run} has no answers yet; gistmill status says what is done")
+    if wanted is not None:
+        return resolved(wanted, names, run)
+    if len(names) > 1:
+        raise UsageError(f"method= must name one method of the run: {', '.join(names)}")
+    return names[0]
 
 
 _METHODS = "select distinct method from predictions order by method"
 _ANSWERS = """
 select question_id, document_id, method, repeat, answer, answer_index, problem,
-  coalesce(answer, '') as text
+  coalesce(options[answer_index + 1], answer, '') as text
 from {source} where method = '{method}' order by document_id, question_id, repeat"""

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from jobs.best import best_of
 from jobs.csv_text import csv_text
+from jobs.export.incomplete import warn_incomplete
 from jobs.export.latex import latex
 from jobs.options import ReadOptions
 from jobs.report import Report, Row, make_report
@@ -14,9 +16,11 @@ from pipeline.names import nearest
 _COUNTS = ("answered", "unscored", "calls", "tokens")
 
 
-def table(options: ReadOptions, with_intervals: bool) -> tuple[str, int]:
+def table(
+    options: ReadOptions, with_intervals: bool, warn: Callable[[str], None]
+) -> tuple[str, int]:
     """The report in `format=`, by default CSV, of the methods that `method=` begins; and the number
-    of its rows. Raises UsageError."""
+    of its rows. `warn` gets a line where the run is not complete. Raises UsageError."""
     form = FORMATS.get(options.format or "csv")
     if form is None:
         raise UsageError(f"format={options.format}: no such format; there are {', '.join(FORMATS)}")
@@ -27,7 +31,10 @@ def table(options: ReadOptions, with_intervals: bool) -> tuple[str, int]:
         if not rows:
             near = nearest(options.method, sorted(names), 5)
             raise UsageError(f"method={options.method}: not in the run; nearest: {near}")
+        best = best_of([(row.by, row.means) for row in rows], report.columns)
+        rows = tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
         report = replace(report, rows=rows)
+    warn_incomplete(report.run, report.inputs, warn)
     return form(report, with_intervals), len(report.rows)
 
 

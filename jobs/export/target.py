@@ -13,10 +13,9 @@ STANDARD_OUTPUT = "-"
 
 @dataclass(frozen=True)
 class Target:
-    """A file that is there only with `is_forced`; `path` null: standard output."""
+    """`path` null: standard output."""
 
     path: UPath | None
-    is_forced: bool = False
 
     @classmethod
     def of(cls, to: str | None, is_forced: bool) -> "Target":
@@ -35,7 +34,7 @@ class Target:
             raise UsageError(f"to={to}: exists already; name another file, or add --force")
         if blocking := unwritable(path.parent):
             raise UsageError(f"to={to}: {blocking} is not a writable folder; name another")
-        return cls(path, is_forced)
+        return cls(path)
 
     def write(self, text: str) -> None:
         """Write a text as UTF-8."""

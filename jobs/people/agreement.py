@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.answers import answers
+from jobs.cells import Part, Table
 from jobs.options import ReadOptions
 from jobs.people.kappa import kappa, percent
 from jobs.people.sheet import LABELS
-from jobs.tables import markdown
 from pipeline.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.views import query
@@ -41,7 +41,8 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Found:
-    """All agreements of a run; `outdated`: labels of answers that have changed since."""
+    """The agreements; how many `labels` the chosen answers have, and how many of these are
+    `outdated`, of answers that have changed since."""
 
     agreements: tuple[Agreement, ...]
     labels: int
@@ -54,13 +55,15 @@ def agreements(options: ReadOptions) -> Found:
     Raises UsageError where the run has no labels.
     """
     with connect(options.warehouse, options.run) as connection:
-        counts = query(connection, _COUNTS)[0]
-        if not counts["labels"]:
+        if not query(connection, "from people limit 1"):
             raise UsageError(
                 "the run has no labels of people; make a sheet with gistmill rate sheet, and "
                 "import it with gistmill rate import"
             )
         source = answers(connection, options.where, options.method)
+        is_all = options.where is None and options.method is None
+        chosen = "" if is_all else f"semi join {source} using ({_ANSWER})"
+        counts = query(connection, _COUNTS.format(chosen=chosen))[0]
         rows = query(connection, _PAIRS.format(source=source))
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -90,11 +93,12 @@ def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> Agree
     )
 
 
-def rendered(found: Found) -> str:
-    """The text that `gistmill rate agreement` prints."""
+def parts_of(found: Found) -> list[Part]:
+    """What `gistmill rate agreement` prints."""
     if not found.agreements:
-        return f"{found.labels} labels, none of an answer that a rater or another person labelled"
-    parts = [markdown([_line(one) for one in found.agreements], left=("other", "rubric")), _NOTE]
+        return [f"{found.labels} labels, none of an answer that a rater or another person labelled"]
+    lines = [_line(one) for one in found.agreements]
+    parts: list[Part] = [Table(lines, left=("other", "rubric"), num_keys=3), _NOTE]
     if found.outdated:
         parts.append(f"Left out: {found.outdated} labels of answers that have changed since.")
     for one in found.agreements:
@@ -104,8 +108,8 @@ def rendered(found: Found) -> str:
             {"": label, **dict(zip(one.labels, row, strict=True)), "all": sum(row)}
             for label, row in zip(one.labels, one.confusion, strict=True)
         ]
-        parts.append(markdown(matrix))
-    return "\n\n".join(parts)
+        parts.append(Table(matrix, keeps_empty=True))
+    return parts
 
 
 def _line(one: Agreement) -> dict[str, Any]:
@@ -120,23 +124,25 @@ def _line(one: Agreement) -> dict[str, Any]:
     }
 
 
-_CURRENT = """
+_ANSWER = "method, repeat, document_id, question_id"
+_CURRENT = f"""
   select p.*, a.problem is null and sha256(a.answer) is not distinct from p.answer_sha as is_current
-  from people p left join predictions a using (method, repeat, document_id, question_id)"""
+  from people p left join predictions a using ({_ANSWER})"""
 _COUNTS = f"""
-select count(*) as labels, count(*) filter (not is_current) as outdated from ({_CURRENT})"""
+select count(*) as labels, count(*) filter (not is_current) as outdated
+from ({_CURRENT}) {{chosen}}"""
 _PAIRS = f"""
 with current as (
-  from ({_CURRENT}) semi join {{source}} using (method, repeat, document_id, question_id)
+  from ({_CURRENT}) semi join {{source}} using ({_ANSWER})
   where is_current),
 pairs as (
   select c.rater as person, v.rater as other, rubric, has_partially, c.label as mine,
     v.label as theirs
-  from current c join verdicts v using (method, repeat, document_id, question_id)
+  from current c join verdicts v using ({_ANSWER})
   union all by name
   select c.rater as person, o.rater as other, null as rubric, true as has_partially,
     c.label as mine, o.label as theirs
-  from current c join current o using (method, repeat, document_id, question_id)
+  from current c join current o using ({_ANSWER})
   where c.rater < o.rater)
 select *, count(*) as n from pairs group by all
 order by person, other, rubric nulls first, mine, theirs"""

@@ -1,7 +1,7 @@
 """Import the labels of a filled sheet."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,20 +17,22 @@ from pipeline.store.views import query, run_name
 from stages.corpora.containers import read_rows
 from stages.corpora.row import Row
 
+_ADVICE = "name the sheet that rate sheet has written"
 _ROW_ID = re.compile("r[0-9a-f]{15}")
 _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import found: rows of the sheet, those with a label, and labels that were new or
-    changed."""
+    """What an import found: rows of the sheet, those with a label, labels that were new or changed,
+    and how many rows without a label keep that of an earlier import."""
 
     rater: str
     run: str
     rows: int
     labels: int
     changed: int
+    kept: int
 
 
 def import_sheet(file: str, options: ReadOptions) -> Imported:
@@ -47,21 +49,34 @@ def import_sheet(file: str, options: ReadOptions) -> Imported:
     of_run = _answers(options, run, {row_id: row["line"] for row_id, row in found}, file)
     if not labels:
         raise UsageError(f"{file}: no row has a label; write {', '.join(LABELS)} into the column")
+    blank = [of_run[row_id] for row_id, row in found if not row["label"]]
+    kept = _num_labelled(options, run, person, blank)
     rows = [
         {**of_run[row_id], "label": row["label"], "comment": row["comment"]}
         for row_id, row in labels.items()
     ]
     changed = add_labels(RunFolder(options.warehouse, run).path, person, rows)
-    return Imported(f"human:{person}", run, len(found), len(labels), changed)
+    return Imported(f"human:{person}", run, len(found), len(labels), changed, kept)
+
+
+def _num_labelled(
+    options: ReadOptions, run: str, person: str, rows: Sequence[Mapping[str, Any]]
+) -> int:
+    """How many of the answers the person has labelled before."""
+    with connect(options.warehouse, run) as connection:
+        of_person = connection.execute(_OF_PERSON, [f"human:{person}"]).fetchall()
+    return len({tuple(row[key] for key in _KEY) for row in rows} & {*of_person})
 
 
 def _labelled(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a sheet by their id: label (null where there is none), comment, line."""
     path = place(file)
     if not exists(path):
-        raise UsageError(f"{file}: no such file; name the sheet that rate sheet has written")
+        raise UsageError(f"{file}: no such file; {_ADVICE}")
+    if path.suffix != ".csv":
+        raise UsageError(f"{file}: no .csv file; {_ADVICE}, saved as CSV")
     lines: dict[str, int] = {}
-    for row in read_rows(path):
+    for row in read_rows(path, _ADVICE):
         row_id, label, comment = _cells(row)
         if row_id in lines:
             first = lines[row_id]
@@ -109,6 +124,8 @@ def _answers(
     return rows
 
 
+_KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
+_OF_PERSON = f"select {', '.join(_KEY)} from people where rater = ?"
 _OF_ROWS = f"""
 select * from (
   select {ROW}, method, repeat, document_id, question_id, sha256(answer) as answer_sha

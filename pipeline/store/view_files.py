@@ -11,8 +11,9 @@ from upath import UPath
 
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, put
+from pipeline.retries import retried
 from pipeline.store.locks import expression
-from pipeline.store.views import query
+from pipeline.store.views import errors_of, query
 
 _ROWS = 20_000  # at once in memory
 _VIEWS = "select view_name from duckdb_views() where not internal order by view_name"
@@ -27,8 +28,8 @@ def view_names(connection: Any) -> list[str]:
 def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
     """Write the rows of a view for which `where` holds; returns their number. `path` is replaced.
 
-    It appears whole or not at all. Raises UsageError where `view` is no view or `where` no
-    condition, StorageError.
+    It appears whole or not at all; its folder is made. Raises UsageError where `view` is no view or
+    `where` no condition, or one that fails for some row; StorageError.
     """
     if view not in view_names(connection):
         raise UsageError(f"{view!r} is no view")
@@ -36,19 +37,28 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     statement = f'from "{view}" where ({condition}\n)'
     query(connection, f"{statement} limit 0")  # for its errors
     with _beside(path) as part:
-        reader = connection.sql(statement).to_arrow_reader(_ROWS)
-        with pq.ParquetWriter(part, reader.schema, compression="zstd") as writer:
-            num_rows = 0
-            for batch in reader:
-                writer.write_batch(batch)
-                num_rows += batch.num_rows
+        with errors_of(connection):  # of a value, such as one that is no number
+            num_rows = _write(connection, statement, part)
         put(Path(part), path)
+    return num_rows
+
+
+def _write(connection: Any, statement: str, part: str) -> int:
+    reader = connection.sql(statement).to_arrow_reader(_ROWS)
+    num_rows = 0
+    with pq.ParquetWriter(part, reader.schema, compression="zstd") as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            num_rows += batch.num_rows
     return num_rows
 
 
 @contextmanager
 def _beside(path: UPath) -> Iterator[str]:
-    """A temporary file in the same folder, or in that of this machine for a remote one."""
+    """A temporary file in the same folder, which is made, or in that of this machine for a remote
+    one."""
     folder = None if is_remote(path) else str(path.parent)
+    if folder is not None:
+        retried(lambda: path.parent.mkdir(parents=True, exist_ok=True), path)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as beside:
         yield str(Path(beside) / path.name)

@@ -7,8 +7,8 @@ with typed columns.
 
 import io
 import json
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -109,17 +109,25 @@ def _without_progress_bar(connection: Any) -> None:
 def query(connection: Any, statement: str) -> list[dict[str, Any]]:
     """The rows of a user's query. Raises UsageError with DuckDB's error and hints, and DamagedError
     where a file is to blame, of which `connect` had read the footer alone."""
-    try:
+    with errors_of(connection):
         done = connection.execute(statement)
         rows = [] if done is None else done.fetchall()
-    except duckdb.Error as error:
-        if damaged := _to_blame(error, _files_of(connection)):
-            raise damaged from None
-        raise sql_error(str(error)) from None
     if done is None:
         raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
     names = _unique([column[0] for column in connection.description or ()])
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+@contextmanager
+def errors_of(connection: Any) -> Iterator[None]:
+    """Turn DuckDB's errors in the `with` block into UsageError, or DamagedError where a file is to
+    blame."""
+    try:
+        yield
+    except duckdb.Error as error:
+        if damaged := _to_blame(error, _files_of(connection)):
+            raise damaged from None
+        raise sql_error(str(error)) from None
 
 
 def _to_blame(error: duckdb.Error, files: list[UPath]) -> DamagedError | None:

@@ -37,11 +37,12 @@ _DELIMITERS = ",;\t|"  # of CSV; the first is the usual one
 csv.field_size_limit(MOST_BYTES)  # a cell may be a book
 
 
-def read_rows(file: UPath) -> Iterator[Row]:
+def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
     """Yield the rows of one file. The type follows from the suffix, without a final `.gz`:
 
     `.parquet`; `.csv`, `.tsv`; `.json` is a list of objects, or one object, or JSON lines; anything
-    else is JSON lines. Raises UsageError where the file cannot be opened or is not Parquet.
+    else is JSON lines. Raises UsageError where the file cannot be opened, or is no
+    Parquet; `advice` is what to do then.
     """
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
     read = _CONTAINERS.get(suffixes[-1] if suffixes else "", lines)
@@ -54,9 +55,9 @@ def read_rows(file: UPath) -> Iterator[Row]:
         wrong = f"the file ends early or is damaged ({why}); fetch it again"
         yield Row(file, place.line + 1, None, wrong)
     except NotTextError as error:
-        raise UsageError(f"{file}: {error.strerror}; set corpus.path=...") from None
+        raise UsageError(f"{file}: {error.strerror}; {advice}") from None
     except OSError as error:
-        raise UsageError(f"{file}: {error.strerror or error}; set corpus.path=...") from error
+        raise UsageError(f"{file}: {error.strerror or error}; {advice}") from error
 
 
 def lines(file: UPath) -> Iterator[Row]:

@@ -7,6 +7,7 @@ JSON lines, a JSON list, CSV or Parquet of rows with `question_id` and one of `a
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any
 
 from upath import UPath
@@ -59,25 +60,36 @@ def _read(file: UPath, written: float, num_bytes: int) -> Mapping[str, Any]:
 
 
 def _rows(file: UPath) -> Iterator[Row]:
-    """The rows of the file; those of a JSON object of answers by id are made."""
-    for row in read_rows(file):
+    """The rows of the file; where it is one JSON object of answers by id, they are made."""
+    rows = read_rows(file, "name a file with answers")
+    first = list(islice(rows, 2))
+    if len(first) == 1 and _is_by_id(first[0].value) and (pairs := _pairs(file)) is not None:
+        for question_id, answer in pairs:
+            yield Row(file, 1, {_ID: question_id, _ANSWERS[0]: answer})
+        return
+    for row in chain(first, rows):
         if row.value is None:
             raise UsageError(row.detail(row.wrong))
-        if row.line == 1 and _is_by_id(row.value):
-            for question_id, answer in _pairs(file):
-                yield Row(file, 1, {_ID: question_id, _ANSWERS[0]: answer})
-            return
         yield row
 
 
-def _is_by_id(value: Mapping[str, Any]) -> bool:
-    return not {_ID, *_ANSWERS} & value.keys()
+def _is_by_id(value: Mapping[str, Any] | None) -> bool:
+    return value is not None and not {_ID, *_ANSWERS} & value.keys()
 
 
-def _pairs(file: UPath) -> Sequence[tuple[str, Any]]:
-    """The entries of the one object in a file, those of a repeated key, too."""
-    with opened(file) as content:
-        found = json.loads(content.read(), object_pairs_hook=list)
+class _Pairs(list[tuple[str, Any]]):
+    """The entries of a JSON object, those of a repeated key, too."""
+
+
+def _pairs(file: UPath) -> Sequence[tuple[str, Any]] | None:
+    """The entries of the one object that a file is; null where it is a list, CSV or Parquet."""
+    try:
+        with opened(file) as content:
+            found = json.loads(content.read(), object_pairs_hook=_Pairs)
+    except (ValueError, NotTextError):
+        return None
+    if not isinstance(found, _Pairs):
+        return None
     return [(without_lone_surrogates(key), value) for key, value in found]
 
 
