@@ -1,7 +1,6 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
 it, removes thinking from the reply, parses it and records a Call."""
 
-import asyncio
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +12,7 @@ from pipeline.calls import About, Replay, Subject, about, call_of, in_order, rep
 from pipeline.engine import Engine, Reply, Request
 from pipeline.errors import Problem
 from pipeline.family import Family
+from pipeline.in_time import in_time
 from pipeline.prompts import Asked, Message, Prompt
 from pipeline.reply_forms import read_reply
 from pipeline.rows import Call, utc_now
@@ -263,9 +263,8 @@ class Ask:
             started_at = utc_now()
             try:
                 # The deadline runs from admission: time spent waiting for a slot does not count.
-                reply = await asyncio.wait_for(
-                    self._reader.engine.generate(request), self._reader.deadline_seconds
-                )
+                replying = self._reader.engine.generate(request)
+                reply = await in_time(replying, self._reader.deadline_seconds)
             except TimeoutError:
                 seconds = self._reader.deadline_seconds or 0.0
                 reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")

@@ -18,6 +18,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
 
 from pipeline.engine import EngineSettings, Reply, Request
 from pipeline.errors import StartError, UsageError
+from pipeline.in_time import in_time
 from pipeline.openai_client import OpenAIClient
 from pipeline.outage import FailedError, Outage
 from pipeline.prompts import Constraint, Message
@@ -194,7 +195,7 @@ class OpenAIEngine:
 
     async def _in_time(self, response: Awaitable[T]) -> T:
         try:
-            return await asyncio.wait_for(response, self._settings.deadline_seconds)
+            return await in_time(response, self._settings.deadline_seconds)
         except TimeoutError:
             why = f"no reply within {self._settings.deadline_seconds:g} s"
             raise FailedError(why, "request", "timeout") from None

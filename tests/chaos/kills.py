@@ -111,15 +111,17 @@ class KillTrial:
             time.sleep(0.02)
             assert time.monotonic() < last, self.processes.errors()
             if strikes and self._server.num_asked() >= strikes[0][0]:
-                _, kind = strikes.pop(0)
-                self._strike(kind, driver)
-                self.figures.struck.append(kind)
+                _, kind = strikes[0]
+                if self._strike(kind, driver):
+                    self.figures.struck.append(kind)
+                    strikes.pop(0)
         if self._draw.random() < 0.5:  # else its workers live on beside those of the next
             self.processes.end_all()
         self.figures.ends.append(driver.returncode)
         return driver.returncode
 
-    def _strike(self, kind: str, driver: "subprocess.Popen[bytes]") -> None:
+    def _strike(self, kind: str, driver: "subprocess.Popen[bytes]") -> bool:
+        """False where the command, struck just before, ends without such a process."""
         whole: dict[str, Callable[[], object]] = {
             "driver": driver.kill,
             "group": lambda: os.killpg(driver.pid, signal.SIGKILL),
@@ -131,18 +133,22 @@ class KillTrial:
         with suppress(psutil.Error, ProcessLookupError):
             if kind in whole:
                 whole[kind]()
+            elif found := self._wait_for(kind, driver):
+                self._draw.choice(found).kill()
             else:
-                self._draw.choice(self._wait_for(kind)).kill()
+                return False
+        return True
 
     def _victim(self, driver: "subprocess.Popen[bytes]") -> Any:
         return self._draw.choice([driver, *self.processes.of("worker")])
 
-    def _wait_for(self, kind: str) -> list[psutil.Process]:
-        """The processes of a kind; a worker may just be starting again."""
-        last = time.monotonic() + 30
-        while not (found := self.processes.of(kind)) and time.monotonic() < last:
+    def _wait_for(self, kind: str, driver: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+        """The processes of a kind; a worker may just be starting again. Empty where the command
+        ends first."""
+        last = time.monotonic() + _SECONDS_OF_A_LAUNCH
+        while not (found := self.processes.of(kind)) and driver.poll() is None:
             time.sleep(0.1)
-        assert found, f"no {kind}"
+            assert time.monotonic() < last, f"no {kind}"
         return found
 
     def _server_dies(self) -> None:
