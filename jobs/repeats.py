@@ -46,7 +46,7 @@ def _asked_again(config: RunConfig, placed: Sequence[Placed], is_index: bool) ->
     return [
         ("engine" if engine is config.engine else config.section(step.stage.role), engine)
         for step, engine in placed
-        if step.repeat == 1 and step.stage and engine
+        if step.repeat == 1 and step.stage and step.prompts and engine
         if step.stage.is_index() == is_index and step.stage.role != "judge"
     ]
 

@@ -71,6 +71,11 @@ def read(path: UPath) -> bytes:
     return retried(path.read_bytes, path, _ABSENT)
 
 
+def make_folder(path: UPath) -> None:
+    """Make a local folder, and those above it. Raises StorageError."""
+    retried(lambda: path.mkdir(parents=True, exist_ok=True), path)
+
+
 def is_file(path: UPath) -> bool:
     """Whether a file is there. Raises StorageError."""
     return kind(path) == "file"

@@ -232,7 +232,9 @@ def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:
     steps = [step for step, _ in run_steps(config)]
     said: list[str] = []
     key = DocumentKey.of(*asked("q1", "q2", "q4", "q5"), steps)
-    with pytest.raises(UsageError, match=r"theirs.json: no question 'q3' in corpus=demo; nearest"):
+    with pytest.raises(
+        UsageError, match=r"theirs.json: no question 'q3' in corpus=demo; there are q1"
+    ):
         check_own_inputs(config, steps, [key], said.append)
     assert said == []
     key = DocumentKey.of(*asked("q1", "q2", "q3", "q4", "q5"), steps)

@@ -73,9 +73,9 @@ def test_the_calls_of_a_memory_are_asked_for_by_document(warehouse: Path) -> Non
     sent = Sent(warehouse)
     assert [one.call["page_index"] for one in sent.of_document("d2")] == [0, 1, 2]
     assert {one.call["memory"] for one in sent.of_document("d2")} == {"shared"}
-    with pytest.raises(UsageError, match="d22: no such document in the run; nearest: d2, d1"):
+    with pytest.raises(UsageError, match="d22: no such document in the run; nearest: d2"):
         sent.of_document("d22")
-    with pytest.raises(UsageError, match="q11: no such question in the run; nearest: q1, "):
+    with pytest.raises(UsageError, match="q11: no such question in the run; nearest: q1"):
         sent.of_question("q11")
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.place import each
+from pipeline.place import each, read
 from pipeline.retries import retried
 from pipeline.store.index import Entry, Index, damaged, newest
 
@@ -100,7 +100,7 @@ def parsed(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-    content = io.BytesIO(path.read_bytes())
+    content = io.BytesIO(read(path))
     try:
         return parse(content)
     except (pa.ArrowException, OSError) as error:

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.errors import UsageError
-from pipeline.place import is_remote, put
-from pipeline.retries import retried
+from pipeline.place import is_remote, make_folder, put
 from pipeline.store.locks import expression
 from pipeline.store.views import errors_of, query
 
@@ -59,6 +58,6 @@ def _beside(path: UPath) -> Iterator[str]:
     one."""
     folder = None if is_remote(path) else str(path.parent)
     if folder is not None:
-        retried(lambda: path.parent.mkdir(parents=True, exist_ok=True), path)
+        make_folder(path.parent)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as beside:
         yield str(Path(beside) / path.name)
