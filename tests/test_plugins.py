@@ -26,7 +26,9 @@ PLUGIN = ROOT / "tests" / "quote_plugin"
 SCRIPT = {
     "replies": [
         {"prompt": "gist", "reply": "A short gist.", "seconds": 0.1},
-        # Quotes of page 0 say so; those of other pages cannot be read.
+        # Quotes of page 0 say so, of the last document late; those of other pages cannot be read.
+        {"prompt": "quote", "match": "river3 paragraph one", "reply": "it ends here",
+         "seconds": 10.0},
         {"prompt": "quote", "match": "paragraph one", "reply": "it ends here", "seconds": 0.1},
         {"prompt": "quote", "reply": "", "seconds": 0.1},
         {"prompt": "answer", "match": "it ends here", "reply": "It ends.", "seconds": 0.1},
@@ -34,7 +36,7 @@ SCRIPT = {
         {"prompt": "rate_strict", "reply": "NO"},
         {"prompt": "rate_permissive", "reply": "No"},
     ]
-}
+}  # fmt: skip
 
 
 def words(folder: Path, plugin: Path = PLUGIN) -> list[str]:
