@@ -63,7 +63,7 @@ def make_report(options: ReadOptions) -> Report:
         rows = _rows(connection, columns, facts, rater)
         return Report(
             run=name,
-            inputs=query(connection, _INPUTS)[0],
+            inputs=query(connection, INPUTS)[0],
             columns=columns,
             measures=measures,
             rows=rows,
@@ -175,7 +175,7 @@ _FACTS = (  # of the run's config, beside its stages
 )  # fmt: skip
 FALLBACK = Column("fallback", "fallback %", 90, has_interval=False)  # of the view `fallbacks`
 _RATERS = "select distinct rater from raters order by rater"
-_INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"
+INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"
 _KINDS = """
 select bool_or(len(options) = 0 and len("references") > 0) as free,
   bool_or(len(options) > 0) as choice from questions"""

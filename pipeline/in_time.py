@@ -1,4 +1,4 @@
-"""A time limit that does not count the time in which this process stood still."""
+"""A time limit that does not count the time in which this process was suspended."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 T = TypeVar("T")
-_STOOD_STILL = 5.0  # seconds that an event loop is never late by, however busy it is
+_SUSPENDED = 5.0  # seconds that an event loop is never late by, however busy it is
 
 
 async def in_time(awaited: Awaitable[T], seconds: float | None) -> T:
@@ -23,7 +23,7 @@ async def in_time(awaited: Awaitable[T], seconds: float | None) -> T:
             await asyncio.wait({task}, timeout=seconds)
             if task.done():
                 return task.result()
-            if seconds is None or time.monotonic() - began - seconds < _STOOD_STILL:
+            if seconds is None or time.monotonic() - began - seconds < _SUSPENDED:
                 raise TimeoutError
     finally:
         if not task.done():

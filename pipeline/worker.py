@@ -19,7 +19,7 @@ from pipeline.ask import Reader
 from pipeline.errors import AccountingError, StartError, UsageError
 from pipeline.executor import DocumentExecutor, Summary
 from pipeline.heartbeat import Heartbeat
-from pipeline.in_flight import InFlightMarkers, Placement
+from pipeline.in_flight import Crashes, InFlightMarkers, Placement
 from pipeline.place import AnyPath, exists, place
 from pipeline.retries import refused
 from pipeline.shared_replies import SharedReplies
@@ -83,11 +83,7 @@ class Worker:
         reader = await self._started() if self._start else None
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
         crashes, rank = await self._markers.crashes(item), next(self._ranks)
-        if crashes.is_beyond_units():
-            raise AccountingError(
-                f"{document_id}: workers crash while they load its rows (too little memory?); give "
-                "them more or leave the document out, then run the same command to resume"
-            )
+        _refuse_fatal(document_id, crashes)
         text = await to_thread(self._text_bytes, units)
         async with (
             self._admission.admitted(crashes.limit),
@@ -157,3 +153,12 @@ class Worker:
                         f"the engine did not start within {self._start_timeout:g} s; raise "
                         "engine.start_timeout (or rater.start_timeout) if it needs longer"
                     ) from None
+
+
+def _refuse_fatal(document_id: str, crashes: Crashes) -> None:
+    """Raise AccountingError where workers crash on the document before any unit is executed."""
+    if crashes.is_beyond_units():
+        raise AccountingError(
+            f"{document_id}: workers crash while they load its rows (too little memory?); give "
+            "them more or leave the document out, then run the same command to resume"
+        )

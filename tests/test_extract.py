@@ -193,7 +193,7 @@ def test_a_process_that_others_kill_was_not_late(
 
     monkeypatch.setattr(isolated, "Timer", killed)
     said = unreadable(extractor, "epub", epub({"a.xhtml": "<p>A</p>"}))
-    assert said.startswith("its process was killed, perhaps for want of memory; ")
+    assert said.startswith("its process was killed, perhaps for lack of memory; ")
 
 
 def test_no_code_of_the_current_folder_is_executed(

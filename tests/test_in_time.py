@@ -1,4 +1,4 @@
-"""A time limit, and a process that stands still."""
+"""A time limit, and a process that is suspended."""
 
 import asyncio
 import time
@@ -52,11 +52,11 @@ def test_what_is_late_or_not_wanted_any_more_is_cancelled(is_ended: bool) -> Non
     assert ends == ["cancelled"]
 
 
-def test_a_reply_that_came_while_the_process_stood_still_counts(
+def test_a_reply_that_came_while_the_process_was_suspended_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A blocked event loop, as a suspended process has one; the reply is there when it goes on."""
-    monkeypatch.setattr("pipeline.in_time._STOOD_STILL", 0.2)
+    monkeypatch.setattr("pipeline.in_time._SUSPENDED", 0.2)
 
     async def suspended() -> str:
         waiting = asyncio.ensure_future(in_time(_reply(0.3), 0.1))
@@ -68,7 +68,7 @@ def test_a_reply_that_came_while_the_process_stood_still_counts(
 
 
 def test_the_time_begins_anew_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.in_time._STOOD_STILL", 0.2)
+    monkeypatch.setattr("pipeline.in_time._SUSPENDED", 0.2)
 
     async def suspended() -> None:
         waiting = asyncio.ensure_future(in_time(_reply(600.0), 0.1))

@@ -154,7 +154,7 @@ def test_a_removal_that_stood_still_deletes_no_more(
         patch.setattr(Held, "has_lapsed", has_lapsed)
         line = gistmill("rm", f"warehouse={folder}", "run=gone", "--yes")
     after = {file for file in folder.rglob("*.parquet") if "runs" not in file.parts}
-    assert line.returncode == 4 and "the removal stood still for too long" in line.stderr
+    assert line.returncode == 4 and "the removal was suspended for too long" in line.stderr
     assert len(before - after) <= at
     assert (folder / "removed" / "gone.parquet").exists()
     Warehouse(folder).plan("again", (ANSWERS, [ASKED]))

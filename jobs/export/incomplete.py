@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from inputs"
-
 
 def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], None]) -> None:
     """Give `warn` a line where some of the run's `inputs` are not done."""

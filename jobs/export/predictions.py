@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jobs.answers import answers
-from jobs.export.incomplete import INPUTS, warn_incomplete
+from jobs.export.incomplete import warn_incomplete
 from jobs.options import ReadOptions
 from jobs.paired_values import resolved
+from jobs.report import INPUTS
 from jobs.tables import json_text
 from pipeline.errors import UsageError
 from pipeline.store import connect

@@ -1,7 +1,7 @@
 """Entry point of a RayJob: `python -m jobs.submit.rayjob_entry run WORD...` is `gistmill run`.
 
 KubeRay starts a job that failed again, on new pods, and knows no exit codes. A mistake in the words
-(2) and an end by a deadline or for want of storage or a server (4) are no failures that this could
+(2) and an end by a deadline or for lack of storage or a server (4) are no failures that this could
 fix: the job is stopped instead, which Ray shows as STOPPED and KubeRay does not start again.
 """
 

@@ -2,7 +2,8 @@
 
 import json
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import ray
@@ -46,10 +47,21 @@ def run_items(
         )
     )
     try:
-        with watched(watch, failures):
+        with _rays_errors(pool), watched(watch, failures):
             for batch in batches:
                 for row in batch.to_pylist():
                     _take(row, finished, failures)
+    finally:
+        batches.close()  # stops documents that are still in flight
+    if failures.first:  # raised last, so that the other documents are committed
+        raise failures.first
+
+
+@contextmanager
+def _rays_errors(pool: Pool) -> Iterator[None]:
+    """Turn Ray's errors about the pool's workers in the `with` block into ours."""
+    try:
+        yield
     except ray.exceptions.RayActorError as error:
         raise EngineError(f"a worker cannot be restarted: {first_line(error)}") from None
     except ray.exceptions.GetTimeoutError:
@@ -58,10 +70,6 @@ def run_items(
             f"the cluster could not place {pool.section}'s workers within cluster.wait_minutes="
             f"{minutes:g}; free resources or raise it, then run the same command to resume"
         ) from None
-    finally:
-        batches.close()  # stops documents that are still in flight
-    if failures.first:  # raised last, so that the other documents are committed
-        raise failures.first
 
 
 def _take(row: Mapping[str, str], finished: Callable[[Summary], None], failures: Failures) -> None:

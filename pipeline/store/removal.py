@@ -98,8 +98,8 @@ def purge(root: UPath, name: str, held: Sequence[Held]) -> Removed:
 def _refuse_lapsed(held: Sequence[Held]) -> None:
     if any(one.has_lapsed() for one in held):
         raise IncompleteError(
-            "the removal stood still for too long, and runs may have begun meanwhile; run the same "
-            "command to go on with it"
+            "the removal was suspended for too long, and runs may have begun meanwhile; run the "
+            "same command to go on with it"
         )
 
 

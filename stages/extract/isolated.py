@@ -52,7 +52,7 @@ class Extractor:
                 raise UnreadableError(f"not read within {self._seconds:.0f} s; fix or delete it")
             if code == -SIGKILL:
                 raise UnreadableError(
-                    "its process was killed, perhaps for want of memory; free some and try again"
+                    "its process was killed, perhaps for lack of memory; free some and try again"
                 )
             if error.startswith("MemoryError"):
                 raise UnreadableError("takes over 4 GiB of memory; fix or delete it")
