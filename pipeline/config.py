@@ -9,9 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hydra import compose as hydra_compose
-from hydra import initialize_config_dir
-from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.omegaconf import register_default_resolvers
@@ -57,13 +54,19 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
     UsageError, a single line that names the key; for secrets, too, and for interpolations of
     anything but other keys.
     """
+    from hydra import initialize_config_dir  # imported here: 0.1 s, which other verbs do not need
+    from hydra.errors import HydraException, OverrideParseException
+
     for word in overrides:
         refuse_secret(word)
     with initialize_config_dir(str(CONF), version_base="1.3"), _keys_alone():
         try:
             words = [_quoted(word, folders) for word in overrides]
-            config = hydra_compose("config", overrides=[*words, *_searching(folders)])
+            config = _hydra_compose(words, folders)
             resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        except OverrideParseException as error:
+            word = str(error.override).removeprefix("++")
+            raise UsageError(f"{word}: cannot be parsed; put quotes around the value") from None
         except (HydraException, OmegaConfBaseException) as error:
             raise UsageError(_one_line(error, overrides, folders)) from None
     assert isinstance(resolved, dict)
@@ -83,9 +86,12 @@ def _keys_alone() -> Iterator[None]:
         register_default_resolvers()
 
 
-def _searching(folders: Sequence[Path]) -> list[str]:
-    """The override that adds these folders to Hydra's search path."""
-    return [f"hydra.searchpath=[{','.join(map(_file_url, folders))}]"] if folders else []
+def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
+    """The config; the last override adds the folders to Hydra's search path."""
+    from hydra import compose as hydra_compose
+
+    where = [f"hydra.searchpath=[{','.join(map(_file_url, folders))}]"] if folders else []
+    return hydra_compose("config", overrides=[*overrides, *where])
 
 
 def _file_url(folder: Path) -> str:
@@ -150,9 +156,6 @@ def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
         return f"{unknown[1]}: no such key; {_nearest(unknown[1], overrides, folders)}"
-    if isinstance(error, OverrideParseException):
-        word = str(error.override).removeprefix("++")
-        return f"{word}: cannot be parsed; put quotes around the value"
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
@@ -165,7 +168,7 @@ def _options(key: str, folders: Sequence[Path]) -> str:
 def _nearest(key: str, overrides: Sequence[str], folders: Sequence[Path]) -> str:
     """A hint: the most similar keys of the same section of the chosen config, or of all of it."""
     chosen = [_chosen(word) for word in overrides if word.partition("=")[0] in _GROUPS]
-    with_groups = hydra_compose("config", overrides=[*chosen, *_searching(folders)])
+    with_groups = _hydra_compose(chosen, folders)
     known = list(_keys(OmegaConf.to_container(with_groups), ""))
     section = key.rpartition(".")[0]
     beside = [other for other in known if section and other.rpartition(".")[0] == section]

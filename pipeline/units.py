@@ -196,12 +196,7 @@ def _question_units(
     committed: Committed,
     questions_per_unit: int,
 ) -> list[Unit]:
-    shards = _shards(step, planned)
-    wanted = {
-        question.question_id: _input_sha(step, key, question, shards)
-        for question in key.questions
-        if step.writes is Question or not question.is_bad
-    }
+    wanted = _input_shas(step, key, _shards(step, planned))
     in_store = committed.inputs.get(step.id, {})
     num_chunks = -(-len(key.questions) // questions_per_unit)
     groups: dict[str, dict[str, str]] = {}
@@ -232,16 +227,22 @@ def _chunk(question_id: str, num_chunks: int) -> int:
     return int(sha(question_id, 8), 16) % num_chunks
 
 
-def _input_sha(
-    step: Step, key: DocumentKey, question: QuestionKey, shards: Sequence["_Read"]
-) -> str:
-    """A hash of all that a question's rows are made from. The `questions` step does not depend on
-    the document's text."""
+def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict[str, str]:
+    """For each question a hash of all that its rows are made from. The `questions` step does not
+    depend on the document's text."""
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
-    own, question_id = question.shas[step.question_fields], question.question_id
-    read = [name for name, inputs in shards if inputs is None or question_id in inputs]
-    brought = step.stage.own_inputs().get(question_id) if step.stage else None
-    return sha([document, own, *read, *([] if brought is None else [brought])], 16)
+    fields, brought = step.question_fields, step.stage.own_inputs() if step.stage else {}
+    found: dict[str, str] = {}
+    for question in key.questions:
+        if question.is_bad and step.writes is not Question:
+            continue
+        own = question.question_id
+        parts = [document, question.shas[fields]]
+        parts += [name for name, inputs in shards if inputs is None or own in inputs]
+        if (answer := brought.get(own)) is not None:
+            parts.append(answer)
+        found[own] = sha(parts, 16)
+    return found
 
 
 def unit_name(inputs: Iterable[str]) -> str:

@@ -51,14 +51,11 @@ def _inputs_view(tables: Mapping[str, Any], prefix: str = "", rows_of: str = "")
     return f"""
     create view {prefix}inputs as
     with outcomes as ({" union all ".join(parts)}),
-    tables as (
-      select distinct step_id, table_name from {rows_of}shards where table_name <> '{Call.table}')
+    done as (select distinct step_id, unit from {rows_of}shards where table_name <> '{Call.table}')
     select {run}u.step_id, u.unit, u.document_id, u.question_id,
-      s.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
+      d.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
     from {prefix}planned u
-    left join tables t on u.step_id = t.step_id
-    left join {rows_of}shards s
-      on u.step_id = s.step_id and u.unit = s.unit and s.table_name = t.table_name
+    left join done d on u.step_id = d.step_id and u.unit = d.unit
     left join outcomes o on u.step_id = o.step_id and u.unit = o.unit
       and u.document_id = o.document_id and u.question_id is not distinct from o.question_id"""
 

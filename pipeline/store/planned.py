@@ -1,8 +1,8 @@
-"""What a run has planned, looked up by document or question: runs/<name>/units.parquet."""
+"""What a run has planned, written and looked up: runs/<name>/units.parquet."""
 
 import io
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,24 @@ from pipeline.names import hint
 from pipeline.place import read
 from pipeline.store.views import UNITS, check_planned
 from pipeline.units import Unit
+
+_UNITS_AT_ONCE = 1000  # a row group; there may be millions of rows
+
+
+def planned_rows(units: Iterable[Unit]) -> bytes:
+    """The content of the file: a row per planned input."""
+    content, left = io.BytesIO(), iter(units)
+    with pq.ParquetWriter(content, UNITS, compression="zstd") as writer:
+        while some := list(islice(left, _UNITS_AT_ONCE)):
+            columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
+            for unit in some:
+                asked: list[str | None] = [*unit.inputs] or [None]
+                columns["step_id"] += [unit.step_id] * len(asked)
+                columns["unit"] += [unit.unit] * len(asked)
+                columns["document_id"] += [unit.document_id] * len(asked)
+                columns["question_id"] += asked
+            writer.write_table(pa.table(columns, schema=UNITS))
+    return content.getvalue()
 
 
 class Planned:

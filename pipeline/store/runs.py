@@ -13,7 +13,6 @@ from errno import ENOENT
 from functools import partial
 from typing import Any, TypeVar
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -36,8 +35,8 @@ from pipeline.place import (
 from pipeline.retries import Advisory, refused
 from pipeline.steps import Step
 from pipeline.store.listing import MOVE_STEP, LeftOut, parsed
-from pipeline.store.shard_files import parquet
-from pipeline.store.views import UNITS, check_planned
+from pipeline.store.planned import planned_rows
+from pipeline.store.views import check_planned
 from pipeline.units import Unit
 
 A = TypeVar("A")
@@ -214,14 +213,7 @@ class RunFolder:
     def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
         """Write the description of each step, once, and every input that the run plans."""
         each(self._describe, steps)
-        columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
-        for unit in units:  # by column: there may be millions
-            asked: list[str | None] = [*unit.inputs] or [None]
-            columns["step_id"] += [unit.step_id] * len(asked)
-            columns["unit"] += [unit.unit] * len(asked)
-            columns["document_id"] += [unit.document_id] * len(asked)
-            columns["question_id"] += asked
-        write(self.path / "units.parquet", parquet(pa.Table.from_pydict(columns, schema=UNITS)))
+        write(self.path / "units.parquet", planned_rows(units))
 
     def _describe(self, step: Step) -> None:
         """Write a step's description, unless it exists.

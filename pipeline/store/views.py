@@ -81,6 +81,7 @@ def connect(
     name = run_name(folder, run)
     connection = duckdb.connect()
     _without_progress_bar(connection)
+    connection.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     tables, steps, files = shard_views(connection, folder, left_out)
     _register(connection, "steps", _STEPS, _step_rows(folder, left_out))
     planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
