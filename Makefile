@@ -1,5 +1,7 @@
 # Two commands set everything up: `make demo` and `make test`. Both use .venv in this folder.
 PYTHON ?= python3
+# Else each of some thousand processes that the tests start compiles all modules for itself.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 # Tests wait for processes more than they compute: three at a time suit two cores.
 PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses

@@ -1,4 +1,5 @@
-"""`gistmill show`: a document's memory, its pages and what was made of each side by side."""
+"""`gistmill show`: a document's memory, its pages and what was made of each side by side, and above
+them what was made of several together."""
 
 import re
 import shutil
@@ -42,8 +43,17 @@ class ShownPage:
 
 
 @dataclass(frozen=True)
+class PagesText(PageText):
+    """What was made of several pages together, such as a node of a tree."""
+
+    page_index: int  # the first of them
+    last_page_index: int
+
+
+@dataclass(frozen=True)
 class ShownDocument:
-    """A document's memory in a run; `num_pages` of all, `pages` those that were asked for."""
+    """A document's memory in a run; `num_pages` of all, `pages` those that were asked for, `above`
+    the texts of several pages that have one of those among them, the longest first."""
 
     run: str
     document_id: str
@@ -53,6 +63,7 @@ class ShownDocument:
     memories: tuple[str, ...]  # all that the run has of the document
     num_pages: int
     pages: tuple[ShownPage, ...]
+    above: tuple[PagesText, ...]
     left_out: list[dict[str, Any]]
 
 
@@ -72,6 +83,8 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
         memory = _chosen(memories, options.memory, document_id)
         connection.execute("set variable memory = ?", [memory])
         pages = _pages(query(connection, _TEXTS))
+        shown = _selected(pages, options.page, document_id)
+        above = [PagesText(**row) for row in query(connection, _OF_SEVERAL)]
         return ShownDocument(
             run=run,
             document_id=document_id,
@@ -80,7 +93,8 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
             memory=memory,
             memories=tuple(memories),
             num_pages=len(pages),
-            pages=_selected(pages, options.page, document_id),
+            pages=shown,
+            above=tuple(text for text in above if any(_has(text, page) for page in shown)),
             left_out=query(connection, "from left_out"),
         )
 
@@ -93,7 +107,13 @@ def show_pages(options: ReadOptions, document_id: str, as_json: bool) -> None:
         return
     print_line(_title(found))
     width = max(20, shutil.get_terminal_size(_WIDTH).columns)
+    left = list(found.above)
     for page in found.pages:
+        for text in [text for text in left if _has(text, page)]:
+            left.remove(text)
+            print_line()
+            print_line(f"pages {text.page_index} to {text.last_page_index} · {_named(text)}")
+            print_line(_side_by_side([text], width))
         print_line()
         print_line(_heading(page))
         print_line(_side_by_side(page.texts, width))
@@ -163,11 +183,17 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def _has(text: PagesText, page: ShownPage) -> bool:
+    return text.page_index <= page.page_index <= text.last_page_index
+
+
 def _heading(page: ShownPage) -> str:
-    first, *others = [_facts(text) for text in page.texts]
-    return f"page {page.page_index}{first}" + "".join(
-        f" · {text.heading}{facts}" for text, facts in zip(page.texts[1:], others, strict=True)
-    )
+    first, *others = page.texts
+    return " · ".join([f"page {page.page_index}{_facts(first)}", *map(_named, others)])
+
+
+def _named(text: PageText) -> str:
+    return f"{text.heading}{_facts(text)}"
 
 
 def _facts(text: PageText) -> str:
@@ -216,4 +242,10 @@ order by memory"""
 _TEXTS = """
 select page_index, heading, text, num_words, problem from page_texts
 where document_id = getvariable('document') and memory = getvariable('memory')
+  and last_page_index is null
 order by page_index, place"""
+_OF_SEVERAL = """
+select heading, text, num_words, problem, page_index, last_page_index from page_texts
+where document_id = getvariable('document') and memory = getvariable('memory')
+  and last_page_index is not null
+order by last_page_index - page_index desc, page_index, heading"""

@@ -71,8 +71,8 @@ class Record:
     # sizes, the distributions of `report --corpus`: memory (or null), measure, rows_of (the unit of
     # the sample, in the plural), place (the measure's position in the report), value.
     sizes: ClassVar[str | None] = None
-    # page_texts, the columns of `gistmill show`: memory, document_id, page_index, place (the
-    # column's position), heading, text, num_words, problem.
+    # page_texts, what `gistmill show` has: memory, document_id, page_index, last_page_index (of a
+    # text of several pages), place (the column's position), heading, text, num_words, problem.
     page_texts: ClassVar[str | None] = None
     # results, what methods reply to questions: method, repeat, memory, document_id, question_id,
     # answer, answer_index, page_indexes (of pages read), num_context_words, problem, detail.

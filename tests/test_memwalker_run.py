@@ -41,6 +41,39 @@ def test_trees_are_whole(warehouse: Path) -> None:
     )
 
 
+def test_show_has_inner_nodes_above_their_pages(warehouse: Path) -> None:
+    nodes = {
+        node["node_index"]: node
+        for node in sql(warehouse, "from nodes where document_id = (select min(document_id) "
+                        "from nodes)")
+    }  # fmt: skip
+    (document_id,) = {node["document_id"] for node in nodes.values()}
+    shown = ("show", document_id, "run=walks", f"warehouse={warehouse}",
+             "memory=paginate(kind=tokens,segment_tokens=150)")  # fmt: skip
+
+    def pages(number: int) -> list[int]:
+        children = nodes[number]["children"]
+        return [page for child in children for page in pages(child)] or [
+            nodes[number]["page_index"]
+        ]
+
+    inner = [number for number, node in nodes.items() if node["children"]]
+    expected = {(min(own := pages(n)), max(own), nodes[n]["summary"]) for n in inner}
+    found = json.loads(succeed(*shown, "--json"))
+    above = found["above"]
+    assert {(t["page_index"], t["last_page_index"], t["text"]) for t in above} == expected
+    assert len(above) == len(inner) > 2
+    lengths = [text["last_page_index"] - text["page_index"] for text in above]
+    assert lengths == sorted(lengths, reverse=True)
+
+    out = succeed(*shown, "page=1")
+    over = [n for n in inner if 1 in pages(n)]
+    names = [f" · node {n} of the tree, {nodes[n]['num_words']} words\n" for n in over]
+    assert all(out.count(name) == 1 for name in names)
+    assert all(out.index(name) < out.index("page 1, ") for name in names)
+    assert out.count(" of the tree") == 1 + len(over)  # that of the leaf stands beside its page
+
+
 def test_every_question_was_walked_and_answered(warehouse: Path) -> None:
     (counts,) = sql(
         warehouse,

@@ -91,7 +91,7 @@ def test_texts_cannot_steer_the_terminal_or_the_layout(
         PageText("page", "\x1b[2J[red]x[/red] :smile:\n\n| a | b |", 4, None),
         PageText("gist", None, None, "timeout"),
     )
-    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, (ShownPage(0, texts),), [])
+    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, (ShownPage(0, texts),), (), [])
     monkeypatch.setattr("jobs.show_pages.shown_document", lambda options, document_id: found)
     show_pages(ReadOptions(UPath(warehouse)), "d", as_json=False)
     out = capsys.readouterr().out

@@ -79,9 +79,10 @@ VIEWS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "page_texts": (
-        "What `gistmill show` prints beside each other: a row per page and text of it.",
+        "What `gistmill show` prints: a row per page and text of it, and per text of several.",
         {
-            "page_index": "of the page",
+            "page_index": "of the page, or the first of several",
+            "last_page_index": "the last page of a text of several; null: it is of one page",
             "place": "the text's position beside the others",
             "heading": "what the text is, as `gistmill show` heads it",
             "text": "the text; null: there is none",

@@ -40,7 +40,16 @@ class Node(IndexRow):
         select memory, document_id, page_index, 30 as place, 'leaf of the tree' as heading,
           any_value(summary) as text, any_value(num_words) as num_words,
           any_value(problem) as problem
-        from nodes where page_index is not null group by all"""
+        from nodes where page_index is not null group by all
+        union all by name
+        select n.memory, n.document_id, min(leaf.page_index) as page_index,
+          max(leaf.page_index) as last_page_index, 40 as place,
+          'node ' || n.node_index || ' of the tree' as heading, any_value(n.summary) as text,
+          any_value(n.num_words) as num_words, any_value(n.problem) as problem
+        from nodes n join nodes leaf using (step_id, document_id)
+        where n.page_index is null and leaf.page_index is not null
+          and leaf.start_char >= n.start_char and leaf.end_char <= n.end_char
+        group by n.memory, n.document_id, n.step_id, n.node_index"""
     once_per_memory: ClassVar[bool] = False  # trees of several shapes rest on the same segments
     node_index: int  # of the tree's nodes, level by level, leaves first
     level: int  # of leaves 0
