@@ -1,7 +1,7 @@
 """Run compatibility: a named run may gain methods, raters, repeats, documents and questions;
 nothing else of it may change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -42,7 +42,7 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
         "is_model": config.engine.is_model or not config.methods,
         "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
         "imported": _given(config, steps),
-        "papers": papers_of(config.expanded(), config.conf_folders),
+        "papers": papers_of(_papers(config), config.conf_folders),
         "columns": _columns(steps),
         "stages": _stages(steps),
         "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],
@@ -51,6 +51,13 @@ def _report_facts(config: RunConfig) -> dict[str, Any]:
         "repeats": config.repeats,
         "repeat_from": config.repeat_from,
     }
+
+
+def _papers(config: RunConfig) -> Iterator[tuple[str, Sequence[str]]]:
+    """Who names papers, and their keys."""
+    for method in config.expanded():
+        yield str(method.file), method.papers
+    yield f"corpus.format={config.corpus.format}", config.corpus.papers
 
 
 def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:

@@ -1,28 +1,29 @@
-"""The papers that methods are from: BibTeX entries in `papers.bib` of a `conf` folder, by key."""
+"""The papers of methods and corpora: BibTeX entries in `papers.bib` of a `conf` folder, by key."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pipeline.errors import UsageError
-from pipeline.methods import Method
 
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 
-def papers_of(methods: Iterable[Method], folders: Sequence[Path]) -> dict[str, str]:
-    """The entries of the papers that these methods name, by key, in their order.
+def papers_of(
+    named: Iterable[tuple[str, Sequence[str]]], folders: Sequence[Path]
+) -> dict[str, str]:
+    """The entries of the papers that are `named`, by key, in that order.
 
-    `folders`: `conf` folders. Raises UsageError for a key without an entry.
+    `named`: who names keys, and the keys. `folders`: `conf` folders. Raises UsageError for a key
+    without an entry.
     """
     known = _entries(folders)
     found: dict[str, str] = {}
-    for method in methods:
-        for key in method.papers:
+    for who, keys in named:
+        for key in keys:
             if key not in known:
                 raise UsageError(
-                    f"{method.file}: papers: no entry {key!r} in papers.bib; there are "
-                    f"{', '.join(known)}"
+                    f"{who}: papers: no entry {key!r} in papers.bib; there are {', '.join(known)}"
                 )
             found[key] = known[key]
     return found

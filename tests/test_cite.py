@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from jobs.compatibility import stored
 from jobs.config import read_config
 from pipeline.errors import UsageError
 from pipeline.methods import available
 from pipeline.papers import papers_of
 from pipeline.settings import CONF
 from pipeline.store.runs import RunFolder
-from tests.command import refused, succeed
+from stages.corpora.corpus import FORMATS
+from tests.command import DATA, refused, succeed
 from tests.compared_run import ComparedRun
 from tests.hand_run import HandRun
 
@@ -70,8 +72,10 @@ def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
                       "readagent_p_conditional": "readagent_p_conditional(task=x)"}.get(n, n)
                      for n in names)  # fmt: skip
     methods = read_config(["methods=constant"]).model_copy(update={"methods": given}).expanded()
-    found = papers_of(methods, [CONF])
-    assert set(found) == set(KEYS), "an entry that no method names"
+    named = [(method.file, method.papers) for method in methods]
+    named += [(name, corpus.papers) for name, corpus in FORMATS.items()]
+    found = papers_of(named, [CONF])
+    assert set(found) == set(KEYS), "an entry that neither a method nor a corpus names"
     for entry in found.values():
         assert entry.count("{") == entry.count("}")
         assert {"title", "author", "year"} <= set(re.findall(r"^  (\w+) = ", entry, re.MULTILINE))
@@ -80,4 +84,20 @@ def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
 def test_a_paper_without_an_entry_is_named() -> None:
     methods = read_config(["methods=bm25"]).expanded()
     with pytest.raises(UsageError, match=r"bm25.yaml: papers: no entry 'readagent' in papers.bib"):
-        papers_of(methods, [])
+        papers_of([(method.file, method.papers) for method in methods], [])
+
+
+@pytest.mark.parametrize(
+    ("corpus", "path", "says"),
+    [
+        ("qmsum", "qmsum/val.jsonl", "10.18653/v1/2021.naacl-main.472"),
+        ("narrativeqa", "narrativeqa", "10.1162/tacl_a_00023"),
+        ("quality", "quality/QuALITY.one_record.jsonl", "10.18653/v1/2022.naacl-main.391"),
+        ("longmemeval", "longmemeval/longmemeval_oracle_16.json", "2410.10813"),
+    ],
+)
+def test_the_paper_of_a_dataset_is_cited(corpus: str, path: str, says: str) -> None:
+    config = read_config([f"corpus={corpus}", f"corpus.path={DATA / path}", "methods=gist_only"])
+    papers = stored(config)["report"]["papers"]
+    assert set(papers) == {"readagent", corpus}
+    assert says in papers[corpus]

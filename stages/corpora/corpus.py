@@ -54,6 +54,7 @@ class Corpus(Settings):
     family: Annotated[str, Unhashed()]  # of prompts; hashed with the prompts
     seed: Annotated[StrictInt, Field(ge=0), Unhashed()]  # of the random draw that `sample` makes
 
+    papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib, of the dataset's own
     page_breaks: ClassVar[bool] = False  # whether a form feed in the text ends a page
 
     @classmethod

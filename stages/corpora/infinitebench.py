@@ -8,7 +8,7 @@ so they are prefixed with the task's name.
 from collections.abc import Iterator
 from functools import partial
 from string import ascii_uppercase
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pipeline.rows import Question
 from stages.corpora.checks import (
@@ -32,6 +32,7 @@ _KEPT = ("id", "input", "answer", "options", "task")
 class InfiniteBenchCorpus(FileCorpus):
     """The file of a task (longbook_qa_eng.jsonl ...), or a folder of such files."""
 
+    papers: ClassVar[tuple[str, ...]] = ("infinitebench",)
     format: Literal["infinitebench"]
 
     def load(self) -> Iterator[Loaded]:

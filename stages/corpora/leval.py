@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from string import ascii_uppercase
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pipeline.rows import Question
 from stages.corpora.checks import (
@@ -34,6 +34,7 @@ _LETTER = re.compile(r"\s*\(?([A-Z])\b\)?")
 class LEvalCorpus(FileCorpus):
     """The file of a task, or a folder of such files."""
 
+    papers: ClassVar[tuple[str, ...]] = ("leval",)
     format: Literal["leval"]
 
     def load(self) -> Iterator[Loaded]:

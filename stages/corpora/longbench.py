@@ -7,7 +7,7 @@ dataset: the metric `longbench` scores it as LongBench does (stages/score/longbe
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pipeline.rows import Question
 from stages.corpora.checks import (
@@ -31,6 +31,7 @@ _SUMMARIZE = ("gov_report", "multi_news", "vcsum")
 class LongBenchCorpus(FileCorpus):
     """The file of a task, or a folder of such files."""
 
+    papers: ClassVar[tuple[str, ...]] = ("longbench",)
     format: Literal["longbench"]
 
     def load(self) -> Iterator[Loaded]:

@@ -6,7 +6,7 @@ difficulty, length (short, medium, long).
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pipeline.rows import Question
 from stages.corpora.checks import json_text, label_of, letter_of, question_of, text_of
@@ -23,6 +23,7 @@ _KEPT = ("_id", "question", *_CHOICES, "answer", "domain", *_ABOUT)
 class LongBenchV2Corpus(FileCorpus):
     """data.json, or its folder."""
 
+    papers: ClassVar[tuple[str, ...]] = ("longbench_v2",)
     format: Literal["longbench_v2"]
 
     def load(self) -> Iterator[Loaded]:

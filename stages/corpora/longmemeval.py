@@ -85,6 +85,7 @@ class HistoryCorpus(FileCorpus):
 class LongMemEvalCorpus(HistoryCorpus):
     """The histories as they are in the file. Streamed: longmemeval_m has 2.75 GB."""
 
+    papers: ClassVar[tuple[str, ...]] = ("longmemeval",)
     format: Literal["longmemeval"]
 
     def load(self) -> Iterator[Loaded]:

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from random import Random
 from tempfile import TemporaryFile
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt, StrictInt
 
@@ -40,6 +40,7 @@ class LongMemEvalHaystackCorpus(HistoryCorpus):
     A history has as many sessions as `sessions`, or the fewest that reach `tokens`.
     """
 
+    papers: ClassVar[tuple[str, ...]] = ("longmemeval",)
     format: Literal["longmemeval_haystack"]
     fillers: Address  # a file, see chat_files.py
     sessions: PositiveInt | None  # evidence included

@@ -33,6 +33,7 @@ _ABOUT = ("kind", "set", "story_url", "wiki_url")
 class NarrativeQACorpus(FileCorpus):
     """`kind` also names the prompt family: books and film scripts have different prompts."""
 
+    papers: ClassVar[tuple[str, ...]] = ("narrativeqa",)
     format: Literal["narrativeqa"]
     kind: Literal["gutenberg", "movie", "all"]
     stories: Address | None  # the folder of the stories; null: tmp, beside documents.csv

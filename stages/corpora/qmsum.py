@@ -46,6 +46,7 @@ _KINDS = {"general_query_list": "general", "specific_query_list": "specific"}
 class QMSumCorpus(FileCorpus):
     """A jsonl file, the json file of one meeting, or a folder of either (data/ALL has both)."""
 
+    papers: ClassVar[tuple[str, ...]] = ("qmsum",)
     format: Literal["qmsum"]
     clean: Literal["none", "tags"]  # tags: remove {vocalsound} and the like
 

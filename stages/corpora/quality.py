@@ -35,6 +35,7 @@ _ABOUT = ("author", "year", "source", "topic", "url")
 class QualityCorpus(FileCorpus):
     """One of the published files, or a folder of them."""
 
+    papers: ClassVar[tuple[str, ...]] = ("quality",)
     format: Literal["quality"]
 
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")

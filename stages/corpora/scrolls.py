@@ -22,6 +22,7 @@ SUMMARY = "Write a summary of the text."  # the question where the format has no
 class ScrollsCorpus(FileCorpus):
     """The file of a task, or its folder of train, validation and test."""
 
+    papers: ClassVar[tuple[str, ...]] = ("scrolls",)
     format: Literal["scrolls"]
     has_question: bool  # false: the input is a document to be summarized
 

@@ -7,7 +7,7 @@ counts the tokens of some model and is not used.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pipeline.rows import Question
 from stages.corpora.checks import json_object, label_of, question_of, text_of, texts_of
@@ -22,6 +22,7 @@ _KEPT = ("_id", "input", "answers", "label", "dataset")
 class UltraDomainCorpus(FileCorpus):
     """The file of a domain, or a folder of such files."""
 
+    papers: ClassVar[tuple[str, ...]] = ("memorag",)
     format: Literal["ultradomain"]
 
     def load(self) -> Iterator[Loaded]:
