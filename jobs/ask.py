@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs.cells import counted
 from jobs.config import composed, validated
 from jobs.run_config import RunConfig
 from jobs.step_graph import SHARED
@@ -149,7 +150,7 @@ def _excerpt(text: str) -> str:
 
 
 def _rests_on(answer: AskedAnswer) -> str:
-    words = f"{answer.num_context_words or 0} words in the final context"
+    words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
     if not answer.pages:
         return f"rests on no whole page; {words}"
     several = "" if len(answer.pages) == 1 else "s"

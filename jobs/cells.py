@@ -40,6 +40,11 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
+def counted(number: int, what: str) -> str:
+    """`1 page`, `1234 pages`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def cell(value: Any) -> str:
     """A cell's text: floats with one decimal, `-` for null, others on one line with `|` escaped."""
     if value is None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from jobs.cells import counted
 from jobs.config import validated
 from jobs.run_config import RunConfig
 from jobs.step_graph import run_steps
@@ -156,8 +157,8 @@ def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
         missing = sorted(folder.planned(f"{what}_id") - now)
         if missing:
             raise UsageError(
-                f"run={folder.path.name} has {len(missing)} {what}s that this command leaves out "
-                f"({', '.join(missing[:3])}); put them back, raise limit, or name another run"
+                f"run={folder.path.name} has {counted(len(missing), what)} that this command leaves "
+                f"out ({', '.join(missing[:3])}); put them back, raise limit, or name another run"
             )
 
 

@@ -13,6 +13,11 @@ _MAKING = (
     "repeat_from=", "run=", "warehouse=", "plugins=", "cluster=", "cluster.address=",
     "cluster.deadline=", "reply_format=",
 )  # fmt: skip
+_NOT_OF_ASK = {"experiment=", "corpus=", "corpus.path=", "methods=", "run="}
+_OTHERS = {
+    "ask": ("method=", *(key for key in _MAKING if key not in _NOT_OF_ASK)),
+    "bench": ("limit", "schedule", "cache", "scale", "rates", *_MAKING),
+}  # fmt: skip
 _WAREHOUSE = Path("warehouse")
 
 
@@ -24,5 +29,5 @@ def completed(ctx: object, incomplete: str) -> list[str]:
     else:
         verb = " ".join(str(getattr(ctx, "command_path", "")).split()[1:])
         own = KEYS.get(verb)
-        words = [f"{key}=" for key in own] if own else [*_MAKING]
+        words = [f"{key}=" for key in own] if own else [*_OTHERS.get(verb, _MAKING)]
     return [word for word in words if word.startswith(incomplete)]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from jobs.cells import Part, Table, cell
+from jobs.cells import Part, Table, cell, counted
 from jobs.corpus import table as size_table
 from jobs.intervals import LEAST_DOCUMENTS
 from jobs.means import Mean
@@ -260,7 +260,8 @@ def _sd(mean: Mean | None, repeats: int) -> str | None:
 
 
 def _corpus(report: Report) -> str:
-    size = f"{report.memory['documents']} documents, {report.memory['words']} words"
+    documents, words = report.memory["documents"], report.memory["words"]
+    size = f"{counted(documents, 'document')}, {counted(words, 'word')}"
     return size if report.memories else f"{size}; no pages"
 
 

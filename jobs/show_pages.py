@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jobs.cells import printable
+from jobs.cells import counted, printable
 from jobs.options import ReadOptions
 from jobs.step_graph import SHARED
 from jobs.tables import print_json, print_line
@@ -173,14 +173,8 @@ def _selected(
 def _title(found: ShownDocument) -> str:
     others = [name for name in found.memories if name != found.memory]
     more = f"; it has memory={' and memory='.join(others)}, too" if others else ""
-    return (
-        f"{found.document_id}: {found.num_words} words, {_counted(found.num_pages, 'page')} "
-        f"(memory {found.memory} of run {found.run}{more})"
-    )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    size = f"{counted(found.num_words, 'word')}, {counted(found.num_pages, 'page')}"
+    return f"{found.document_id}: {size} (memory {found.memory} of run {found.run}{more})"
 
 
 def _has(text: PagesText, page: ShownPage) -> bool:
@@ -197,7 +191,7 @@ def _named(text: PageText) -> str:
 
 
 def _facts(text: PageText) -> str:
-    words = "" if text.num_words is None else f", {_counted(text.num_words, 'word')}"
+    words = "" if text.num_words is None else f", {counted(text.num_words, 'word')}"
     return f"{words}{f', {text.problem}' if text.problem else ''}"
 
 

@@ -116,7 +116,7 @@ def test_what_may_not(warehouse: Warehouse, word: str, shown: str) -> None:
 def test_a_run_keeps_its_documents(warehouse: Warehouse) -> None:
     folder = start(warehouse, night())
     refuse_fewer(folder, [key("d1"), key("d2")])
-    with pytest.raises(UsageError, match=r"1 documents .*\(d1\); put them back"):
+    with pytest.raises(UsageError, match=r"1 document .*\(d1\); put them back"):
         refuse_fewer(folder, [key("d2")])
 
 
@@ -124,7 +124,7 @@ def test_a_run_keeps_its_questions(warehouse: Warehouse) -> None:
     folder = start(warehouse, night())
     warehouse.plan("night", (QUESTIONS, [chunk(QUESTIONS, "d1", "q1", "q2")]))
     refuse_fewer(folder, [key("d1", "q1", "q2", "q3")])
-    with pytest.raises(UsageError, match=r"1 questions .*\(q2\); put them back"):
+    with pytest.raises(UsageError, match=r"1 question .*\(q2\); put them back"):
         refuse_fewer(folder, [key("d1", "q1")])
 
 

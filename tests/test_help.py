@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.bench.parts import PARTS
 from jobs.options import KEYS
 from jobs.run_config import RunConfig
 from tests.command import gistmill, own_process, succeed
@@ -65,6 +66,15 @@ def test_completion_knows_the_keys_of_each_verb(
         typed = " ".join(filter(None, ["gistmill", verb, before.get(verb), ""]))
         found = completions(tmp_path, monkeypatch, f"{typed} ")
         assert found == [f"{key}=" for key in KEYS[verb]], verb
+
+
+def test_completion_of_ask_and_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = completions(tmp_path, monkeypatch, "gistmill ask book.txt ")
+    assert {"method=", "engine=", "memory=", "warehouse="} <= {*asked}
+    assert not {"run=", "corpus=", "experiment=", "methods="} & {*asked}
+    assert completions(tmp_path, monkeypatch, "gistmill ask bo") == []  # the shell's: files
+    measured = completions(tmp_path, monkeypatch, "gistmill bench ")
+    assert {word for word in measured if "=" not in word} == {*PARTS}
 
 
 HINTS = [

@@ -118,7 +118,7 @@ def test_a_subset_of_the_questions(run: FinishedRun, tmp_path: Path) -> None:
     file = tmp_path / "some.html"
     said = succeed("report", "--html", file, f"warehouse={run.warehouse}",
                    "where=document_id = 'd1'")  # fmt: skip
-    assert "2 questions about 1 documents" in said
+    assert "2 questions about 1 document, " in said
     html = file.read_text(encoding="utf-8")
     index = chunk(html, "index")
     assert [row["question_id"] for row in index["questions"]] == ["q1", "q2"]

@@ -8,6 +8,7 @@ import typer
 
 from jobs.ask import ask as ask_files
 from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
+from jobs.completion import completed
 from jobs.config import read_config
 from jobs.predictions import with_predictions
 from jobs.render import printed
@@ -93,7 +94,10 @@ def submit(
 @app.command(rich_help_panel=MAKE)
 def ask(
     words: Annotated[
-        list[str], typer.Argument(metavar="FILE... QUESTION [KEY=VALUE]...", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="FILE... QUESTION [KEY=VALUE]...", show_default=False, autocompletion=completed
+        ),
     ],
     json: Json = False,
 ) -> None:
@@ -171,7 +175,9 @@ def execute(
 
 @app.command(rich_help_panel=MAKE)
 def bench(
-    words: Annotated[list[str], typer.Argument(metavar="PART... [KEY=VALUE]...")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="PART... [KEY=VALUE]...", autocompletion=completed)
+    ],
     pairs: Annotated[
         int, typer.Option("--pairs", min=1, help="Repetitions; medians are printed.")
     ] = 3,

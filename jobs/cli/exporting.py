@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.cells import counted
 from jobs.cite import statement
 from jobs.cli.app import LOOK, Json, Words, app, warn
 from jobs.export.predictions import predictions as predictions_text
@@ -100,4 +101,4 @@ def _say(target: Target, num_rows: int, as_json: bool) -> None:
     if as_json:
         print_json({"to": str(target.path), "rows": num_rows})
     else:
-        print_line(f"{num_rows} rows in {target.path}")
+        print_line(f"{counted(num_rows, 'row')} in {target.path}")

@@ -4,6 +4,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
+from jobs.cells import counted
 from jobs.html.file import write_page
 from jobs.html.serve import serve
 from jobs.html.source import Source
@@ -20,8 +21,8 @@ def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
         print_json(dataclasses.asdict(made))
         return
     print_line(
-        f"{made.file}: run {made.run}, {made.questions} questions about {made.documents} "
-        f"documents, {made.bytes / 1e6:.1f} MB"
+        f"{made.file}: run {made.run}, {counted(made.questions, 'question')} about "
+        f"{counted(made.documents, 'document')}, {made.bytes / 1e6:.1f} MB"
     )
     if made.bytes > _LARGE:
         print_line("a large file; gistmill view shows the same and reads what is opened")
