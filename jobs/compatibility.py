@@ -157,8 +157,8 @@ def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
         missing = sorted(folder.planned(f"{what}_id") - now)
         if missing:
             raise UsageError(
-                f"run={folder.path.name} has {counted(len(missing), what)} that this command leaves "
-                f"out ({', '.join(missing[:3])}); put them back, raise limit, or name another run"
+                f"run={folder.path.name} has {counted(len(missing), what)} that this command "
+                f"leaves out ({', '.join(missing[:3])}); put them back, raise limit, or name another run"
             )
 
 
