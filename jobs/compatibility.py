@@ -158,7 +158,8 @@ def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
         if missing:
             raise UsageError(
                 f"run={folder.path.name} has {counted(len(missing), what)} that this command "
-                f"leaves out ({', '.join(missing[:3])}); put them back, raise limit, or name another run"
+                f"leaves out ({', '.join(missing[:3])}); put them back, raise limit, or "
+                "name another run"
             )
 
 
