@@ -106,28 +106,30 @@ def _by_measure(connection: Any) -> dict[Key, dict[str, _Values]]:
     return found
 
 
+# In order: the last digit of a sum of floats would differ from one look to the next.
 _OVERALL = """
-select method, by_value, measure, avg(value) as mean, count(*) as n,
-  avg(value) filter (problem is null) as answered_mean,
+select method, by_value, measure, avg(value order by value) as mean, count(*) as n,
+  avg(value order by value) filter (problem is null) as answered_mean,
   count(*) filter (problem is null) as answered_n
 from mine group by method, by_value, measure"""
 _PER_DOCUMENT = """
-select method, by_value, measure, document_id, sum(value) as s, count(*) as n
+select method, by_value, measure, document_id, sum(value order by value) as s, count(*) as n
 from mine group by all order by document_id"""
 _PER_REPEAT = """
-select method, by_value, measure, repeat, avg(value) as mean
+select method, by_value, measure, repeat, avg(value order by value) as mean
 from mine group by all order by repeat"""
 _OF_MEANS = """
 with means as (
-  select method, by_value, {group}, avg(value) as mean, count(*) as n,
-    avg(value) filter (mine.problem is null) as answered_mean,
+  select method, by_value, {group}, avg(value order by value) as mean, count(*) as n,
+    avg(value order by value) filter (mine.problem is null) as answered_mean,
     count(*) filter (mine.problem is null) as answered_n
   from mine join questions using (question_id) where measure = '{measure}' group by all)
-select method, by_value, avg(mean) as mean, sum(n)::bigint as n,
-  avg(answered_mean) as answered_mean, sum(answered_n)::bigint as answered_n
+select method, by_value, avg(mean order by mean) as mean, sum(n)::bigint as n,
+  avg(answered_mean order by answered_mean) as answered_mean, sum(answered_n)::bigint as answered_n
 from means group by method, by_value"""
 _OF_MEANS_PER_REPEAT = """
 with means as (
-  select method, by_value, repeat, {group}, avg(value) as mean
+  select method, by_value, repeat, {group}, avg(value order by value) as mean
   from mine join questions using (question_id) where measure = '{measure}' group by all)
-select method, by_value, repeat, avg(mean) as mean from means group by all order by repeat"""
+select method, by_value, repeat, avg(mean order by mean) as mean
+from means group by all order by repeat"""

@@ -102,9 +102,10 @@ def resolved(name: str, methods: Sequence[str], run: str) -> str:
     return found[0]
 
 
-# Repeats are averaged per question. Questions of two runs are the same where the same is asked.
+# Repeats are averaged per question, in order: else a sum's last digit differs from look to look.
+# Questions of two runs are the same where the same is asked.
 _VALUED = """create temp table valued as
-select method, measure, document_id, question_id, avg(value) as value,
+select method, measure, document_id, question_id, avg(value order by value) as value,
   bool_or(m.problem is not null) as has_problem
 from measures m join chosen using (question_id)
 where value is not null and (rater is null or rater = getvariable('rater')) group by all"""
@@ -114,7 +115,7 @@ select v.document_id, question_id, value, has_problem,
 from valued v join questions using (question_id)
 where method = getvariable('method') and measure = getvariable('metric')"""
 _MEANS = """
-select method, avg(value) as mean, count(*) as n from valued where measure = getvariable('metric')
-group by method"""
+select method, avg(value order by value) as mean, count(*) as n
+from valued where measure = getvariable('metric') group by method"""
 _MEASURES = "select distinct measure from valued order by measure"
 _NOT_DONE = "select count(*) filter (not_done) as not_done from inputs"

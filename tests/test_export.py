@@ -24,6 +24,7 @@ from tests.compared_run import ComparedRun
 from tests.finished_run import FinishedRun
 from tests.hand_numbers import ORDER, WORKED
 from tests.hand_run import HandRun
+from tests.s3_server import BUCKET, client, s3_server
 
 BM25 = "bm25(top_k=1)"
 
@@ -295,3 +296,37 @@ def test_control_characters_are_not_printed(hand: HandRun) -> None:
     assert not set("\x1b\u202e") & set(latex(replace(report, rows=rows), True))
     done = gistmill("export", "predictions", *words(hand), "method=bm25", "--json")
     assert json.loads(done.stdout)["rows"] == 6
+
+
+def in_any_order(parquet: bytes) -> list[str]:
+    return sorted(map(str, pq.read_table(io.BytesIO(parquet)).to_pylist()))
+
+
+def test_everything_can_be_written_to_s3(
+    hand: HandRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same as on a disk, read by another client; what exists is replaced by --force."""
+    wanted = {
+        "answers.jsonl": ("export", "predictions", "method=bm25"),
+        "report.csv": ("export", "report", "format=csv"),
+        "scores.parquet": ("export", "view", "scores"),
+        "sheet.csv": ("rate", "sheet", "n=2", "seed=1"),
+    }
+    with s3_server() as environment:
+        for key, value in environment.items():
+            monkeypatch.setenv(key, value)
+        for name, verb in wanted.items():
+            there = f"to=s3://{BUCKET}/out/{name}"
+            succeed(*verb, *words(hand), there)
+            assert refused(*verb, *words(hand), there).startswith(f"{there}: exists already")
+            succeed(*verb, *words(hand), f"to={tmp_path / name}")
+            body = client(environment).get_object(Bucket=BUCKET, Key=f"out/{name}")["Body"].read()
+            here = (tmp_path / name).read_bytes()
+            if name.endswith("parquet"):
+                assert in_any_order(body) == in_any_order(here)
+            else:
+                assert body == here
+        succeed(*verb, *words(hand), there, "--force")
+        for verb in wanted.values():
+            told = refused(*verb, *words(hand), "to=s3://no-such-bucket/x.csv")
+            assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be reached (")

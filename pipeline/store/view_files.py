@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.errors import UsageError
-from pipeline.place import is_remote, make_folder, put
+from pipeline.place import is_remote, make_folder, put, reaching
 from pipeline.store.locks import expression
 from pipeline.store.views import errors_of, query
 
@@ -28,7 +28,7 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     """Write the rows of a view for which `where` holds; returns their number. `path` is replaced.
 
     It appears whole or not at all; its folder is made. Raises UsageError where `view` is no view or
-    `where` no condition, or one that fails for some row; StorageError.
+    `where` no condition, or one that fails for some row, or a remote store refuses; StorageError.
     """
     if view not in view_names(connection):
         raise UsageError(f"{view!r} is no view")
@@ -38,7 +38,8 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     with _beside(path) as part:
         with errors_of(connection):  # of a value, such as one that is no number
             num_rows = _write(connection, statement, part)
-        put(Path(part), path)
+        with reaching(path, "to") if is_remote(path) else nullcontext():
+            put(Path(part), path)
     return num_rows
 
 
