@@ -16,7 +16,7 @@ _MAKING = (
 _NOT_OF_ASK = {"experiment=", "corpus=", "corpus.path=", "methods=", "run="}
 _OTHERS = {
     "ask": ("method=", *(key for key in _MAKING if key not in _NOT_OF_ASK)),
-    "bench": ("limit", "schedule", "cache", "scale", "rates", *_MAKING),
+    "bench": ("limit", "schedule", "cache", "scale", "page", "rates", *_MAKING),
 }  # fmt: skip
 _WAREHOUSE = Path("warehouse")
 

@@ -10,6 +10,8 @@ bare.py       an engine without the pipeline, in a process of its own
 limit.py      limit: the phase against the bare engine; the fixed cost of an execution
 schedule.py   schedule: eight simulated engines against the lower bound of the makespan
 cache.py      cache: cached prompt tokens against the ideal
+scale.py      scale: seconds of commands on 200,000 questions
+page.py       page: seconds that a browser takes for the page of 10,000 questions
 throughput.py rates: tokens per second of one bare engine
 parts.py      the parts by name, and the command each runs
 """

@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.bench import page as page_part
 from jobs.bench import scale as scale_part
 from jobs.bench import schedule as schedule_part
 from jobs.bench.cache import cache
 from jobs.bench.figures import Figure
 from jobs.bench.limit import limit
+from jobs.bench.page import page
 from jobs.bench.scale import scale
 from jobs.bench.schedule import schedule
 from jobs.bench.throughput import rates
@@ -36,6 +38,7 @@ PARTS = {
     "schedule": Part(schedule_part.WORDS, schedule),
     "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
     "scale": Part(scale_part.WORDS, scale),
+    "page": Part(page_part.WORDS, page),
     "rates": Part(("engine=vllm", "rater=none"), rates),
 }
 

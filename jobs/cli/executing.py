@@ -185,7 +185,7 @@ def bench(
 ) -> None:
     """Measure how close runs come to their engine's speed.
 
-    Parts: limit, schedule, cache, scale, rates.
+    Parts: limit, schedule, cache, scale, page, rates.
     """
     from jobs.bench.parts import bench as measure  # imported here, as ray takes a second
 

@@ -1,0 +1,60 @@
+"""How long a browser takes to open the HTML page of a run of 10,000 questions."""
+
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from jobs.bench.figures import Bar, Figure, barred, plain
+from jobs.html.file import write_page
+from jobs.options import ReadOptions
+from jobs.run import run
+from jobs.run_config import RunConfig
+from pipeline.errors import AccountingError, UsageError
+from pipeline.place import place
+
+WORDS = (
+    "corpus.num_documents=100", "corpus.questions=100", "corpus=synthetic", "corpus.words=3000",
+    "corpus.skew=0.0", "memory=uniform", "methods=gist_only", "rater=none",
+)  # fmt: skip
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_AT_MOST: tuple[Bar, float] = ("at most", 3)  # seconds
+_TIME_LIMIT = 120  # seconds
+_DRAWN = 20_000  # ms of the page's own clock, which stands still while it works
+
+
+def page(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
+    """Seconds that headless Chromium takes for the overview of the page, beyond those for an empty
+    one; and the size of the file. Raises UsageError where there is no Chromium."""
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None:
+        raise UsageError(f"page needs a browser: install one of {', '.join(_BROWSERS)}")
+    run(config.model_copy(update={"warehouse": str(folder / "warehouse")}), lambda line: None)
+    made = write_page(ReadOptions(place(folder / "warehouse")), folder / "run.html")
+    (folder / "empty.html").write_text("<p>empty</p>", encoding="utf-8")
+    took = []
+    for _ in range(pairs):
+        empty = _seconds(browser, folder / "empty.html", "empty")
+        full = _seconds(browser, Path(made.file), f"{made.questions:,} questions")
+        took.append(full - empty)
+    return [
+        plain("page", "questions", [made.questions]),
+        plain("page", "MB of the file", [made.bytes / 1e6]),
+        barred("page", "seconds to open it", took, _AT_MOST),
+    ]
+
+
+def _seconds(browser: str, file: Path, says: str) -> float:
+    """What the browser takes to start, to draw the page, and to end. Raises AccountingError where
+    the page does not say what it should."""
+    with tempfile.TemporaryDirectory() as profile:
+        # Without a sandbox, as it does not start for root otherwise: the page is our own.
+        command = [browser, "--headless=new", "--no-sandbox", f"--user-data-dir={profile}",
+                   f"--virtual-time-budget={_DRAWN}", "--dump-dom", file.as_uri()]  # fmt: skip
+        began = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT)
+        took = time.perf_counter() - began
+    if says not in done.stdout:
+        raise AccountingError(f"{file.name}: the browser does not show {says!r}")
+    return took
