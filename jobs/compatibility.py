@@ -15,7 +15,9 @@ from pipeline.papers import papers_of
 from pipeline.place import place
 from pipeline.settings import sha
 from pipeline.steps import Step
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
+from pipeline.store.views import query
 from pipeline.units import DocumentKey
 
 
@@ -132,12 +134,12 @@ def grown(config: RunConfig, folder: RunFolder) -> RunConfig:
 
 
 def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise UsageError for a new method whose file is another method's: every launch reads the
+    """Raise UsageError for a method's new file that is another method's: every launch reads the
     file again, so what was written over it would become the answers of both."""
     for name, file in now.items():
         of = next((other for other, own in before.items() if other != name
                    and place(own).resolve() == place(file).resolve()), None)  # fmt: skip
-        if of is not None and name not in before:
+        if of is not None and before.get(name) != file:
             raise UsageError(f"predictions={file}: the file of the method {of}; copy it, and name "
                              "the copy")  # fmt: skip
 
@@ -151,16 +153,25 @@ def stored_config(folder: RunFolder) -> RunConfig:
 
 
 def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
-    """Raise UsageError where the run has documents or questions that this command leaves out."""
+    """Raise UsageError where the run has documents or questions that this command leaves out, but
+    for files that were never read: they may be converted, or moved, as their rows say."""
     questions = {question.question_id for key in keys for question in key.questions}
     for what, now in (("document", {key.document_id for key in keys}), ("question", questions)):
         missing = sorted(folder.planned(f"{what}_id") - now)
+        if missing and what == "document":
+            missing = sorted({*missing} - _not_read(folder))
         if missing:
             raise UsageError(
                 f"run={folder.path.name} has {counted(len(missing), what)} that this command "
                 f"leaves out ({', '.join(missing[:3])}); put them back, raise limit, or "
                 "name another run"
             )
+
+
+def _not_read(folder: RunFolder) -> set[str]:
+    with connect(folder.warehouse, folder.path.name) as connection:
+        rows = query(connection, "select document_id from documents where skipped")
+    return {row["document_id"] for row in rows}
 
 
 def _names(config: RunConfig) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from upath import UPath
 
+from jobs.cells import counted
 from jobs.options import ReadOptions
 from jobs.turns import LEASE
 from pipeline.errors import UsageError
@@ -70,7 +71,7 @@ def _refuse_at_work(warehouse: UPath, name: str) -> None:
 
 def shown(name: str, removed: Removed) -> str:
     """What was done, on a line."""
-    labels = f", {removed.labels:,} labels of people" if removed.labels else ""
+    labels = f", {counted(removed.labels, 'label')} of people" if removed.labels else ""
     kept = f"; {removed.kept_units:,} units that other runs use stay" if removed.kept_units else ""
     return f"deleted run {name}: {removed.files:,} files, {removed.bytes:,} bytes{labels}{kept}"
 

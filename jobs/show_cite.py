@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from jobs.cells import counted
 from jobs.render import REPEATED
 
 _NO_PAPERS = "not known: the run was last started by an earlier version of gistmill; start it again"
@@ -87,7 +88,7 @@ def _raters(found: Mapping[str, Any]) -> Iterator[str]:
             f"{rater['unscored']} of them unscored"
         )
     for person in found["people"]:
-        yield f"- {person['rater']}: {person['labels']} labels"
+        yield f"- {person['rater']}: {counted(person['labels'], 'label')}"
 
 
 def _metric(metric: Mapping[str, Any]) -> str:
@@ -122,6 +123,6 @@ def _software(found: Mapping[str, Any]) -> Iterator[str]:
 def _papers(found: Mapping[str, Any]) -> Iterator[str]:
     yield found["gistmill"]
     if found["papers"] is None:
-        yield f"% papers of the methods: {_NO_PAPERS}"
+        yield f"% papers of methods and datasets: {_NO_PAPERS}"
     for entry in (found["papers"] or {}).values():
         yield f"\n{entry}"

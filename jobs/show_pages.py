@@ -242,4 +242,4 @@ _OF_SEVERAL = """
 select heading, text, num_words, problem, page_index, last_page_index from page_texts
 where document_id = getvariable('document') and memory = getvariable('memory')
   and last_page_index is not null
-order by last_page_index - page_index desc, page_index, heading"""
+order by last_page_index - page_index desc, page_index, place, heading"""

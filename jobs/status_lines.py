@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jobs.cells import printable
+from jobs.cells import counted, printable
 from jobs.progress_line import inside, not_written, progress_line
 from jobs.tables import markdown
 
@@ -53,7 +53,7 @@ def _head(found: Mapping[str, Any], width: int) -> list[str]:
 def _who(driver: str | None, alive: Rows) -> str:
     """Who is at work: the command that executes the run, and its workers by machine."""
     hosts = Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive)
-    workers = f"{len(alive)} workers at work"
+    workers = f"{counted(len(alive), 'worker')} at work"
     if hosts:
         workers += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
     if driver is None:

@@ -29,3 +29,5 @@ async def in_time(awaited: Awaitable[T], seconds: float | None) -> T:
         if not task.done():
             task.cancel()
             await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # else asyncio reports one that nobody has asked for

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from upath import UPath
 
-from pipeline.errors import UsageError
+from pipeline.errors import StorageError, UsageError
 from pipeline.retries import given_up, reason, retried, within
 
 A = TypeVar("A")
@@ -64,6 +64,19 @@ def reaching(path: UPath, key: str) -> Iterator[None]:
             yield
     except given_up() as error:
         raise UsageError(f"{key}={path}: cannot be reached ({reason(error)})") from None
+
+
+@contextmanager
+def naming(path: UPath, key: str) -> Iterator[None]:
+    """Turn what a remote store says of a write to no bucket, or one that may not be written, into
+    UsageError naming the config key."""
+    try:
+        yield
+    except StorageError as error:
+        is_mistake = isinstance(error.__cause__, (FileNotFoundError, PermissionError))
+        if is_remote(path) and is_mistake:
+            raise UsageError(f"{key}={path}: cannot be written ({reason(error)})") from None
+        raise
 
 
 def read(path: UPath) -> bytes:

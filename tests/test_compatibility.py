@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.compatibility import grown, refuse_fewer, stored, stored_config
+from jobs.compatibility import _refuse_shared_file, grown, refuse_fewer, stored, stored_config
 from jobs.config import read_config
 from jobs.rate import with_rater
 from jobs.run_config import RunConfig
@@ -12,7 +12,7 @@ from pipeline.errors import UsageError
 from pipeline.rows import Document, Question
 from pipeline.store.runs import RunFolder
 from pipeline.units import DocumentKey
-from tests.warehouse import Warehouse, chunk, document_unit, step
+from tests.warehouse import Warehouse, chunk, document, document_unit, step
 
 DOCUMENTS = step("documents")
 QUESTIONS = step("questions")
@@ -118,6 +118,28 @@ def test_a_run_keeps_its_documents(warehouse: Warehouse) -> None:
     refuse_fewer(folder, [key("d1"), key("d2")])
     with pytest.raises(UsageError, match=r"1 document .*\(d1\); put them back"):
         refuse_fewer(folder, [key("d2")])
+
+
+def test_a_file_that_was_never_read_may_go(warehouse: Warehouse) -> None:
+    """Its row says that it is left out, and to move or convert it."""
+    folder = start(warehouse, night())
+    unit = document_unit(DOCUMENTS, "d1.xls")
+    warehouse.plan("night", (DOCUMENTS, [document_unit(DOCUMENTS, "d1"), unit]))
+    with pytest.raises(UsageError, match=r"1 document .*\(d1.xls\)"):
+        refuse_fewer(folder, [key("d1")])
+    warehouse.commit(DOCUMENTS, unit, [document("d1.xls", skipped=True, detail="d1.xls: none")])
+    refuse_fewer(folder, [key("d1")])
+    with pytest.raises(UsageError, match=r"1 document .*\(d1\)"):
+        refuse_fewer(folder, [key("d2")])
+
+
+def test_a_file_of_answers_is_one_methods() -> None:
+    before = {"A": "a.jsonl", "B": "b.jsonl"}
+    _refuse_shared_file(before, {"A": "a.jsonl", "B": "c.jsonl"})
+    _refuse_shared_file({"A": "a.jsonl", "B": "a.jsonl"}, {"B": "a.jsonl"})  # of an earlier version
+    for method in ("B", "C"):
+        with pytest.raises(UsageError, match=r"a\.jsonl: the file of the method A; copy it"):
+            _refuse_shared_file(before, {"A": "a.jsonl", method: "a.jsonl"})
 
 
 def test_a_run_keeps_its_questions(warehouse: Warehouse) -> None:

@@ -218,6 +218,15 @@ def test_a_value_that_is_no_number_ends_in_one_line(hand: HandRun, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_and_so_does_one_of_a_later_batch(hand: HandRun, tmp_path: Path) -> None:
+    """Its error comes through Arrow: of the view's parts the first has a row, which is written."""
+    where = "case when measure = 'words per gist' then rows_of::int > 3 else true end"
+    says = refused("export", "view", "sizes", *words(hand, f"to={tmp_path / 'a.parquet'}"),
+                   f"where={where}")  # fmt: skip
+    assert says.startswith("sql: ") and "Conversion Error: Could not convert string" in says
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_folder_of_a_view_s_file_is_made(hand: HandRun, tmp_path: Path) -> None:
     file = tmp_path / "new" / "sub" / "a.parquet"
     assert succeed("export", "view", "answers", *words(hand, f"to={file}")).endswith(f"{file}\n")
@@ -329,4 +338,4 @@ def test_everything_can_be_written_to_s3(
         succeed(*verb, *words(hand), there, "--force")
         for verb in wanted.values():
             told = refused(*verb, *words(hand), "to=s3://no-such-bucket/x.csv")
-            assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be reached (")
+            assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be written (")

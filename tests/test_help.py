@@ -68,11 +68,15 @@ def test_completion_knows_the_keys_of_each_verb(
         assert found == [f"{key}=" for key in KEYS[verb]], verb
 
 
-def test_completion_of_ask_and_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_of_verbs_with_words_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = completions(tmp_path, monkeypatch, "gistmill ask book.txt ")
     assert {"method=", "engine=", "memory=", "warehouse="} <= {*asked}
     assert not {"run=", "corpus=", "experiment=", "methods="} & {*asked}
     assert completions(tmp_path, monkeypatch, "gistmill ask bo") == []  # the shell's: files
+    assert "predictions=" in completions(tmp_path, monkeypatch, "gistmill score ")
+    assert "pilot=" in completions(tmp_path, monkeypatch, "gistmill plan ")
     measured = completions(tmp_path, monkeypatch, "gistmill bench ")
     assert {word for word in measured if "=" not in word} == {*PARTS}
 

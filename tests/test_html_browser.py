@@ -360,6 +360,9 @@ def test_bench_of_a_page_that_does_not_open_or_without_a_browser(
     file.write_text("<p>3 questions</p>", encoding="utf-8")
     with pytest.raises(AccountingError, match=r"wrong.html: the browser does not show '4 ques"):
         bench_page._seconds("chromium", file, "4 questions")
+    monkeypatch.setattr(bench_page, "_TIME_LIMIT", 0.01)
+    with pytest.raises(AccountingError, match=r"wrong.html: the browser did not end within 0.01 s"):
+        bench_page._seconds("chromium", file, "3 questions")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="page needs a browser: install one of chromium, "):
         bench_page.page(read_config(bench_page.WORDS), tmp_path, 1)

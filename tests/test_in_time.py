@@ -1,6 +1,7 @@
 """A time limit, and a process that is suspended."""
 
 import asyncio
+import gc
 import time
 
 import pytest
@@ -78,3 +79,18 @@ def test_the_time_begins_anew_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(TimeoutError):
         asyncio.run(suspended())
+
+
+def test_an_error_of_what_is_cancelled_is_reported_nowhere(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fails_when_cancelled() -> None:
+        try:
+            await asyncio.sleep(600.0)
+        finally:
+            raise ValueError("no")
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(in_time(fails_when_cancelled(), 0.01))
+    gc.collect()
+    assert caplog.records == []

@@ -90,6 +90,24 @@ def test_a_lease_that_has_expired_once_has_lapsed(
         assert held.has_lapsed() and held.is_held()
 
 
+def test_a_lease_that_expires_while_it_is_renewed_has_lapsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [time.time()]
+    monkeypatch.setattr("pipeline.store.lease.time", SimpleNamespace(time=lambda: now[0]))
+    with lease(place(tmp_path), "compact", seconds=60.0) as held:
+        assert held is not None
+        looked = held.is_held
+
+        def slowly() -> bool:
+            now[0] += 70.0
+            return looked()
+
+        monkeypatch.setattr(held, "is_held", slowly)
+        held.renew_once()
+        assert held.has_lapsed()
+
+
 def test_a_torn_file_is_nobodys(tmp_path: Path) -> None:
     (tmp_path / "compact.4.lease").write_text('{"token": ')
     with lease(place(tmp_path), "compact") as held:

@@ -30,13 +30,17 @@ def page(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if browser is None:
         raise UsageError(f"page needs a browser: install one of {', '.join(_BROWSERS)}")
-    run(config.model_copy(update={"warehouse": str(folder / "warehouse")}), lambda line: None)
+    done = run(
+        config.model_copy(update={"warehouse": str(folder / "warehouse")}), lambda line: None
+    )
+    if done.exit_code:
+        raise AccountingError(f"the run of page is not whole: {'; '.join(done.complaints)}")
     made = write_page(ReadOptions(place(folder / "warehouse")), folder / "run.html")
     (folder / "empty.html").write_text("<p>empty</p>", encoding="utf-8")
     took = []
     for _ in range(pairs):
         empty = _seconds(browser, folder / "empty.html", "empty")
-        full = _seconds(browser, Path(made.file), f"{made.questions:,} questions")
+        full = _seconds(browser, Path(made.file), f"{made.questions:,} question")
         took.append(full - empty)
     return [
         plain("page", "questions", [made.questions]),
@@ -53,7 +57,11 @@ def _seconds(browser: str, file: Path, says: str) -> float:
         command = [browser, "--headless=new", "--no-sandbox", f"--user-data-dir={profile}",
                    f"--virtual-time-budget={_DRAWN}", "--dump-dom", file.as_uri()]  # fmt: skip
         began = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            why = f"the browser did not end within {_TIME_LIMIT} s"
+            raise AccountingError(f"{file.name}: {why}") from None
         took = time.perf_counter() - began
     if says not in done.stdout:
         raise AccountingError(f"{file.name}: the browser does not show {says!r}")

@@ -6,6 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from jobs.cells import counted
 from jobs.cli.app import MAKE, Json, WholeTables, Words, app
 from jobs.cli.executing import execute
 from jobs.cli.exporting import Force, give
@@ -75,7 +76,7 @@ def import_labels(file: str, words: Words = None, json: Json = False) -> None:
         print_json(dataclasses.asdict(found))
         return
     print_line(
-        f"{found.labels} labels of {found.rater} in run {found.run}, new or changed: "
+        f"{counted(found.labels, 'label')} of {found.rater} in run {found.run}, new or changed: "
         f"{found.changed}"
     )
     if left := found.rows - found.labels:

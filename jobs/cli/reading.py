@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.cells import counted
 from jobs.cli.app import KEEP, LOOK, Json, WholeTables, Words, app
 from jobs.compare import compare as compare_methods
 from jobs.completion import completed
@@ -247,7 +248,7 @@ def rm(
 
 def _confirm(name: str, labels: int) -> None:
     """Raise UsageError unless the user repeats the run's name; `labels`: how many it has."""
-    it = f"it and {labels:,} labels of people" if labels else "it"
+    it = f"it and {counted(labels, 'label')} of people" if labels else "it"
     if not sys.stdin.isatty():
         raise UsageError(f"run={name}: deletes {it} for good; add --yes")
     try:

@@ -1,13 +1,12 @@
 """Where an export is written: `to=FILE`, on any filesystem, or `to=-`, standard output."""
 
 import sys
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 from upath import UPath
 
 from pipeline.errors import UsageError
-from pipeline.place import is_remote, kind, place, reaching, unwritable, write
+from pipeline.place import kind, naming, place, reaching, unwritable, write
 
 STANDARD_OUTPUT = "-"
 
@@ -38,10 +37,10 @@ class Target:
         return cls(path)
 
     def write(self, text: str) -> None:
-        """Write a text as UTF-8. Raises UsageError where a remote store refuses it: only then does
-        it say that there is no such bucket."""
+        """Write a text as UTF-8. Raises UsageError where a remote store has no such bucket, and
+        StorageError."""
         if self.path is None:
             sys.stdout.write(text)
             return
-        with reaching(self.path, "to") if is_remote(self.path) else nullcontext():
+        with naming(self.path, "to"):
             write(self.path, text.encode())

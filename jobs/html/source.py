@@ -34,7 +34,8 @@ class Source:
         number_questions(self._connection, report.foot["rater"], options.where is not None)
         facts = RunFolder(options.warehouse, self.run).report_facts("judging")
         self._summary = {**summary(self._connection, report), "judging": facts["judging"]}
-        self._num_methods = len({row.method for row in report.rows})
+        # To each question.
+        self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         sent = Sent(options.warehouse, self.run, options.plugins)
         self._traces = Traces(self._connection, facts["stages"], sent)
 
@@ -64,7 +65,7 @@ class Source:
         """All other chunks of a file."""
         for number in range(len(self._summary["measures"])):
             yield f"measure-{number}", self._measure(number)
-        batches = batched(self._parts(), self._num_methods)
+        batches = batched(self._parts(), self._num_answers)
         contents = (content for parts in batches for content in self._traces.contents(parts))
         for number, content in enumerate(contents):
             yield f"part-{number}", compressed(content)
@@ -117,13 +118,13 @@ class Source:
         return {"question_parts": of_questions, "document_parts": [*of_documents.values()]}
 
 
-def batched(parts: Iterable[Part], num_methods: int) -> Iterator[list[Part]]:
-    """The parts in order, as many at a time as have 4,000 answers, but at least one. A document
-    without questions counts as one with one."""
+def batched(parts: Iterable[Part], num_answers: int) -> Iterator[list[Part]]:
+    """The parts in order, as many at a time as have 4,000 answers, but at least one. `num_answers`:
+    to each question; a document without questions counts as one with one."""
     batch: list[Part] = []
     size = 0
     for part in parts:
-        own = max(1, len(part.question_ids)) * max(1, num_methods)
+        own = max(1, len(part.question_ids)) * max(1, num_answers)
         if batch and size + own > _AT_ONCE:
             yield batch
             batch, size = [], 0

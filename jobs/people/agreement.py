@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.answers import answers
-from jobs.cells import Part, Table
+from jobs.cells import Part, Table, counted
 from jobs.options import ReadOptions
 from jobs.people.kappa import kappa, percent
 from jobs.people.sheet import LABELS
@@ -96,11 +96,14 @@ def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> Agree
 def parts_of(found: Found) -> list[Part]:
     """What `gistmill rate agreement` prints."""
     if not found.agreements:
-        return [f"{found.labels} labels, none of an answer that a rater or another person labelled"]
+        return [
+            f"{counted(found.labels, 'label')}, none of an answer that a rater or another person "
+            "labelled"
+        ]
     lines = [_line(one) for one in found.agreements]
     parts: list[Part] = [Table(lines, left=("other", "rubric"), num_keys=3), _NOTE]
     if found.outdated:
-        parts.append(f"Left out: {found.outdated} labels of answers that have changed since.")
+        parts.append(f"Left out: {counted(found.outdated, 'label')} of answers that changed since.")
     for one in found.agreements:
         rubric = f", {one.rubric}" if one.rubric else ""
         parts.append(f"{one.person} (rows), {one.other}{rubric} (columns), n = {one.n}:")

@@ -7,6 +7,7 @@ or is no longer followed.
 import shlex
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -73,8 +74,9 @@ def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> tuple[str, 
                 {"run": run, "warehouse": _named(config.warehouse)},
             )
         except UsageError:
-            if job_id in [job.id for job in jobs_of(jobs, run, config.warehouse)]:
-                return job_id, False
+            with suppress(UsageError):  # the head may be gone by now
+                if job_id in [job.id for job in jobs_of(jobs, run, config.warehouse)]:
+                    return job_id, False
             unmark(warehouse, run)
             raise
     return job_id, True

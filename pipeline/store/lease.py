@@ -55,11 +55,12 @@ class Held:
 
     def renew_once(self) -> None:
         """Renew the lease, unless it has ended or is another's. A lapse is not undone by it."""
-        self._has_lapsed = self.has_lapsed()
         with advisory(), self._lock:
             if not self._ended.is_set() and self.is_held():
                 expires_at = time.time() + self._seconds
                 write(self._path, self._content(expires_at))
+                # Last: storage may have been slow, or this process suspended, until here.
+                self._has_lapsed = self.has_lapsed()
                 self._expires_at = expires_at
 
     def has_lapsed(self) -> bool:

@@ -2,15 +2,17 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.errors import UsageError
-from pipeline.place import is_remote, make_folder, put, reaching
+from pipeline.place import is_remote, make_folder, naming, put
 from pipeline.store.locks import expression
 from pipeline.store.views import errors_of, query
 
@@ -28,7 +30,8 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     """Write the rows of a view for which `where` holds; returns their number. `path` is replaced.
 
     It appears whole or not at all; its folder is made. Raises UsageError where `view` is no view or
-    `where` no condition, or one that fails for some row, or a remote store refuses; StorageError.
+    `where` no condition, or one that fails for some row, or where a remote store has no such
+    bucket; StorageError.
     """
     if view not in view_names(connection):
         raise UsageError(f"{view!r} is no view")
@@ -36,11 +39,23 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     statement = f'from "{view}" where ({condition}\n)'
     query(connection, f"{statement} limit 0")  # for its errors
     with _beside(path) as part:
-        with errors_of(connection):  # of a value, such as one that is no number
+        with errors_of(connection), _errors_of_arrow():
             num_rows = _write(connection, statement, part)
-        with reaching(path, "to") if is_remote(path) else nullcontext():
+        with naming(path, "to"):
             put(Path(part), path)
     return num_rows
+
+
+@contextmanager
+def _errors_of_arrow() -> Iterator[None]:
+    """Turn DuckDB's errors of a later batch, such as of a value that is no number, back into its
+    own: they come through Arrow as an OSError without a number."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise duckdb.Error(str(error)) from None
 
 
 def _write(connection: Any, statement: str, part: str) -> int:

@@ -37,19 +37,23 @@ class Node(IndexRow):
           num_words::double as value
         from nodes where summary is not null"""
     page_texts: ClassVar[str | None] = """
-        select memory, document_id, page_index, 30 as place, 'leaf of the tree' as heading,
-          any_value(summary) as text, any_value(num_words) as num_words,
-          any_value(problem) as problem
-        from nodes where page_index is not null group by all
+        with named as (
+          select *, case when min(step_id) over trees < max(step_id) over trees
+            then ' ' || step_id else '' end as tree
+          from nodes window trees as (partition by memory, document_id))
+        select memory, document_id, page_index, 30 as place, 'leaf of the tree' || tree as heading,
+          summary as text, num_words, problem
+        from named where page_index is not null
         union all by name
         select n.memory, n.document_id, min(leaf.page_index) as page_index,
-          max(leaf.page_index) as last_page_index, 40 as place,
-          'node ' || n.node_index || ' of the tree' as heading, any_value(n.summary) as text,
-          any_value(n.num_words) as num_words, any_value(n.problem) as problem
-        from nodes n join nodes leaf using (step_id, document_id)
+          max(leaf.page_index) as last_page_index, 1000 - n.level as place,
+          'node ' || n.node_index || ' of the tree' || n.tree as heading,
+          any_value(n.summary) as text, any_value(n.num_words) as num_words,
+          any_value(n.problem) as problem
+        from named n join nodes leaf using (step_id, document_id)
         where n.page_index is null and leaf.page_index is not null
           and leaf.start_char >= n.start_char and leaf.end_char <= n.end_char
-        group by n.memory, n.document_id, n.step_id, n.node_index"""
+        group by all"""
     once_per_memory: ClassVar[bool] = False  # trees of several shapes rest on the same segments
     node_index: int  # of the tree's nodes, level by level, leaves first
     level: int  # of leaves 0
