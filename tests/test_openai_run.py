@@ -11,6 +11,7 @@ import ray
 
 from tests.command import gistmill, sql, succeeded
 from tests.loopback_server import Answer, LoopbackServer
+from tests.shown_calls import problems, shown
 from tests.small_corpus import UNIFORM, document, question, write
 
 KEY = "sk-loopback-0123456789abcdef"
@@ -76,6 +77,11 @@ def test_a_run_through_a_server_that_wants_a_key(tmp_path: Path) -> None:
     assert files_with(KEY, tmp_path) == []
     assert KEY not in str(rows)
     assert files_with("OPENAI_API_KEY", tmp_path / "warehouse" / "runs") != []
+    found = shown(tmp_path / "warehouse")
+    assert problems(found) == {}
+    sent = [str([{"role": m["role"], "content": m["content"]} for m in asked.body["messages"]])
+            for asked in server.asked]  # fmt: skip
+    assert sorted(str([*map(dict, one.messages or ())]) for one in found) == sorted(sent)
 
 
 def test_a_key_that_is_refused_ends_the_run_in_one_line(tmp_path: Path) -> None:
