@@ -14,12 +14,12 @@ _MAKING = (
     "cluster.deadline=", "reply_format=",
 )  # fmt: skip
 _NOT_OF_ASK = {"experiment=", "corpus=", "corpus.path=", "methods=", "run="}
-_OTHERS = {
-    "ask": ("method=", *(key for key in _MAKING if key not in _NOT_OF_ASK)),
-    "score": ("predictions=", "method=", *_MAKING),
-    "plan": (*_MAKING, "pilot="),
-    "bench": ("limit", "schedule", "cache", "scale", "page", "rates", *_MAKING),
-}  # fmt: skip
+_OTHERS = dict(
+    ask=("method=", *(key for key in _MAKING if key not in _NOT_OF_ASK)),
+    score=("predictions=", "method=", *_MAKING),
+    plan=(*_MAKING, "pilot="),
+    bench=("limit", "schedule", "cache", "scale", "page", "rates", *_MAKING),
+)
 _WAREHOUSE = Path("warehouse")
 
 
