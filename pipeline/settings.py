@@ -4,7 +4,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,12 @@ class Settings(BaseModel):
 def sha(content: Any, digits: int = 64) -> str:
     """Hex of the sha256 of the canonical JSON of `content` (sorted keys, no spaces)."""
     return hashlib.sha256(_CANONICAL.encode(content).encode()).hexdigest()[:digits]
+
+
+def sha_of_texts(texts: Sequence[str], digits: int = 64) -> str:
+    """`sha` of a list of texts, in less than half the time: a plan takes it a million times."""
+    content = f"[{','.join(map(encode_basestring_ascii, texts))}]"
+    return hashlib.sha256(content.encode()).hexdigest()[:digits]
 
 
 # Made once: a plan of 200,000 questions takes millions of hashes.

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.calls import UNANSWERED
 from pipeline.rows import Document, Question, Record, Span
-from pipeline.settings import sha
+from pipeline.settings import sha, sha_of_texts
 from pipeline.steps import Step
 
 Fields = tuple[str, ...] | None
@@ -65,7 +65,8 @@ class DocumentKey:
 def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
     """For each set of fields, a hash of the row's ids, its problem and those fields."""
     place = [row.document_id, getattr(row, "question_id", None)]
-    own = {name: _short(getattr(row, name)) for name in _FIELDS[type(row)]}
+    own = {name: _short(value) if (value := getattr(row, name)) else value
+           for name in _FIELDS[type(row)]}  # fmt: skip
     state = {name: own[name] for name in _STATE if own.get(name)}
     chosen = {
         fields: own if fields is None else {**state, **{name: own[name] for name in fields}}
@@ -79,7 +80,8 @@ def _short(value: Any) -> Any:
     if isinstance(value, str):
         return sha(value) if len(value) > _LONG else value
     if isinstance(value, tuple):
-        return [dataclasses.asdict(v) if isinstance(v, Span) else v for v in value]
+        return [{"start_char": v.start_char, "end_char": v.end_char} if isinstance(v, Span) else v
+                for v in value]  # fmt: skip
     return value
 
 
@@ -239,9 +241,8 @@ def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict
         own = question.question_id
         parts = [document, question.shas[fields]]
         parts += [name for name, inputs in shards if inputs is None or own in inputs]
-        if (answer := brought.get(own)) is not None:
-            parts.append(answer)
-        found[own] = sha(parts, 16)
+        answer = brought.get(own)
+        found[own] = sha_of_texts(parts, 16) if answer is None else sha([*parts, answer], 16)
     return found
 
 

@@ -1,7 +1,9 @@
 """Which units are still to do: planned from keys and from what is committed, without any file."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from jobs.config import read_config
 from jobs.step_graph import run_steps
 from pipeline.rows import Document, Question, Span
+from pipeline.settings import sha, sha_of_texts
 from pipeline.units import ONCE, Committed, DocumentKey, Retries, Unit, plan_document
 from pipeline.units import given as given_to
 from tests.warehouse import document, question
@@ -336,3 +339,25 @@ def test_questions_of_another_run_are_not_lost_by_a_retry() -> None:
     lookups = {step.id for step in STEPS if step.per_question and step.prompts}
     names = {unit.unit for unit in first}
     assert not [u for u in plan if u.step_id in lookups and u.unit in names and not u.is_done]
+
+
+@given(st.lists(st.text()), st.sampled_from((8, 16, 64)))
+def test_the_hash_of_texts_is_that_of_their_json(texts: list[str], digits: int) -> None:
+    """By the library's own JSON: names of units that are committed stay."""
+    made = json.dumps(texts, separators=(",", ":"))
+    expected = hashlib.sha256(made.encode()).hexdigest()[:digits]
+    assert sha_of_texts(texts, digits) == sha(texts, digits) == expected
+
+
+def test_the_hash_of_a_question_is_that_of_its_fields_as_json() -> None:
+    """Worked with dataclasses.asdict: evidence is hashed by its fields."""
+    row = question("q1", evidence=(Span(start_char=3, end_char=9),), options=("a", "b"))
+    (step,) = [step for step in STEPS if step.name == "questions"]
+    made = {**asdict(row)}
+    for name in ("document_id", "question_id"):
+        made.pop(name, None)
+    key = DocumentKey.of(document(), [row], [step])
+    fields = {**made, "document_id": row.document_id, "question_id": row.question_id}
+    text = json.dumps([["d1", "q1"], fields], sort_keys=True, separators=(",", ":"))
+    (found,) = key.questions[0].shas.values()
+    assert found == hashlib.sha256(text.encode()).hexdigest()[:32]

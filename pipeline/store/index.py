@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -103,7 +103,7 @@ class Index:
         rows = self._problems.filter(_of_step(self._problems, table, step_id))
         columns = (rows[name].to_pylist() for name in ("unit", "attempt", "problems"))
         for unit, attempt, problems in zip(*columns, strict=True):
-            yield unit, attempt, frozenset(json.loads(problems))
+            yield unit, attempt, _names(problems)
 
     @cached_property
     def _problems(self) -> Any:
@@ -197,6 +197,12 @@ def _flagged(rows: Any) -> Any:
     flags = pc.and_(pc.and_(same[0], same[1]), same[2]).to_pylist()
     place = SCHEMA.get_field_index("superseded")
     return rows.set_column(place, SCHEMA.field(place), pa.array([*flags, False]))
+
+
+@cache
+def _names(problems: str) -> frozenset[str]:
+    """Of the problems that a footer counts: few sets of many units."""
+    return frozenset(json.loads(problems))
 
 
 def _of_step(rows: Any, table: str, step_id: str) -> Any:
