@@ -120,7 +120,7 @@ def test_a_later_label_replaces_an_earlier_one(sheets: Sheets) -> None:
     sheets.load(sheets.write("ann.csv", as_the_rater), "ann")
     changed = sheets.write("again.csv", lambda row: "Yes " if row["answer"] == "Peter." else "")
     out = sheets.load(changed, "ann")
-    assert "1 labels of human:ann in run hand, new or changed: 1" in out
+    assert "1 label of human:ann in run hand, new or changed: 1" in out
     assert "14 of 15 rows have no label; import the sheet again when they do" in out
     assert "14 of these had one before, which is kept\n" in out
     assert len(sql(sheets.warehouse, "from people", "run=hand")) == NUM_ANSWERS
@@ -166,10 +166,10 @@ def test_labels_of_answers_that_changed_do_not_count(sheets: Sheets) -> None:
     add_labels(folder.parent, "ann", [{**row, "answer_sha": "of another answer"}])  # type: ignore[arg-type]
     out = json.loads(succeed("rate", "agreement", *sheets.words, "--json"))
     assert (out["labels"], out["outdated"]) == (16, 1)
-    assert "Left out: 1 labels" in succeed("rate", "agreement", *sheets.words)
+    assert "Left out: 1 label of" in succeed("rate", "agreement", *sheets.words)
     for chosen in ("method=gist_only", "where=question_id = 'none'"):
         assert "Left out" not in succeed("rate", "agreement", *sheets.words, chosen)
-    assert "Left out: 1 labels" in succeed("rate", "agreement", *sheets.words, "method=constant")
+    assert "Left out: 1 label of" in succeed("rate", "agreement", *sheets.words, "method=constant")
 
 
 def test_agreement_fits_a_terminal(sheets: Sheets) -> None:

@@ -266,8 +266,8 @@ def test_the_labels_of_people_are_counted(tmp_path: Path, monkeypatch: pytest.Mo
     damaged.write_bytes(b"x")
     monkeypatch.setattr(sys, "stdin", Typed("gone\n"))
     done = gistmill("rm", f"warehouse={tmp_path}", "run=gone")
-    assert "(gone) to delete it and 1 labels of people for good" in done.stderr
-    assert ", 1 labels of people" in succeeded(done)
+    assert "(gone) to delete it and 1 label of people for good" in done.stderr
+    assert ", 1 label of people" in succeeded(done)
     assert not damaged.exists()
 
 

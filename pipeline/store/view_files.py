@@ -6,15 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.errors import UsageError
 from pipeline.place import is_remote, make_folder, naming, put
 from pipeline.store.locks import expression
-from pipeline.store.views import errors_of, query
+from pipeline.store.views import errors_of, errors_of_arrow, query
 
 _ROWS = 20_000  # at once in memory
 _VIEWS = "select view_name from duckdb_views() where not internal order by view_name"
@@ -39,23 +37,11 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     statement = f'from "{view}" where ({condition}\n)'
     query(connection, f"{statement} limit 0")  # for its errors
     with _beside(path) as part:
-        with errors_of(connection), _errors_of_arrow():
+        with errors_of(connection), errors_of_arrow():
             num_rows = _write(connection, statement, part)
         with naming(path, "to"):
             put(Path(part), path)
     return num_rows
-
-
-@contextmanager
-def _errors_of_arrow() -> Iterator[None]:
-    """Turn DuckDB's errors of a later batch, such as of a value that is no number, back into its
-    own: they come through Arrow as an OSError without a number."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise duckdb.Error(str(error)) from None
 
 
 def _write(connection: Any, statement: str, part: str) -> int:

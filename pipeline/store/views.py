@@ -131,6 +131,18 @@ def errors_of(connection: Any) -> Iterator[None]:
         raise sql_error(str(error)) from None
 
 
+@contextmanager
+def errors_of_arrow() -> Iterator[None]:
+    """Turn DuckDB's errors of a later batch, such as of a value that is no number, back into its
+    own: they come through Arrow as an OSError without a number."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise duckdb.Error(str(error)) from None
+
+
 def _to_blame(error: duckdb.Error, files: list[UPath]) -> DamagedError | None:
     """The first damaged file of those that the views read, if an error may come of one."""
     if isinstance(error, duckdb.PermissionException):  # a path that is gone is not allowed
