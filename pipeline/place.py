@@ -68,7 +68,7 @@ def reaching(path: UPath, key: str) -> Iterator[None]:
 
 @contextmanager
 def naming(path: UPath, key: str) -> Iterator[None]:
-    """Turn what a remote store says of a write to no bucket, or one that may not be written, into
+    """Turn a remote store's refusal of a write, as there is no such bucket or no permission, into
     UsageError naming the config key."""
     try:
         yield
