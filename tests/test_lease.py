@@ -72,12 +72,16 @@ def test_who_takes_a_number_that_others_have_passed_holds_nothing(
     assert holder(place(tmp_path), "compact") == "elsewhere-7"
 
 
-def test_a_lease_that_has_expired_once_has_lapsed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time that leases go by; its only element is set."""
+    found = [time.time()]
+    monkeypatch.setattr("pipeline.store.lease.time", SimpleNamespace(time=lambda: found[0]))
+    return found
+
+
+def test_a_lease_that_has_expired_once_has_lapsed(tmp_path: Path, now: list[float]) -> None:
     """Also where nobody took it over, and it was renewed afterwards."""
-    now = [time.time()]
-    monkeypatch.setattr("pipeline.store.lease.time", SimpleNamespace(time=lambda: now[0]))
     with lease(place(tmp_path), "compact", seconds=60.0) as held:
         assert held is not None
         now[0] += 40.0
@@ -91,10 +95,8 @@ def test_a_lease_that_has_expired_once_has_lapsed(
 
 
 def test_a_lease_that_expires_while_it_is_renewed_has_lapsed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [time.time()]
-    monkeypatch.setattr("pipeline.store.lease.time", SimpleNamespace(time=lambda: now[0]))
     with lease(place(tmp_path), "compact", seconds=60.0) as held:
         assert held is not None
         looked = held.is_held

@@ -205,6 +205,26 @@ def test_what_is_refused_for_another_reason_leaves_no_marker(
     assert not (tmp_path / "runs" / ".r.sent").exists()
 
 
+def test_a_head_that_is_gone_after_the_refusal_leaves_no_marker(
+    tmp_path: Path, head: type[Head], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it said first is said."""
+
+    def send_and_end(self: Head, job_id: str, *given: Any) -> None:
+        assert (tmp_path / "runs" / ".r.sent").exists()
+        monkeypatch.setattr(head, "all", gone)
+        raise UsageError("no room for the package")
+
+    def gone(self: Head) -> list[Job]:
+        raise UsageError("no Ray there")
+
+    monkeypatch.setattr(head, "send", send_and_end)
+    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
+    with pytest.raises(UsageError, match="no room for the package"):
+        send(read_config(words), words, None)
+    assert not (tmp_path / "runs" / ".r.sent").exists()
+
+
 @pytest.mark.parametrize("written", ["/x/w", "/x/w/", "/x//w"])
 @pytest.mark.parametrize("asked", ["/x/w", "/x/w/"])
 def test_a_job_is_found_however_the_warehouse_is_written(

@@ -21,12 +21,13 @@ WORDS = (
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _AT_MOST: tuple[Bar, float] = ("at most", 3)  # seconds
 _TIME_LIMIT = 120  # seconds
-_DRAWN = 20_000  # ms of the page's own clock, which stands still while it works
+_SETTLED = 20_000  # ms of the page's own clock, which does not run while the page works
 
 
 def page(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     """Seconds that headless Chromium takes for the overview of the page, beyond those for an empty
-    one; and the size of the file. Raises UsageError where there is no Chromium."""
+    one; and the size of the file. Raises UsageError where there is no Chromium, AccountingError
+    where the run is not complete or a page is not drawn."""
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if browser is None:
         raise UsageError(f"page needs a browser: install one of {', '.join(_BROWSERS)}")
@@ -34,7 +35,7 @@ def page(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
         config.model_copy(update={"warehouse": str(folder / "warehouse")}), lambda line: None
     )
     if done.exit_code:
-        raise AccountingError(f"the run of page is not whole: {'; '.join(done.complaints)}")
+        raise AccountingError(f"the run is not complete: {'; '.join(done.complaints)}")
     made = write_page(ReadOptions(place(folder / "warehouse")), folder / "run.html")
     (folder / "empty.html").write_text("<p>empty</p>", encoding="utf-8")
     took = []
@@ -55,7 +56,7 @@ def _seconds(browser: str, file: Path, says: str) -> float:
     with tempfile.TemporaryDirectory() as profile:
         # Without a sandbox, as it does not start for root otherwise: the page is our own.
         command = [browser, "--headless=new", "--no-sandbox", f"--user-data-dir={profile}",
-                   f"--virtual-time-budget={_DRAWN}", "--dump-dom", file.as_uri()]  # fmt: skip
+                   f"--virtual-time-budget={_SETTLED}", "--dump-dom", file.as_uri()]  # fmt: skip
         began = time.perf_counter()
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT)

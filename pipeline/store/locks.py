@@ -80,7 +80,7 @@ def sql_error(text: str) -> UsageError:
     place = next((n for n, line in enumerate(others[:-1]) if _LINE.match(line)), None)
     hints: tuple[str, ...] = ()
     if place is not None and not others[place + 1].strip(" ^~"):
-        lead = len(_LINE.match(others[place])[0])  # type: ignore[index]
+        lead = others[place].index(": ") + 2
         hints = ("  " + others[place][lead:], "  " + others[place + 1][lead:])
     return UsageError(" ".join([f"sql: {first}", *meant]), hints)
 
