@@ -150,21 +150,24 @@ class Ask:
             self._calls.append(recorded)
             return replayed(recorded)
         made = partial(self._made, request, request_sha, subject)
+        # Held until the call is kept: a process that dies loses no more calls than it has slots.
+        slot = self._reader.slots.one(self._rank)
         shared = self._reader.shared
         if is_shared and shared is not None:
             is_again = any(
                 key in self._replay.earlier for key in self._keys(request, request_sha, subject)
             )
             name = f"{request_sha}.{self._replay.attempt}" if is_again else request_sha
-            call = await shared.call(name, made)
+            call = await shared.call(name, made, slot)
             own = (self._document_id, about(request_sha, subject))
             is_ours = (call.document_id, about(request_sha, call)) == own
             call = replace(call, **asdict(subject), is_shared=not is_ours)
             call = replace(call, document_id=self._document_id)
         else:
-            call = await made()
-            if self._replay.keep:
-                await self._replay.keep(call)
+            async with slot:
+                call = await made()
+                if self._replay.keep:
+                    await self._replay.keep(call)
         self._calls.append(call)
         return replayed(call)
 
@@ -258,16 +261,14 @@ class Ask:
         return sha([self._reader.identity, request.prompt, *what, *legal], 16)
 
     async def _generate(self, request: Request) -> tuple[datetime, Reply]:
-        """When it was sent, and the reply."""
-        async with self._reader.slots.one(self._rank):
-            started_at = utc_now()
-            try:
-                # The deadline runs from admission: time spent waiting for a slot does not count.
-                replying = self._reader.engine.generate(request)
-                reply = await in_time(replying, self._reader.deadline_seconds)
-            except TimeoutError:
-                seconds = self._reader.deadline_seconds or 0.0
-                reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
+        """When it was sent, and the reply. Its slot is held: waiting for one does not count."""
+        started_at = utc_now()
+        try:
+            replying = self._reader.engine.generate(request)
+            reply = await in_time(replying, self._reader.deadline_seconds)
+        except TimeoutError:
+            seconds = self._reader.deadline_seconds or 0.0
+            reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
         problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
         problem = reply.problem or problems.get(reply.finish_reason)
         return started_at, replace(storable(without_thinking(reply)), problem=problem)

@@ -11,6 +11,7 @@ import asyncio
 import uuid
 from asyncio import to_thread
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from types import TracebackType
 from typing import Any, Self
@@ -26,6 +27,8 @@ from pipeline.store.shard_files import process_name
 
 _CALLS_A_PART = 20
 _SECONDS_A_PART = 30.0
+# Threads of its own: a call holds its slot until it is kept, and is not to wait for commits.
+_WRITERS = ThreadPoolExecutor(4, "journal")
 
 
 class Journal:
@@ -88,7 +91,8 @@ class Journal:
         async with self._lock:
             content, self._pending = b"".join(self._pending), []
             if content:
-                await to_thread(self._write, content)
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(_WRITERS, self._write, content)
 
     def _write(self, content: bytes) -> None:
         with advisory():

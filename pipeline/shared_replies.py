@@ -7,6 +7,7 @@ a request at most once; of workers that send it at the same time, the first to c
 import asyncio
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
@@ -17,6 +18,8 @@ from upath import UPath
 from pipeline.place import commit, read, write
 from pipeline.rows import Call
 
+Make = Callable[[], Awaitable[Call]]
+Slot = AbstractAsyncContextManager[None]
 _KEPT = (None, "truncated")  # problems of replies that are shared; after others each asks again
 
 
@@ -27,20 +30,25 @@ class SharedReplies:
         self._folder = folder
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def call(self, request_sha: str, make: Callable[[], Awaitable[Call]]) -> Call:
-        """The committed call; if there is none, the call that `make` makes, which is committed."""
+    async def call(self, request_sha: str, make: Make, slot: Slot) -> Call:
+        """The committed call; if there is none, the call that `make` makes, which is committed.
+        `slot` is held from the request until then."""
         lock = self._locks.setdefault(request_sha, asyncio.Lock())
         async with lock:
             file = self._folder / f"{request_sha}.json"
             if (committed := await to_thread(_load, file)) is not None:
                 return committed
-            made = await make()
-            content = _json().dump_json(made)
-            if made.problem in _KEPT and not await to_thread(commit, file, content):
-                if (committed := await to_thread(_load, file)) is not None:
-                    return committed
-                await to_thread(write, file, content)  # instead of a damaged one
-            return made
+            async with slot:
+                return await self._committed(file, await make())
+
+    async def _committed(self, file: UPath, made: Call) -> Call:
+        """`made`, or the call of another worker that was first."""
+        content = _json().dump_json(made)
+        if made.problem in _KEPT and not await to_thread(commit, file, content):
+            if (committed := await to_thread(_load, file)) is not None:
+                return committed
+            await to_thread(write, file, content)  # instead of a damaged one
+        return made
 
 
 class SharedCopies(SharedReplies):
@@ -50,13 +58,16 @@ class SharedCopies(SharedReplies):
         super().__init__(warehouse / "shared" / step_id)
         self._made: dict[str, asyncio.Task[Call]] = {}
 
-    async def call(self, request_sha: str, make: Callable[[], Awaitable[Call]]) -> Call:
+    async def call(self, request_sha: str, make: Make, slot: Slot) -> Call:
         if request_sha not in self._made:
-            self._made[request_sha] = asyncio.create_task(self._first(request_sha, make))
+            self._made[request_sha] = asyncio.create_task(self._first(request_sha, make, slot))
         return await self._made[request_sha]
 
-    async def _first(self, request_sha: str, make: Callable[[], Awaitable[Call]]) -> Call:
-        return await to_thread(_load, self._folder / f"{request_sha}.json") or await make()
+    async def _first(self, request_sha: str, make: Make, slot: Slot) -> Call:
+        if committed := await to_thread(_load, self._folder / f"{request_sha}.json"):
+            return committed
+        async with slot:
+            return await make()
 
 
 def _load(file: UPath) -> Call | None:

@@ -2,17 +2,22 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from upath import UPath
 
+from pipeline import shared_replies
 from pipeline.ask import Ask, Reader
 from pipeline.calls import Replay, Subject
 from pipeline.engine import FinishReason, Reply, Request
 from pipeline.errors import EngineError
+from pipeline.place import commit
 from pipeline.prompts import Asked, Message
 from pipeline.rows import Call, utc_now
 from pipeline.slots import Slots
@@ -182,6 +187,77 @@ def test_slots_are_shared_by_all_documents() -> None:
     run(talk)
     assert len(engine.requests) == 20
     assert engine.most_at_once == 3
+
+
+async def _turns() -> None:
+    """Let every coroutine go on until it waits."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+def test_a_call_holds_its_slot_until_it_is_kept() -> None:
+    """A process that dies repeats no more calls than it has slots, however slow its disk is."""
+    engine, words = Echo(), [f"w{number}" for number in range(6)]
+    kept: list[str] = []
+
+    async def talk() -> list[int]:
+        may_write = asyncio.Semaphore(0)
+
+        async def keep(call: Call) -> None:
+            await may_write.acquire()
+            kept.append(call.reply)
+
+        asking = Ask(reader(engine, slots=2), "gist", "d1", Replay(keep=keep))
+        replies = [asking(ShortenPage(w), Subject(page_index=i)) for i, w in enumerate(words)]
+        whole = asyncio.gather(*replies)
+        asked = []
+        for _ in words:
+            await _turns()
+            asked.append(len(engine.requests))
+            may_write.release()
+        await whole
+        return asked
+
+    assert run(talk) == [2, 3, 4, 5, 6, 6]
+    assert kept == words
+
+
+def test_a_shared_call_holds_its_slot_until_it_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, words = Echo(), [f"w{number}" for number in range(6)]
+    may_write, looked_for = threading.Semaphore(0), itertools.count(1)
+    all_looked_for = threading.Event()
+    load = shared_replies._load
+
+    def slow(path: UPath, content: bytes) -> bool:
+        may_write.acquire()
+        return commit(path, content)
+
+    def loaded(path: UPath) -> Call | None:
+        found = load(path)
+        if next(looked_for) == len(words):
+            all_looked_for.set()
+        return found
+
+    monkeypatch.setattr("pipeline.shared_replies.commit", slow)
+    monkeypatch.setattr(shared_replies, "_load", loaded)
+
+    async def talk() -> int:
+        shared = shared_replies.SharedReplies(UPath(tmp_path))
+        asking = Ask(replace(reader(engine, slots=2), shared=shared), "gist", "d1", Replay())
+        replies = [asking(ShortenPage(w), Subject(page_index=i), True) for i, w in enumerate(words)]
+        whole = asyncio.gather(*replies)
+        while not all_looked_for.is_set():
+            await asyncio.sleep(0.001)
+        await _turns()
+        asked = len(engine.requests)
+        may_write.release(len(words))
+        await whole
+        return asked
+
+    assert run(talk) == 2
+    assert len(engine.requests) == len(list(tmp_path.iterdir())) == 6
 
 
 def test_recorded_calls_are_replayed_and_nobody_is_asked() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,8 @@ def test_a_damaged_shared_reply_is_asked_again(made: FinishedRun, tmp_path: Path
     for content in (b"", b"{", b"[]", b"\xff", b'{"document_id": 3}'):
         (tmp_path / "sha.json").write_bytes(content)
         for _ in range(2):
-            assert asyncio.run(SharedReplies(UPath(tmp_path)).call("sha", make)) == one
+            shared = SharedReplies(UPath(tmp_path))
+            assert asyncio.run(shared.call("sha", make, nullcontext())) == one
     assert len(asked) == 5  # and each replaced the damaged one
 
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,26 @@ def test_what_is_left_of_committed_units_is_known(
         (folder(warehouse, attempt) / "host-1.0.jsonl").write_bytes(b"{}\n")
     found = left_over(warehouse, {STEP: committed})
     assert sorted(file.parent.name for file in found) == [f"{UNIT}.1", f"{UNIT}.2"][: 2 - kept]
+
+
+def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
+    """All threads that commit wait for a slow disk; a call is kept nevertheless."""
+    may_commit = threading.Event()
+
+    async def full() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        commits = [asyncio.to_thread(may_commit.wait, 60) for _ in range(3)]
+        waiting = asyncio.gather(*commits)
+        await asyncio.sleep(0)
+        try:
+            await asyncio.wait_for(journal(warehouse).add(call(0)), 30)
+            assert len(left_files(warehouse)) == 1
+        finally:
+            may_commit.set()
+            await waiting
+
+    asyncio.run(full())
 
 
 # An object store: memory:// is one that needs no server.
