@@ -11,7 +11,6 @@ from jobs.step_graph import run_steps
 from pipeline.config import compose
 from pipeline.errors import UsageError
 from pipeline.place import place
-from pipeline.store import connect
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import run_name
 
@@ -40,7 +39,7 @@ def config_again(composed: Mapping[str, Any]) -> dict[str, Any]:
     return {**before, "warehouse": str(warehouse), "cluster": composed["cluster"]}
 
 
-def shown_rater(config: RunConfig, run: str) -> str | None:
+def shown_rater(config: RunConfig, connection: Any) -> str | None:
     """The rater (as named in `ratings`) whose verdicts a command's report shows.
 
     It is the config's last rater; if that is not a model, the run's first rater by name; null where
@@ -48,10 +47,9 @@ def shown_rater(config: RunConfig, run: str) -> str | None:
     """
     asked = config.model_copy(update={"raters": config.raters[-1:]})
     steps = [step.id for step, _ in run_steps(asked)]
-    with connect(config.warehouse, run) as connection:
-        found = connection.execute(
-            """select rater from raters group by rater
-            order by bool_or(list_contains(?::varchar[], step_id)) desc, rater limit 1""",
-            [steps],
-        ).fetchone()
+    found = connection.execute(
+        """select rater from raters group by rater
+        order by bool_or(list_contains(?::varchar[], step_id)) desc, rater limit 1""",
+        [steps],
+    ).fetchone()
     return found[0] if found else None

@@ -53,28 +53,33 @@ class Report:
 def make_report(options: ReadOptions) -> Report:
     """The report of a run. Raises UsageError for an unusable run, `by`, `where` or `rater`."""
     name = run_name(options.warehouse, options.run)
-    folder = RunFolder(options.warehouse, name)
-    facts = folder.report_facts(*_FACTS)
     with connect(options.warehouse, name) as connection:
-        choose(connection, options)
-        rater = chosen_rater(connection, options.rater)
-        columns, measures = shown_columns(connection, facts["columns"])
-        memories = query(connection, _MEMORIES)
-        rows = _rows(connection, columns, facts, rater)
-        return Report(
-            run=name,
-            inputs=query(connection, INPUTS)[0],
-            columns=columns,
-            measures=measures,
-            rows=rows,
-            memory=_memory(connection, memories),
-            memories=tuple(memories),
-            stages=_stages(connection, facts["stages"]),
-            foot=_foot(folder, facts, rater),
-            planned=planned_beside(folder, connection),
-            sizes=() if rows else tuple(distributions_of(connection)),
-            left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
-        )
+        return report_of(connection, RunFolder(options.warehouse, name), options)
+
+
+def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Report:
+    """The report of the run that `connection` shows; `options` without warehouse and run. Raises
+    UsageError for an unusable `by`, `where` or `rater`."""
+    facts = folder.report_facts(*_FACTS)
+    choose(connection, options)
+    rater = chosen_rater(connection, options.rater)
+    columns, measures = shown_columns(connection, facts["columns"])
+    memories = query(connection, _MEMORIES)
+    rows = _rows(connection, columns, facts, rater)
+    return Report(
+        run=folder.path.name,
+        inputs=query(connection, INPUTS)[0],
+        columns=columns,
+        measures=measures,
+        rows=rows,
+        memory=_memory(connection, memories),
+        memories=tuple(memories),
+        stages=_stages(connection, facts["stages"]),
+        foot=_foot(folder, facts, rater),
+        planned=planned_beside(folder, connection),
+        sizes=() if rows else tuple(distributions_of(connection)),
+        left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
+    )
 
 
 def choose(connection: Any, options: ReadOptions) -> None:

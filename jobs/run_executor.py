@@ -12,7 +12,6 @@ from jobs.preparation import Prepared
 from jobs.progress import Progress
 from jobs.scoring import with_scoring
 from jobs.stall import StallWatch
-from pipeline.cluster import join, run_items
 from pipeline.engines import start_reader
 from pipeline.errors import EndedError
 from pipeline.executor import Summary
@@ -38,6 +37,10 @@ class RunExecutor:
 
     def execute(self, ending: Ending) -> None:
         """Execute the phases, until `ending` has begun. Raises what workers raise."""
+        from pipeline.cluster import (
+            join,  # imported here: ray takes a second, and may not be needed
+        )
+
         join(self._config.cluster.address)
         ending.workers_see(StopSignal(self._folder.path, self._launch))
         with self.progress:
@@ -49,6 +52,8 @@ class RunExecutor:
                     return
 
     def _phase(self, phase: Phase, ending: Ending) -> None:
+        from pipeline.cluster import run_items
+
         cluster = self._config.cluster
         pool = phase.pool(cluster)
         make = phase.make_worker(self._folder.path, self._launch, self._start(phase))

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from jobs.options import ReadOptions
 from jobs.rate import shown_rater
 from jobs.render import page, render
-from jobs.report import Report, make_report
+from jobs.report import Report, report_of
 from jobs.run import Outcome, run
 from jobs.run_config import RunConfig
 from pipeline.place import place
+from pipeline.store import connect
 from pipeline.store.runs import RunFolder
 from pipeline.units import ONCE, Retries
 
@@ -18,7 +19,9 @@ def run_and_report(
 ) -> tuple[Outcome, Report]:
     """The outcome of a run and its report, which is also written to its folder. Raises as `run`."""
     outcome = run(config, warn, retries)
-    warehouse, rater = place(config.warehouse), shown_rater(config, outcome.run)
-    made = make_report(ReadOptions(warehouse, outcome.run, rater=rater))
-    RunFolder(warehouse, outcome.run).write_report(page(render(made)))
+    folder = RunFolder(place(config.warehouse), outcome.run)
+    with connect(folder.warehouse, outcome.run) as connection:
+        rater = shown_rater(config, connection)
+        made = report_of(connection, folder, ReadOptions(folder.warehouse, rater=rater))
+    folder.write_report(page(render(made)))
     return outcome, made

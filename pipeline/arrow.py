@@ -30,6 +30,11 @@ def schema(record: type[Record]) -> Any:
     return _schema(typing.cast(Any, record))
 
 
+def no_rows(columns: Any) -> Any:
+    """A table of this schema without rows. (Its own `empty_table` imports pandas.)"""
+    return pa.Table.from_batches([], columns)
+
+
 @cache
 def _schema(record: Any) -> Any:
     hints = typing.get_type_hints(record, include_extras=True)

@@ -4,8 +4,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from json.encoder import encode_basestring_ascii
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,18 +22,24 @@ _LEAST, _MOST = -(2**63), 2**63 - 1  # of a whole number that tables and Ray can
 class Settings(BaseModel):
     """Frozen; refuses unknown keys and type coercion."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    # Built when first used: commands that only read a warehouse do without most settings.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 def sha(content: Any, digits: int = 64) -> str:
     """Hex of the sha256 of the canonical JSON of `content` (sorted keys, no spaces)."""
-    return hashlib.sha256(_CANONICAL.encode(content).encode()).hexdigest()[:digits]
+    return sha_of_json(canonical_json(content), digits)
 
 
-def sha_of_texts(texts: Sequence[str], digits: int = 64) -> str:
-    """`sha` of a list of texts, in less than half the time: a plan takes it a million times."""
-    content = f"[{','.join(map(encode_basestring_ascii, texts))}]"
+def sha_of_json(content: str, digits: int = 64) -> str:
+    """`sha` of a content whose canonical JSON this is. A plan takes millions of hashes, whose JSON
+    is mostly known already."""
     return hashlib.sha256(content.encode()).hexdigest()[:digits]
+
+
+def canonical_json(content: Any) -> str:
+    """JSON with sorted keys, no spaces, and ASCII alone."""
+    return _CANONICAL.encode(content)
 
 
 # Made once: a plan of 200,000 questions takes millions of hashes.

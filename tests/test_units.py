@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from jobs.config import read_config
 from jobs.step_graph import run_steps
 from pipeline.rows import Document, Question, Span
-from pipeline.settings import sha, sha_of_texts
-from pipeline.units import ONCE, Committed, DocumentKey, Retries, Unit, plan_document
+from pipeline.settings import sha
+from pipeline.units import ONCE, Committed, DocumentKey, Retries, Unit, _shas, plan_document
 from pipeline.units import given as given_to
 from tests.warehouse import document, question
 
@@ -341,12 +342,38 @@ def test_questions_of_another_run_are_not_lost_by_a_retry() -> None:
     assert not [u for u in plan if u.step_id in lookups and u.unit in names and not u.is_done]
 
 
-@given(st.lists(st.text()), st.sampled_from((8, 16, 64)))
-def test_the_hash_of_texts_is_that_of_their_json(texts: list[str], digits: int) -> None:
-    """By the library's own JSON: names of units that are committed stay."""
-    made = json.dumps(texts, separators=(",", ":"))
-    expected = hashlib.sha256(made.encode()).hexdigest()[:digits]
-    assert sha_of_texts(texts, digits) == sha(texts, digits) == expected
+@given(
+    st.lists(st.text()), st.lists(st.text(), max_size=3), st.lists(st.integers(0, 99), max_size=2),
+    st.none() | st.integers(), st.booleans(), st.none() | st.text(), st.text(max_size=3),
+)  # fmt: skip
+def test_hashes_are_those_of_json(
+    texts: list[str],
+    references: list[str],
+    starts: list[int],
+    answer_index: int | None,
+    only_judged: bool,
+    detail: str | None,
+    end: str,
+) -> None:
+    """By the library's own JSON of all that a question has: names of units that are committed
+    stay. A text of over 1,000 characters is hashed by its own hash."""
+    assert sha(texts, 16) == hashed(texts)[:16]
+    row = question(
+        "q1", question="long " * 250 + end, references=tuple(references), detail=detail,
+        evidence=tuple(Span(start_char=n, end_char=n + 1) for n in starts),
+        answer_index=answer_index, only_judged=only_judged,
+    )  # fmt: skip
+    of_json = asdict(row) | {"question": hashed(row.question)}
+    chosen = ("only_judged", "references", "evidence")
+    some = {name: of_json[name] for name in chosen} | ({"detail": detail} if detail else {})
+    made = _shas(row, [None, chosen])
+    assert made[None] == hashed([["d1", "q1"], of_json])[:32]
+    assert made[chosen] == hashed([["d1", "q1"], some])[:32]
+
+
+def hashed(content: Any) -> str:
+    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_the_hash_of_a_question_is_that_of_its_fields_as_json() -> None:

@@ -4,6 +4,7 @@ Exit codes: 0 complete, 1 crash or failed accounting, 2 bad usage or config, 3 f
 problems than allowed, 4 incomplete (the same command resumes).
 """
 
+import gc
 import sys
 from typing import Any
 
@@ -21,10 +22,13 @@ __all__ = ["executing", "exporting", "main", "prompts", "rating", "reading"]
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 
 _INTERRUPTED = 130  # Typer's exit code for Ctrl-C
+# A plan is millions of objects without cycles, which Python would search for some every 700.
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     asked = sys.argv[1:]
     try:
         with shown_left_out(warn):

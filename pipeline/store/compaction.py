@@ -29,7 +29,7 @@ from pipeline.store.footers import PROBLEMS, check_shard
 from pipeline.store.index import ATTEMPT, SCHEMA, Index, commit_next, damaged, newest
 from pipeline.store.layout import raise_layout
 from pipeline.store.lease import lease
-from pipeline.store.loose import listing, not_compacted
+from pipeline.store.loose import listing, not_compacted, shards
 from pipeline.store.shard_files import shard_name
 from pipeline.units import unit_name
 
@@ -105,7 +105,7 @@ def rewritten(root: UPath, table: str, files: list[UPath], again: Any, written: 
 
 def _worth(root: UPath, index: Index, least: int) -> dict[str, list[UPath]]:
     """The loose shards of the tables that have `least` or more."""
-    found = not_compacted(root, listing(root), index)
+    found = shards(root, not_compacted(listing(root), index))
     return {table: files for table, files in found.items() if len(files) >= least}
 
 

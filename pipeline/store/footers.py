@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.arrow import schema
+from pipeline.arrow import no_rows, schema
 from pipeline.errors import DamagedError
 from pipeline.place import is_remote, kind, read
 from pipeline.retries import retried
@@ -168,5 +168,5 @@ def _check_constant(footer: Any, column: str, value: str) -> None:
 @cache
 def _parquet_schema(columns: Any) -> Any:
     content = io.BytesIO()
-    pq.write_table(columns.empty_table(), content)
+    pq.write_table(no_rows(columns), content)
     return pq.read_metadata(content).schema

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.arrow import no_rows
 from pipeline.errors import DamagedError
 from pipeline.place import commit, listed, read
 from pipeline.store.footers import PROBLEMS
@@ -73,10 +75,11 @@ class Index:
         Raises FileNotFoundError where a later generation has replaced it and it is deleted.
         """
         if self.path is None:
-            return SCHEMA.empty_table().select(columns or SCHEMA.names)
+            return no_rows(SCHEMA).select(columns or SCHEMA.names)
         content = io.BytesIO(read(self.path))
         try:
-            return pq.read_table(content, columns=columns, read_dictionary=_REPEATED)
+            # Not by `read_table`, which imports pandas.
+            return pq.ParquetFile(content, read_dictionary=_REPEATED).read(columns)
         except (pa.ArrowException, OSError) as error:  # of Arrow's: the file is in memory
             why = str(error).splitlines()[0]
             raise damaged(self.path, f"cannot be read ({why})") from None
@@ -94,32 +97,35 @@ class Index:
 
     def input_shas(self, table: str, step_id: str) -> Iterator[tuple[str, list[str]]]:
         """The units of a step at their highest attempt, with the hashes of their questions."""
-        rows = self._inputs.filter(_of_step(self._inputs, table, step_id))
+        rows = self._inputs.of(table, step_id)
         rows = rows.filter(pc.invert(rows["superseded"]))
         yield from zip(rows["unit"].to_pylist(), rows["input_shas"].to_pylist(), strict=True)
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit and attempt of the step's shards whose rows have problems, and which."""
-        rows = self._problems.filter(_of_step(self._problems, table, step_id))
+        rows = self._problems.of(table, step_id)
         columns = (rows[name].to_pylist() for name in ("unit", "attempt", "problems"))
         for unit, attempt, problems in zip(*columns, strict=True):
             yield unit, attempt, _names(problems)
 
     @cached_property
-    def _problems(self) -> Any:
+    def _by_step(self) -> "_BySteps":
+        return _BySteps(self.rows)
+
+    @cached_property
+    def _problems(self) -> "_BySteps":
         rows = self.read([*KEY, "footer"])
         found = pc.map_lookup(rows["footer"].combine_chunks(), PROBLEMS, "first")
         rows = rows.drop_columns(["footer"]).append_column("problems", found)
-        return rows.filter(pc.fill_null(pc.not_equal(found, "{}"), fill_value=False))
+        return _BySteps(rows.filter(pc.fill_null(pc.not_equal(found, "{}"), fill_value=False)))
 
     @cached_property
-    def _inputs(self) -> Any:
-        return self.read(["table_name", "step_id", "unit", "superseded", "input_shas"])
+    def _inputs(self) -> "_BySteps":
+        return _BySteps(self.read(["table_name", "step_id", "unit", "superseded", "input_shas"]))
 
     def steps(self) -> list[tuple[str, str]]:
         """The table and step of all entries, each pair once."""
-        found = self.rows.group_by(["table_name", "step_id"]).aggregate([]).to_pylist()
-        return [(row["table_name"], row["step_id"]) for row in found]
+        return list(self._by_step.bounds)
 
     def files(self) -> dict[str, int]:
         """The compacted files, as <table>/<name>, and the number of rows in each."""
@@ -130,8 +136,28 @@ class Index:
     def _slice(self, table: str, step_id: str) -> "_Slice":
         key = (table, step_id)
         if key not in self._slices:
-            self._slices[key] = _Slice(self.rows.filter(_of_step(self.rows, *key)))
+            self._slices[key] = _Slice(self._by_step.of(table, step_id))
         return self._slices[key]
+
+
+class _BySteps:
+    """Entries, which are ordered by table and step. `bounds`: of each the first, and the one after
+    the last."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
+        self.bounds: dict[tuple[str, str], tuple[int, int]] = {}
+        if not rows.num_rows:
+            return
+        names = [rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
+        ends = {end for own in names for end in pc.run_end_encode(own).run_ends.to_pylist()}
+        for first, end in pairwise(sorted({0, *ends})):
+            table, step_id = (own[first].as_py() for own in names)
+            self.bounds[table, step_id] = (first, end)
+
+    def of(self, table: str, step_id: str) -> Any:
+        first, end = self.bounds.get((table, step_id), (0, 0))
+        return self._rows.slice(first, end - first)
 
 
 class _Slice:
@@ -146,14 +172,14 @@ class _Slice:
         return {unit: place for place, unit in enumerate(self._rows["unit"].to_pylist())}
 
     def units(self) -> dict[str, int]:
-        return dict(
-            zip(self._rows["unit"].to_pylist(), self._rows["attempt"].to_pylist(), strict=True)
-        )
+        return dict(self._pairs())
+
+    def _pairs(self) -> Iterator[tuple[str, int]]:
+        """Units and attempts."""
+        yield from zip(*(self._rows[name].to_pylist() for name in ("unit", "attempt")), strict=True)
 
     def names(self) -> set[str]:
-        attempts = pc.cast(self._rows["attempt"], pa.string())
-        joined = pc.binary_join_element_wise(self._rows["unit"], attempts, "parquet", ".")
-        return set(joined.to_pylist())
+        return {f"{unit}.{attempt}.parquet" for unit, attempt in self._pairs()}
 
     def find(self, unit: str, attempt: int) -> Entry | None:
         place = self._last.get(unit, -1)
@@ -203,10 +229,6 @@ def _flagged(rows: Any) -> Any:
 def _names(problems: str) -> frozenset[str]:
     """Of the problems that a footer counts: few sets of many units."""
     return frozenset(json.loads(problems))
-
-
-def _of_step(rows: Any, table: str, step_id: str) -> Any:
-    return pc.and_(pc.equal(rows["table_name"], table), pc.equal(rows["step_id"], step_id))
 
 
 def damaged(path: UPath, what: str) -> DamagedError:

@@ -26,34 +26,41 @@ def listing(root: UPath) -> Listing:
     return found
 
 
-def misnamed(root: UPath, found: Listing) -> Iterator[UPath]:
-    """Files among the shards of loaded record classes that are not named like shards."""
+def not_compacted(found: Listing, index: Index) -> Listing:
+    """The names that are not in the index."""
+    left: dict[tuple[str, str], list[str]] = {}
     for (table, step_id), names in sorted(found.items()):
+        known = index.names(table, step_id) if names else set[str]()
+        left[table, step_id] = sorted(set(names) - known)
+    return left
+
+
+def misnamed(root: UPath, names: Listing) -> Iterator[UPath]:
+    """Files among the shards of loaded record classes that are not named like shards."""
+    for (table, step_id), own in names.items():
         if table in RECORDS:
             folder = root / "tables" / table / step_id
-            yield from (folder / name for name in sorted(names) if shard_name(name) is None)
+            yield from (folder / name for name in own if shard_name(name) is None)
 
 
-def not_compacted(root: UPath, found: Listing, index: Index) -> dict[str, list[UPath]]:
-    """The shards of every table that are not in the index."""
+def shards(root: UPath, names: Listing) -> dict[str, list[UPath]]:
+    """The shards of every table."""
     loose: dict[str, list[UPath]] = {}
-    for (table, step_id), names in sorted(found.items()):
-        new = set(names) - index.names(table, step_id) if names else set[str]()
+    for (table, step_id), own in names.items():
         folder = root / "tables" / table / step_id
-        loose.setdefault(table, []).extend(folder / n for n in sorted(new) if shard_name(n))
+        loose.setdefault(table, []).extend(folder / name for name in own if shard_name(name))
     return loose
 
 
-def shown(root: UPath, found: Listing, index: Index) -> dict[str, list[UPath]]:
+def shown(root: UPath, names: Listing, index: Index) -> dict[str, list[UPath]]:
     """Those of them that count: the highest attempt of their unit, compacted ones included."""
     loose: dict[str, list[UPath]] = {}
-    for (table, step_id), names in sorted(found.items()):
-        new = set(names) - index.names(table, step_id) if names else set[str]()
-        compacted = index.units(table, step_id) if new else {}
+    for (table, step_id), own in names.items():
+        compacted = index.units(table, step_id) if own else {}
         folder = root / "tables" / table / step_id
         loose.setdefault(table, []).extend(
             folder / name
-            for unit, (attempt, name) in sorted(last_attempts(new).items())
+            for unit, (attempt, name) in sorted(last_attempts(own).items())
             if attempt > compacted.get(unit, 0)
         )
     return loose

@@ -31,6 +31,7 @@ PEOPLE = pa.schema(
         ("comment", pa.string()),
     ]
 )
+ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a warehouse
 _KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
 _FIX = "import the sheet again"
 
@@ -61,12 +62,10 @@ def num_labels(run: UPath) -> int:
     return found
 
 
-def people_table(folder: UPath, left_out: LeftOut) -> Any:
-    """The labels of all runs of a warehouse, with the column `run` before the others."""
+def people_rows(folder: UPath, left_out: LeftOut) -> list[dict[str, Any]]:
+    """The labels of all runs of a warehouse, as ALL_PEOPLE has them."""
     files = left_out.sound(sorted(listed(folder / "runs", "*/people/*.parquet")), _check)
-    schema = pa.schema([("run", pa.string()), *PEOPLE])
-    rows = [{"run": file.parent.parent.name} | row for file in files for row in _rows(file)]
-    return pa.Table.from_pylist(rows, schema=schema)
+    return [{"run": file.parent.parent.name} | row for file in files for row in _rows(file)]
 
 
 def _rows(file: UPath) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
-from pipeline.arrow import schema
+from pipeline.arrow import no_rows, schema
 from pipeline.place import is_remote
 from pipeline.plugins import installed
 from pipeline.retries import retried
@@ -22,7 +22,8 @@ from pipeline.store.contracts import derived
 from pipeline.store.footers import check_shard
 from pipeline.store.index import ATTEMPT, KEY, SCHEMA, Index
 from pipeline.store.listing import LeftOut
-from pipeline.store.loose import listing, misnamed, shown
+from pipeline.store.loose import listing, misnamed, not_compacted, shown
+from pipeline.store.python_rows import create_table
 from pipeline.store.run_views import run_views, text
 
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
@@ -38,14 +39,16 @@ def shard_views(
     """Create the views. Returns the Arrow schema and the steps of every table, and the files that
     are read."""
     found, index = listing(folder), Compacted(folder).refresh()
-    left_out.misnamed(misnamed(folder, found))
+    names = not_compacted(found, index)
+    left_out.misnamed(misnamed(folder, names))
     loose = {
         table: left_out.sound(files, check_shard)
-        for table, files in shown(folder, found, index).items()
+        for table, files in shown(folder, names, index).items()
     }
-    compacted = _compacted_files(folder, index, left_out)
+    _index_rows(connection, index)
+    compacted = _compacted_files(connection, folder, left_out)
     tables = _readable_tables(connection, loose, compacted)
-    _index_views(connection, index, loose, compacted)
+    _superseded_rows(connection, index, loose, compacted)
     for table, columns in tables.items():
         _raw_view(connection, table, columns, loose.get(table, []), compacted.get(table, []))
     _shards_view(connection, loose, tables)
@@ -62,10 +65,23 @@ def _steps(index: Index, loose: Mapping[str, list[UPath]]) -> dict[str, set[str]
     return found
 
 
-def _compacted_files(folder: UPath, index: Index, left_out: LeftOut) -> dict[str, list[UPath]]:
+def _index_rows(connection: Any, index: Index) -> None:
+    """Create `index_rows`, the index."""
+    if index.path is not None and not is_remote(index.path):
+        source = f"read_parquet({text(str(index.path))})"
+        connection.execute(f"create view index_rows as from {source}")
+    else:
+        columns = [*_KEY.names, "file", "num_rows", "footer"]
+        connection.register("index_rows", index.read(columns))
+
+
+def _compacted_files(connection: Any, folder: UPath, left_out: LeftOut) -> dict[str, list[UPath]]:
     """The compacted files of every table, but for damaged ones."""
     found: dict[str, list[UPath]] = {}
-    sizes = {folder / "compacted" / name: rows for name, rows in sorted(index.files().items())}
+    files = connection.execute(
+        "select table_name, file, sum(num_rows) from index_rows group by all order by all"
+    ).fetchall()
+    sizes = {folder / "compacted" / table / file: number for table, file, number in files}
     for file in left_out.sound([*sizes], lambda path: check_compacted(path, sizes[path])):
         found.setdefault(file.parent.name, []).append(file)
     return found
@@ -108,17 +124,19 @@ def _schema(path: UPath) -> Any:
     return pa.schema([field for field in found if field.name != ATTEMPT])
 
 
-def _index_views(
+def _superseded_rows(
     connection: Any,
     index: Index,
     loose: Mapping[str, list[UPath]],
     compacted: Mapping[str, list[UPath]],
 ) -> None:
-    """Create `index_rows`, the index, and `superseded_rows`: its entries that do not count, as a
-    higher attempt is committed or their file is damaged."""
-    names = pa.array([file.name for files in compacted.values() for file in files], pa.string())
-    is_damaged = pc.invert(pc.is_in(index.rows["file"], names))
-    ended = index.rows.filter(pc.or_(index.rows["superseded"], is_damaged))
+    """Create `superseded_rows`: the entries of the index that do not count, as a higher attempt is
+    committed or their file is damaged."""
+    sound = {file.name for files in compacted.values() for file in files}
+    is_ended = index.rows["superseded"]
+    for damaged in set(index.rows["file"].unique().to_pylist()) - sound:
+        is_ended = pc.or_(is_ended, pc.equal(index.rows["file"], damaged))
+    ended = index.rows.filter(is_ended)
     entries = ended.select(_KEY.names).cast(_KEY).to_pylist()
     for table, files in loose.items():
         for step_id, own in groupby(files, key=lambda file: file.parent.name):
@@ -127,12 +145,7 @@ def _index_views(
                 if attempt := attempts.get(unit):
                     key = (table, step_id, unit, attempt)
                     entries.append(dict(zip(_KEY.names, key, strict=True)))
-    connection.register("superseded_rows", pa.Table.from_pylist(entries, schema=_KEY))
-    if index.path is not None and not is_remote(index.path):
-        source = f"read_parquet({text(str(index.path))})"
-        connection.execute(f"create view index_rows as from {source}")
-    else:
-        connection.register("index_rows", index.read([*_KEY.names, "footer"]))
+    create_table(connection, "superseded_rows", _KEY, entries)
 
 
 def _raw_view(
@@ -140,7 +153,7 @@ def _raw_view(
 ) -> None:
     """Create the view of all rows of a table; columns that a shard lacks are null, others that it
     has are left out."""
-    connection.register(f"no_{table}", columns.empty_table())
+    connection.register(f"no_{table}", no_rows(columns))
     statement = f"from no_{table}"
     if loose:
         source = _source(connection, f"{table}_loose_rows", loose, columns)
@@ -191,7 +204,7 @@ def _shards_view(
         for table in tables
         for file in loose.get(table, [])
     ]
-    connection.register("shards_rows", pa.Table.from_pylist(rows, schema=_SHARDS))
+    create_table(connection, "shards_rows", _SHARDS, rows)
     names = ", ".join(map(text, tables))
     connection.execute(f"""create view raw_shards as from shards_rows union all
         select table_name, step_id, unit from index_rows

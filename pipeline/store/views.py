@@ -26,7 +26,8 @@ from pipeline.store.footers import check_table
 from pipeline.store.layout import check_layout
 from pipeline.store.listing import MOVE_STEP, LeftOut, damaged_inside, parsed
 from pipeline.store.locks import lock, sql_error
-from pipeline.store.people import people_table
+from pipeline.store.people import ALL_PEOPLE, people_rows
+from pipeline.store.python_rows import create_table
 from pipeline.store.run_views import run_views
 from pipeline.store.shard_views import shard_views, sql_list
 
@@ -46,6 +47,7 @@ _STEPS = pa.schema(
         ("upstream", pa.list_(pa.string())),
     ]
 )
+_FILES = pa.schema([("file", pa.string())])
 _LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
 _OF_STATEMENTS = (  # errors that are no file's fault
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
@@ -83,17 +85,17 @@ def connect(
     _without_progress_bar(connection)
     connection.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     tables, steps, files = shard_views(connection, folder, left_out)
-    _register(connection, "steps", _STEPS, _step_rows(folder, left_out))
+    _view_of(connection, "raw_steps", _STEPS, _step_rows(folder, left_out))
     planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
     _planned_view(connection, planned)
     for statement in (*run_views(tables, name, steps), *derived(tables)):
         connection.execute(statement)
     files += planned
     _register_files(connection, files)
-    connection.register("all_people", people_table(folder, left_out))
+    _view_of(connection, "all_people", ALL_PEOPLE, people_rows(folder, left_out))
     quoted = name.replace("'", "''")
     connection.execute(f"create view people as from all_people where run = '{quoted}'")
-    connection.register("left_out", pa.Table.from_pylist(left_out.rows, schema=_LEFT_OUT))
+    _view_of(connection, "left_out", _LEFT_OUT, left_out.rows)
     if not unsafe:
         lock(connection, (address for file in files for address in _addresses(file)))
     return connection
@@ -152,7 +154,7 @@ def _to_blame(error: duckdb.Error, files: list[UPath]) -> DamagedError | None:
 
 def _register_files(connection: Any, files: Iterable[UPath]) -> None:
     """Keep the names of the files that the views read, for `query`."""
-    connection.register("files_rows", pa.table({"file": pa.array(map(str, files), pa.string())}))
+    create_table(connection, "files_rows", _FILES, [{"file": str(file)} for file in files])
 
 
 def _files_of(connection: Any) -> list[UPath]:
@@ -208,9 +210,9 @@ def _addresses(file: UPath) -> set[str]:
     return {str(file), listed}
 
 
-def _register(connection: Any, name: str, columns: Any, rows: list[dict[str, Any]]) -> None:
-    connection.register(f"{name}_rows", pa.Table.from_pylist(rows, schema=columns))
-    connection.execute(f"create view raw_{name} as from {name}_rows")
+def _view_of(connection: Any, name: str, columns: Any, rows: list[dict[str, Any]]) -> None:
+    create_table(connection, f"{name}_rows", columns, rows)
+    connection.execute(f"create view {name} as from {name}_rows")
 
 
 def _step_rows(folder: UPath, left_out: LeftOut) -> list[dict[str, Any]]:

@@ -51,22 +51,26 @@ class SyntheticCorpus(Corpus):
         names = [
             f"{draw.choice(words)}{number}x{index}".capitalize() for index in range(len(facts))
         ]
-        objects = [" ".join(draw.choices(words, k=3)) for _ in facts]
+        drawn = draw.choices(words, k=3 * len(facts))
+        objects = [" ".join(drawn[at : at + 3]) for at in range(0, len(drawn), 3)]
         for at, name, thing in zip(facts, names, objects, strict=True):
             parts[at] = f"{name} keeps {thing} under the floor."
-        gaps = ["\n\n" if n % _SENTENCES_PER_PARAGRAPH == 0 else " " for n in range(1, len(parts))]
-        starts = list(accumulate(map(len, parts), initial=0))  # without the gaps before them
-        wide = list(accumulate((len(gap) for gap in gaps), initial=0))
-        text = "".join(part + gap for part, gap in zip(parts, [*gaps, ""], strict=True))
+        wide = _SENTENCES_PER_PARAGRAPH
+        paragraphs = (" ".join(parts[at : at + wide]) for at in range(0, len(parts), wide))
+        text = "\n\n".join(paragraphs)
+        before = list(accumulate(map(len, parts), initial=0))  # characters, without the gaps
+        starts = [before[at] + at + at // wide for at in facts]
         questions = tuple(
             Question(
                 document_id=document_id,
                 question_id=f"{document_id}q{index:04}",
                 question=f"What does {name} keep under the floor?",
                 references=(thing,),
-                evidence=(Span(starts[at] + wide[at], starts[at] + wide[at] + len(parts[at])),),
+                evidence=(Span(start, start + len(parts[at])),),
             )
-            for index, (at, name, thing) in enumerate(zip(facts, names, objects, strict=True))
+            for index, (at, start, name, thing) in enumerate(
+                zip(facts, starts, names, objects, strict=True)
+            )
         )
         return Loaded(self.document(document_id, text), questions)
 
