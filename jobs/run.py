@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from upath import UPath
 
 from jobs.clusters import refuse_elsewhere
+from jobs.compacting import compacted, compacting
 from jobs.compatibility import grown, refuse_fewer, stored
 from jobs.complaints import complaints
 from jobs.deadline import PassedError
@@ -20,12 +21,11 @@ from jobs.run_config import RunConfig
 from jobs.run_executor import RunExecutor
 from jobs.step_graph import run_steps
 from jobs.turns import LEASE, removals, wait_for_others
-from pipeline.errors import DamagedError, EndedError, UsageError
+from pipeline.errors import EndedError, UsageError
 from pipeline.place import is_remote, place, reaching, unwritable, write
-from pipeline.retries import given_up, reason, retry_for
+from pipeline.retries import retry_for
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
-from pipeline.store.compaction import compact
 from pipeline.store.kept_families import keep_family
 from pipeline.store.layout import check_layout, raise_layout
 from pipeline.store.lease import lease
@@ -103,7 +103,7 @@ def _run(
     if config.cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in phases(run_steps(config)):
             phase.pool(config.cluster).size()
-    _compact(folder.warehouse, warn)  # what a run that was killed has left
+    compacted(folder.warehouse, warn)  # what a run that was killed has left
     removed = removals(folder.warehouse)
     prepared = prepare(config, folder.warehouse, warn, retries=retries)
     refuse_fewer(folder, prepared.keys)
@@ -139,24 +139,14 @@ def _execute(
     executor = RunExecutor(prepared, folder)
     if has_work:
         try:
-            executor.execute(ending)
+            with compacting(folder.warehouse):
+                executor.execute(ending)
         finally:
             folder.all_gone()
-            _compact(folder.warehouse, warn)
+            compacted(folder.warehouse, warn)
     prepared.shards.verify(prepared.steps)
     workers = {phase: dict(units) for phase, units in executor.progress.workers.items()}
     return _Launch(executor.ended, dict(executor.progress.calls), workers)
-
-
-def _compact(warehouse: UPath, warn: Callable[[str], None]) -> None:
-    """Compact the warehouse where that is worth it; the rows are safe where it cannot be done. Of
-    a damaged file that the run needs, its own reading says so."""
-    try:
-        compact(warehouse)
-    except DamagedError as error:
-        warn(f"not compacted: {error}")
-    except given_up() as error:
-        warn(f"not compacted ({reason(error)}); gistmill gc does it later")
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from jobs.run import _compact as before_and_after_a_run
+from jobs.compacting import compacted, compacting
 from pipeline.errors import AccountingError, DamagedError
 from pipeline.rows import RECORDS, Call, Record
 from pipeline.store import Shards, connect
@@ -26,6 +25,7 @@ from pipeline.store import compaction as module
 from pipeline.store.collection import collect
 from pipeline.store.compaction import Compaction, compact
 from pipeline.store.index import Index, commit_next
+from pipeline.store.index import newest as newest_index
 from pipeline.units import Unit
 from stages.index.gist import Gist
 from tests.command import gistmill
@@ -361,7 +361,7 @@ def garbled(file: UPath) -> None:
 
 @pytest.mark.parametrize("damage", [garbled, torn, deleted, shortened])
 def test_damage_is_named_by_the_compaction_that_reads_it(
-    warehouse: Warehouse, damage: Callable[[UPath], None], monkeypatch: pytest.MonkeyPatch
+    warehouse: Warehouse, damage: Callable[[UPath], None]
 ) -> None:
     commit_some(warehouse, random.Random(1), range(20))
     compact(warehouse.folder, least=1)
@@ -372,8 +372,7 @@ def test_damage_is_named_by_the_compaction_that_reads_it(
         compact(warehouse.folder, least=1)
     assert caught.value.file == str(file)
     told: list[str] = []
-    monkeypatch.setattr("jobs.run.compact", partial(compact, least=1))
-    before_and_after_a_run(UPath(warehouse.folder), told.append)
+    compacted(UPath(warehouse.folder), told.append, least=1)
     assert len(told) == 1 and told[0].startswith(f"not compacted: {file}: ")
     done = gistmill("gc", f"warehouse={warehouse.folder}")
     (line,) = done.stderr.splitlines()
@@ -484,3 +483,40 @@ def test_readers_beside_writer_compaction_and_collection(warehouse: Warehouse) -
     assert len(Shards(warehouse.folder).units("gists", GISTS.id)) == 120
     collect(warehouse.folder, older_than=0)
     assert stored(warehouse.folder) == {}
+
+
+def test_a_run_is_compacted_while_it_works(warehouse: Warehouse) -> None:
+    """What is committed meanwhile, until the run ends; it waits for a compaction at work."""
+    last = time.monotonic() + 60
+    with compacting(UPath(warehouse.folder), seconds=0.01, least=2):
+        for number in range(40):
+            warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0), gist(1)])
+        while (newest := index_of(warehouse)).units("gists", GISTS.id).keys() < units_of(warehouse):
+            assert time.monotonic() < last, newest.path
+            time.sleep(0.01)
+    agrees(warehouse.folder, stored(warehouse.folder))
+    commit_some(warehouse, random.Random(1), range(100, 120))
+    at_the_end = index_of(warehouse).path
+    time.sleep(0.1)  # ten times the pause
+    assert index_of(warehouse).path == at_the_end, "nothing is compacted after it"
+
+
+def index_of(warehouse: Warehouse) -> Index:
+    return newest_index(UPath(warehouse.folder) / "compacted")
+
+
+def units_of(warehouse: Warehouse) -> set[str]:
+    return {file.name.split(".")[0] for file in (warehouse.folder / "tables/gists").glob("*/*")}
+
+
+def test_why_it_cannot_be_compacted_is_said_at_the_end(warehouse: Warehouse) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
+    garbled(UPath(file))
+    commit_some(warehouse, random.Random(2), range(30, 40))
+    told: list[str] = []
+    with compacting(UPath(warehouse.folder), seconds=0.01, least=1):
+        time.sleep(0.1)
+    compacted(UPath(warehouse.folder), told.append, least=1)
+    assert len(told) == 1 and str(file) in told[0]
