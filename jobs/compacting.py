@@ -29,8 +29,8 @@ def compacted(warehouse: UPath, warn: Callable[[str], None], least: int = WORTH_
 def compacting(
     warehouse: UPath, seconds: float = _SECONDS_BETWEEN, least: int = _MANY
 ) -> Iterator[None]:
-    """Compact every `seconds`, in a thread, what `with` block commits: tables of `least` loose
-    shards or more. Why that cannot be done is said by the compaction after it."""
+    """Compact every `seconds`, in a thread, what the `with` block commits: tables of `least`
+    loose shards or more. Why that cannot be done is said by the compaction after it."""
     is_over = threading.Event()
 
     def compact_now_and_then() -> None:

@@ -37,9 +37,7 @@ class RunExecutor:
 
     def execute(self, ending: Ending) -> None:
         """Execute the phases, until `ending` has begun. Raises what workers raise."""
-        from pipeline.cluster import (
-            join,  # imported here: ray takes a second, and may not be needed
-        )
+        from pipeline.cluster import join  # imported here, as ray takes a second
 
         join(self._config.cluster.address)
         ending.workers_see(StopSignal(self._folder.path, self._launch))

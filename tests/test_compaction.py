@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from upath import UPath
@@ -24,7 +25,7 @@ from pipeline.store import Shards, connect
 from pipeline.store import compaction as module
 from pipeline.store.collection import collect
 from pipeline.store.compaction import Compaction, compact
-from pipeline.store.index import Index, commit_next
+from pipeline.store.index import SCHEMA, Index, commit_next
 from pipeline.store.index import newest as newest_index
 from pipeline.units import Unit
 from stages.index.gist import Gist
@@ -377,6 +378,27 @@ def test_damage_is_named_by_the_compaction_that_reads_it(
     done = gistmill("gc", f"warehouse={warehouse.folder}")
     (line,) = done.stderr.splitlines()
     assert done.returncode == 1 and line.startswith(f"gistmill: {file}: ")
+
+
+@pytest.mark.parametrize(
+    ("foreign", "why"),
+    [
+        (pa.table({"a": [1]}), "lacks the columns table_name, step_id, unit,"),
+        (pa.table({name: [1] for name in SCHEMA.names}), "the column table_name is int64, not str"),
+    ],
+)
+def test_another_file_by_the_name_of_an_index_is_named(
+    warehouse: Warehouse, foreign: pa.Table, why: str
+) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    file = warehouse.folder / "compacted" / "index.9.parquet"
+    pq.write_table(foreign, file)
+    for verb in (("gc",), ("sql", "from calls")):
+        done = gistmill(*verb, f"warehouse={warehouse.folder}")
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"gistmill: {file}: {why}")
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_loose_shard_of_garbled_pages_stays(warehouse: Warehouse) -> None:

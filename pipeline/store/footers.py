@@ -40,12 +40,12 @@ def shard_footer(path: UPath) -> Any:
         footer = read_footer(path)
         _check_rows(footer)
         record = RECORDS.get(path.parent.parent.name)  # null: of a plugin that is not loaded
-        _check_columns(footer, schema(record) if record else None, _needed(record))
+        check_columns(footer, schema(record) if record else None, _needed(record))
         if record:
             _check_own(footer, record)
         for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
             _check_constant(footer, column, named)
-    except _FlawError as flaw:
+    except FlawError as flaw:
         raise damaged_shard(path, str(flaw)) from None
     return footer
 
@@ -54,8 +54,8 @@ def check_table(path: UPath, columns: Any, fix: str) -> None:
     """Raise DamagedError, which ends in `fix`, unless the file can be read and has `columns` (an
     Arrow schema)."""
     try:
-        _check_columns(read_footer(path), columns, columns.names)
-    except (_FlawError, FileNotFoundError) as flaw:
+        check_columns(read_footer(path), columns, columns.names)
+    except (FlawError, FileNotFoundError) as flaw:
         raise DamagedError(path, f"{flaw}; {fix}") from None
 
 
@@ -67,21 +67,21 @@ def damaged_shard(path: UPath, what: str) -> DamagedError:
     )
 
 
-class _FlawError(Exception):
+class FlawError(Exception):
     """What is wrong with a file, in a few words."""
 
 
 def read_footer(path: UPath) -> Any:
-    """The Parquet metadata of a file, from its end. Raises _FlawError, FileNotFoundError, and
+    """The Parquet metadata of a file, from its end. Raises FlawError, FileNotFoundError, and
     StorageError, which says nothing about the file."""
     if is_remote(path):
         return _parsed(io.BytesIO(_end(path)))
     if kind(path) not in (None, "file"):  # a FIFO would be waited for
-        raise _FlawError("cannot be read (not a file)")
+        raise FlawError("cannot be read (not a file)")
     try:
         return retried(lambda: _opened(path), path, (FileNotFoundError, PermissionError))
     except PermissionError as error:
-        raise _FlawError(f"cannot be read ({error.strerror})") from None
+        raise FlawError(f"cannot be read ({error.strerror})") from None
 
 
 def _opened(path: UPath) -> Any:
@@ -93,7 +93,7 @@ def _parsed(file: BinaryIO) -> Any:
     try:
         return pq.read_metadata(file)
     except (pa.ArrowException, OSError) as error:  # of Arrow's, which has read what it parses
-        raise _FlawError(f"cannot be read ({str(error).splitlines()[0]})") from None
+        raise FlawError(f"cannot be read ({str(error).splitlines()[0]})") from None
 
 
 def _end(path: UPath) -> bytes:
@@ -107,19 +107,20 @@ def _end(path: UPath) -> bytes:
 def _check_rows(footer: Any) -> None:
     written = (footer.metadata or {}).get(ROWS_WRITTEN.encode(), b"none").decode(errors="replace")
     if written != str(footer.num_rows):
-        raise _FlawError(f"{footer.num_rows} rows, {written} were written")
+        raise FlawError(f"{footer.num_rows} rows, {written} were written")
 
 
-def _check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
-    """`names`: the columns it must have."""
+def check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
+    """Raise FlawError unless a file has the columns `names`, with the types that `columns` (an
+    Arrow schema) gives them."""
     if columns is not None and footer.schema.equals(_parquet_schema(columns)):
         return
     found = footer.schema.to_arrow_schema()
     if missing := [name for name in names if name not in found.names]:
-        raise _FlawError(f"lacks the columns {', '.join(missing)}")
+        raise FlawError(f"lacks the columns {', '.join(missing)}")
     for name in columns.names if columns else ():
         if name in found.names and not _fits(found.field(name).type, columns.field(name).type):
-            raise _FlawError(
+            raise FlawError(
                 f"the column {name} is {found.field(name).type}, not {columns.field(name).type}"
             )
 
@@ -140,7 +141,7 @@ def _check_own(footer: Any, record: type[Record]) -> None:
         if field.default is dataclasses.MISSING and not field.name.endswith(("_id", "_index"))
     ]
     if own and not {*own} & {*footer.schema.names}:
-        raise _FlawError(f"lacks the columns {', '.join(own)}")
+        raise FlawError(f"lacks the columns {', '.join(own)}")
 
 
 def _fits(found: Any, wanted: Any) -> bool:
@@ -162,7 +163,7 @@ def _check_constant(footer: Any, column: str, value: str) -> None:
             continue
         for one in (found.min, found.max):
             if one != value:
-                raise _FlawError(f"its rows are of the {column} {one}")
+                raise FlawError(f"its rows are of the {column} {one}")
 
 
 @cache

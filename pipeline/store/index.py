@@ -22,7 +22,7 @@ from upath import UPath
 from pipeline.arrow import no_rows
 from pipeline.errors import DamagedError
 from pipeline.place import commit, listed, read
-from pipeline.store.footers import PROBLEMS
+from pipeline.store.footers import PROBLEMS, FlawError, check_columns
 
 # superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
 # `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
@@ -78,8 +78,13 @@ class Index:
             return no_rows(SCHEMA).select(columns or SCHEMA.names)
         content = io.BytesIO(read(self.path))
         try:
+            footer = pq.read_metadata(content)
+            check_columns(footer, SCHEMA, SCHEMA.names)
             # Not by `read_table`, which imports pandas.
-            return pq.ParquetFile(content, read_dictionary=_REPEATED).read(columns)
+            file = pq.ParquetFile(content, metadata=footer, read_dictionary=_REPEATED)
+            return file.read(columns)
+        except FlawError as flaw:
+            raise damaged(self.path, str(flaw)) from None
         except (pa.ArrowException, OSError) as error:  # of Arrow's: the file is in memory
             why = str(error).splitlines()[0]
             raise damaged(self.path, f"cannot be read ({why})") from None
