@@ -78,7 +78,7 @@ def _index_rows(connection: Any, index: Index) -> None:
 def _compacted_files(connection: Any, folder: UPath, left_out: LeftOut) -> dict[str, list[UPath]]:
     """The compacted files of every table, but for damaged ones."""
     found: dict[str, list[UPath]] = {}
-    files = connection.execute(
+    files = connection.execute(  # not by `Index.files`: PyArrow's group_by imports pandas
         "select table_name, file, sum(num_rows) from index_rows group by all order by all"
     ).fetchall()
     sizes = {folder / "compacted" / table / file: number for table, file, number in files}
