@@ -3,8 +3,6 @@
 import os
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -25,11 +23,9 @@ from pipeline.rows import _VIEWS, RECORDS, IndexRow, QuestionRow, Record
 from pipeline.steps import Step
 from pipeline.store import connect
 from pipeline.store.accounts import accounts
-from pipeline.store.compaction import compact
 from pipeline.store.runs import RunFolder
 from pipeline.store.views import query, run_name
 from stages.read.answer import Answer
-from tests.command import ROOT
 from tests.warehouse import (
     Warehouse,
     answer,
@@ -407,22 +403,3 @@ def test_shards_without_a_column_of_today_have_it_as_null(warehouse: Warehouse) 
     found = rows(warehouse, "select question_id, memory, num_lookups from answers")
     assert found == [{"question_id": "q1", "memory": None, "num_lookups": None}]
     assert rows(warehouse, "select value from measures where measure = 'lookups'") == []
-
-
-def test_views_are_made_and_read_without_pandas(warehouse: Warehouse) -> None:
-    """It takes a fifth of a second of every command. In a process of its own, as another test may
-    have imported it. Shards are compacted, loose, and of a higher attempt than a compacted one."""
-    first = commit_answers(warehouse, "q1")
-    compact(warehouse.folder, least=1)
-    warehouse.commit(ANSWERS, replace(first, attempt=2), [answer("q1")])
-    warehouse.plan("night", (ANSWERS, [first, commit_answers(warehouse, "q2")]))
-    code = (
-        "import sys; from pipeline.store import connect\n"
-        f"with connect({str(warehouse.folder)!r}) as connection:\n"
-        "    assert len(connection.execute('from answers').fetchall()) == 2\n"
-        "    assert connection.execute('from runs').fetchall()\n"
-        "assert 'pandas' not in sys.modules"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
