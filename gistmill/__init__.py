@@ -1,4 +1,4 @@
-"""gistmill as a library: execute runs, and read what they have left.
+"""gistmill as a library: execute runs, and read their results.
 
     import gistmill
 
@@ -6,17 +6,21 @@
     print(done.exit_code, done.complaints)
     print(done.connect().sql("select method, count(*) as n from answers group by method"))
 
-Commands and library take the same words, make the same checks and write the same files; what ends a
-command in one line is an exception here.
+Commands and library take the same words, make the same checks and write the same files; a mistake
+that ends a command with one line is an exception here.
 """
 
 import importlib.metadata
 
-from jobs.compare import Comparison
-from jobs.library import RunResult, compare, config, report, run
-from jobs.report import Report
-from jobs.run_config import RunConfig
-from pipeline.errors import CommandError, IncompleteError, UsageError
+from gistmill.import_guard import refuse_shadowed
+
+refuse_shadowed()  # before anything of ours is imported
+
+from jobs.api.library import RunResult, compare, config, report, run
+from jobs.compare.compare import Comparison
+from jobs.config.run_config import RunConfig
+from jobs.report.report import Report
+from pipeline.core.errors import CommandError, IncompleteError, UsageError
 from pipeline.store import connect
 
 __all__ = [

@@ -1,1 +1,22 @@
-"""The command line and what it launches: runs, plans, reports, benchmarks, submissions."""
+"""The `gistmill` command and the runs that it launches. A folder per task of a user.
+
+config/     words of a command -> options, clusters, the frozen RunConfig
+output/     tables for terminals, Markdown, CSV
+graph/      words -> checked config -> steps -> phases, and the corpus's documents -> units
+run/        gistmill run, retry, rate, score: execute the phases, one command at a time
+report/     gistmill report, cite: means, intervals, costs; the facts a paper must state
+trace/      gistmill trace, show: one question or document as it was read
+compare/    gistmill compare: methods paired on the same questions
+plan/       gistmill plan: calls, hours and money before anything runs
+people/     gistmill rate sheet, import, agreement: labels by people
+submit/     gistmill submit: Ray Jobs, KubeRay, Slurm
+html/       gistmill report --html, view: the page of a run
+export/     gistmill export: files for other programs
+warehouse/  gistmill ls, status, schema, rm, gc
+api/        `import gistmill`; gistmill ask; make demo
+cli/        one function per verb; exit codes; nothing else
+
+A run: `cli.execute_verbs` -> `graph.read_config` -> `run.launch`, which plans units by
+`graph.preparation`, executes each of `graph.phases` by `run.execute`, and checks the accounting.
+Stages, tables and prompts are named only in YAML, not here.
+"""

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser import Browser, chromium
-from tests.command import gistmill
-from tests.hand_run import HandRun
-from tests.ray_head import RayHead
+from tests.support.browser import Browser, chromium
+from tests.support.command import WHOLE_QMSUM, gistmill
+from tests.support.hand_run import HandRun
+from tests.support.ray_head import RayHead
+from tests.support.sampled import keep_day, left_out_today
 
 # Several tests run side by side: each Ray of theirs has one CPU, which most runs put one worker on.
 os.environ.setdefault("RAY_OVERRIDE_RESOURCES", '{"CPU": 1}')
@@ -16,16 +17,31 @@ os.environ.setdefault("RAY_OVERRIDE_RESOURCES", '{"CPU": 1}')
 
 # Files that take minutes: side by side, none of them should be begun last.
 LONGEST = (
-    "test_readme", "test_resume", "test_dense_model", "test_vllm_engine", "test_nodes",
+    "test_pages", "test_resume", "test_dense_model", "test_vllm_engine", "test_nodes",
     "test_faults", "test_ending", "test_submit", "test_s3", "test_notebooks", "test_plan",
     "test_qmsum_run",
 )  # fmt: skip
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Longest first; the order within a file stays."""
+def pytest_configure() -> None:
+    keep_day()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In CI without the sampled tests of other days. Longest first; the order within a file
+    stays."""
+    if left_out := left_out_today(items):
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in {*left_out}]
     order = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a test of the whole corpora in one line where they are missing."""
+    if item.get_closest_marker("whole") and not WHOLE_QMSUM.is_file():
+        why = f"{WHOLE_QMSUM} is missing: set GISTMILL_DATA to the folder of the whole corpora"
+        pytest.fail(f"{why} (CONTRIBUTING.md says what it holds)", pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,13 @@ from typing import Any
 
 import typer
 
-from jobs.cli import executing, exporting, prompts, rating, reading  # their verbs
+from jobs.cli import execute_verbs, export_verbs, prompts_verbs, rate_verbs, read_verbs
 from jobs.cli.app import app, warn
-from jobs.left_out import shown_left_out
-from pipeline.errors import CommandError, IncompleteError, UsageError
-from pipeline.retries import refusals, refused
+from jobs.output.left_out import warn_of_left_out
+from pipeline.core.errors import CommandError, IncompleteError, UsageError
+from pipeline.files.storage_retries import filesystem_errors, refusal_error
 
-__all__ = ["executing", "exporting", "main", "prompts", "rating", "reading"]
+__all__ = ["execute_verbs", "export_verbs", "main", "prompts_verbs", "rate_verbs", "read_verbs"]
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
@@ -31,7 +31,7 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     asked = sys.argv[1:]
     try:
-        with shown_left_out(warn):
+        with warn_of_left_out(warn):
             code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
         code = code if asked else 2
         if code == _INTERRUPTED:
@@ -40,8 +40,8 @@ def main() -> None:
         code = _complain(_usage(error))
     except CommandError as error:
         code = _complain(error)
-    except refusals() as error:
-        code = _complain(refused(getattr(error, "filename", None) or "storage", error))
+    except filesystem_errors() as error:
+        code = _complain(refusal_error(getattr(error, "filename", None) or "storage", error))
     sys.stdout.flush()
     sys.exit(code or 0)
 

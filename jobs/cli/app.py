@@ -1,4 +1,4 @@
-"""What the modules of the `gistmill` command share: the Typer app and types of its parameters."""
+"""Shared parts of the `gistmill` command's modules: the Typer app and types of its parameters."""
 
 import sys
 from importlib.metadata import version
@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from jobs.cells import printable
-from jobs.completion import completed
-from pipeline.secrets import without_passwords
+from jobs.config.completion import completed
+from jobs.output.cells import printable
+from pipeline.core.secrets import without_passwords
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

@@ -1,1 +1,1 @@
-"""`gistmill export`: answers, the report and views as files that other programs read."""
+"""Export of a run's answers and tables to files of other programs: JSON lines, CSV, LaTeX."""

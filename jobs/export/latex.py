@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from jobs.cells import printable
-from jobs.means import Mean
-from jobs.render import REPEATED
-from jobs.report import Report, Row
-from pipeline.stage import Column
+from jobs.output.cells import printable
+from jobs.report.means import Mean
+from jobs.report.render import REPEATED
+from jobs.report.report import Report, Row
+from pipeline.work.stage import Column
 
 # As commands, so that neither ligatures nor the shorthands of babel's languages change them.
 _SPECIAL = {
@@ -56,7 +56,7 @@ def latex(report: Report, with_intervals: bool) -> str:
 
 
 def _notes(report: Report, with_intervals: bool) -> Iterator[str]:
-    """Comments on what the numbers rest on."""
+    """LaTeX comments that state what the numbers are over."""
     repeats = report.foot["repeats"]
     if report.inputs["not_done"]:
         yield _INCOMPLETE.format(**report.inputs)
@@ -81,7 +81,7 @@ class _Cells:
     with_intervals: bool
 
     def value(self, row: Row) -> str | None:
-        """The mean as it is printed, or what is counted for the method in its place."""
+        """The mean as printed, or the count for the method in its place."""
         mean = self.mean(row)
         value = mean.mean if mean else row.counts.get(self.column.measure)
         return None if value is None else f"{value:.1f}"
@@ -110,7 +110,8 @@ class _Cells:
 
     @cached_property
     def _same_n(self) -> int | None:
-        """How many answers all means are over, where that is not what the column n says."""
+        """The number of answers that all means are over, if it is one number and not that of the
+        column n."""
         own = {
             (mean.n, row.counts.get("n")) for row in self.report.rows if (mean := self.mean(row))
         }

@@ -1,19 +1,27 @@
-"""Where an export is written: `to=FILE`, on any filesystem, or `to=-`, standard output."""
+"""The target of an export: `to=FILE`, on any filesystem, or `to=-`, standard output."""
 
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from upath import UPath
 
-from pipeline.errors import UsageError
-from pipeline.place import kind, naming, place, reaching, unwritable, write
+from pipeline.core.errors import UsageError
+from pipeline.files.place import (
+    as_path,
+    path_kind,
+    refuse_unreachable_path,
+    refuse_unwritable_path,
+    unwritable,
+    write,
+)
 
 STANDARD_OUTPUT = "-"
 
 
 @dataclass(frozen=True)
 class Target:
-    """`path` null: standard output."""
+    """A file, or standard output if `path` is None."""
 
     path: UPath | None
 
@@ -21,13 +29,14 @@ class Target:
     def of(cls, to: str | None, is_forced: bool) -> "Target":
         """The target that `to=` names, by default standard output.
 
-        Raises UsageError for a folder, what cannot be written, and what exists without --force.
+        Raises UsageError for a folder, for what cannot be written, and for an existing file without
+        --force.
         """
         if to is None or to == STANDARD_OUTPUT:
             return cls(None)
-        path = place(to)
-        with reaching(path, "to"):
-            there = kind(path)
+        path = as_path(to)
+        with refuse_unreachable_path(path, "to"):
+            there = path_kind(path)
         if there not in (None, "file"):
             raise UsageError(f"to={to}: no file but a folder or a device; name a file")
         if there and not is_forced:
@@ -37,10 +46,19 @@ class Target:
         return cls(path)
 
     def write(self, text: str) -> None:
-        """Write a text as UTF-8. Raises UsageError where a remote store has no such bucket, and
+        """Write a text as UTF-8. Raises UsageError if a remote store has no such bucket, and
         StorageError."""
         if self.path is None:
             sys.stdout.write(text)
             return
-        with naming(self.path, "to"):
+        with refuse_unwritable_path(self.path, "to"):
             write(self.path, text.encode())
+
+
+def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], None]) -> None:
+    """Give `warn` a line if some of the run's `inputs` are not done."""
+    if inputs["not_done"]:
+        warn(
+            f"INCOMPLETE: {inputs['not_done']} of {inputs['planned']} inputs of run={run} are not "
+            "done, and not in what is exported; the same gistmill run goes on with them"
+        )

@@ -1,1 +1,1 @@
-"""The HTML page of a run: one file that opens offline, or served from the warehouse."""
+"""The HTML page of a run: one file, or served from the warehouse."""

@@ -10,22 +10,22 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 from typing import Any
 
-from jobs.html.page import page
+from jobs.config.options import ReadOptions
+from jobs.html.run_page import page
 from jobs.html.source import Source
-from jobs.options import ReadOptions
-from pipeline.errors import CommandError, UsageError
+from pipeline.core.errors import CommandError, UsageError
 
 _HOST = "127.0.0.1"
 _PORT = 7645
-_NAMES = (_HOST, "localhost")  # a page of another name that points here is refused
+_NAMES = (_HOST, "localhost")  # a request for another host name is refused (DNS rebinding)
 
 
 def serve(options: ReadOptions, started: Callable[[str, Source], None]) -> None:
-    """Serve the page of a run until Ctrl-C; `started` is called with its address. A part of it is
-    drawn by chance: other users of this machine cannot guess it, and a page that was opened before
-    is not given the data of another run.
+    """Serve the page of a run until Ctrl-C; `started` is called with its address. A part of the
+    address is random: other users of this machine cannot guess it, and a page that was opened
+    before does not get the data of another run.
 
-    Raises UsageError as `gistmill report` does, and where the port cannot be had.
+    Raises UsageError as `gistmill report` does, and if the port cannot be opened.
     """
     port = _port(options.port)
     with closing(Source(options)) as source:
@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def _send_chunk(self, name: str) -> None:
-        """A chunk, or in one line why it cannot be read."""
+        """Send a chunk, or in one line the reason why it cannot be read."""
         try:
             found = self.content(name)
         except CommandError as error:
@@ -121,4 +121,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: requests are no news."""
+        """Log nothing for a request."""

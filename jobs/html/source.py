@@ -1,26 +1,27 @@
-"""The chunks of a run's page: all of them for a file, or one by one as they are asked for."""
+"""The chunks of a run's page: all of them for a file, or one by one as they are requested."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jobs.html.chunks import compressed
-from jobs.html.page import Chunk
+from jobs.config.options import ReadOptions
+from jobs.html.chunks import compressed_chunk
+from jobs.html.run_page import Chunk
 from jobs.html.summary import number_questions, summary, values
 from jobs.html.traces import Part, Traces
-from jobs.options import ReadOptions
-from jobs.report import choose, make_report
-from jobs.sent import Sent
-from pipeline.plugins import load_plugins, plugin_folders
+from jobs.report.report import create_chosen_table, make_report
+from jobs.trace.sent import Sent
+from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.store import connect
-from pipeline.store.runs import RunFolder
+from pipeline.store.runs.run_folder import RunFolder
 
-_OF_A_CHUNK = 50  # questions: so many are read when one is opened
+_OF_A_CHUNK = 50  # questions, which are read together when one is opened
 _AT_ONCE = 4_000  # answers whose rows are read by the same queries, and held at a time
 
 
 class Source:
-    """A run as its page shows it, at the time it was opened. Not for several threads at a time.
+    """A run as its page shows it, at the time it was opened. Not safe for concurrent use by
+    threads.
 
     Raises UsageError as `gistmill report` does.
     """
@@ -30,11 +31,11 @@ class Source:
         report = make_report(options)
         self.run = report.run
         self._connection = connect(options.warehouse, self.run)
-        choose(self._connection, options)
+        create_chosen_table(self._connection, options)
         number_questions(self._connection, report.foot["rater"], options.where is not None)
         facts = RunFolder(options.warehouse, self.run).report_facts("judging")
         self._summary = {**summary(self._connection, report), "judging": facts["judging"]}
-        # To each question.
+        # For each question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         sent = Sent(options.warehouse, self.run, options.plugins)
         self._traces = Traces(self._connection, facts["stages"], sent)
@@ -49,29 +50,29 @@ class Source:
 
     @property
     def num_chunks(self) -> int:
-        """Of a file, without the first."""
+        """The number of a file's chunks, without the first."""
         return len(self._summary["measures"]) + len(self._parts())
 
     def close(self) -> None:
         self._connection.close()
 
     def first(self, is_served: bool) -> Chunk:
-        """The chunk `index`, which a page begins with. In a file it says which chunk each document
-        and question is in; served, each is a chunk of its own."""
+        """The chunk `index`, which a page begins with. In a file it states which chunk each
+        document and question is in; served, each is a chunk of its own."""
         places: dict[str, Any] = {} if is_served else self._places()
-        return "index", compressed({"content": {**self._summary, **places}})
+        return "index", compressed_chunk({"content": {**self._summary, **places}})
 
     def chunks(self) -> Iterator[Chunk]:
         """All other chunks of a file."""
         for number in range(len(self._summary["measures"])):
             yield f"measure-{number}", self._measure(number)
-        batches = batched(self._parts(), self._num_answers)
+        batches = batched_parts(self._parts(), self._num_answers)
         contents = (content for parts in batches for content in self._traces.contents(parts))
         for number, content in enumerate(contents):
-            yield f"part-{number}", compressed(content)
+            yield f"part-{number}", compressed_chunk(content)
 
     def chunk(self, name: str) -> bytes | None:
-        """The content of one chunk of a served page; null where there is no such chunk."""
+        """The content of one chunk of a served page; None if there is no such chunk."""
         kind, _, text = name.partition("-")
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
         if name == "index":
@@ -87,17 +88,17 @@ class Source:
 
     def _part(self, part: Part) -> bytes:
         (content,) = self._traces.contents([part])
-        return compressed(content)
+        return compressed_chunk(content)
 
     def _measure(self, number: int) -> bytes:
         found = values(self._connection, self._summary["measures"][number])
-        return compressed({"content": found})
+        return compressed_chunk({"content": found})
 
     def _document_id(self, number: int) -> str:
         return str(self._summary["documents"][number]["document_id"])
 
     def _parts(self) -> list[Part]:
-        """Every document with its questions, of many in several parts."""
+        """Every document with its questions; in several parts, if it has many."""
         asked: dict[int, list[str]] = defaultdict(list)
         for row in self._summary["questions"]:
             asked[row["document"]].append(row["question_id"])
@@ -118,9 +119,9 @@ class Source:
         return {"question_parts": of_questions, "document_parts": [*of_documents.values()]}
 
 
-def batched(parts: Iterable[Part], num_answers: int) -> Iterator[list[Part]]:
-    """The parts in order, as many at a time as have 4,000 answers, but at least one. `num_answers`:
-    to each question; a document without questions counts as one with one."""
+def batched_parts(parts: Iterable[Part], num_answers: int) -> Iterator[list[Part]]:
+    """The parts in order, grouped so that a group has at most 4,000 answers, but at least one part.
+    `num_answers`: to each question; a document without questions counts as one with one."""
     batch: list[Part] = []
     size = 0
     for part in parts:

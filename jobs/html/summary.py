@@ -1,4 +1,4 @@
-"""What the page of a run shows before a question is opened: its report, the sizes of documents and
+"""The contents of a run's page before a question is opened: its report, the sizes of documents and
 memories, problems, and a line per question and document."""
 
 import dataclasses
@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from stop_words import get_stop_words
 
-from jobs.corpus import samples
-from jobs.render import foot, notes
-from jobs.report import Report
-from pipeline.store.views import query
+from jobs.report.memory_sizes import samples
+from jobs.report.render import notes, provenance_line
+from jobs.report.report import Report
+from pipeline.core.sql_files import filled, sql_beside
+from pipeline.store.sql.connect import query
+
+_SQL = sql_beside(__file__)
 
 _MOST_BINS = 30
 _SHOWN_CHARS = 300  # of a question, in the list of all
@@ -19,15 +22,15 @@ Rows = list[dict[str, Any]]
 
 
 def number_questions(connection: Any, rater: str | None, is_subset: bool) -> None:
-    """Create the tables that the others here read: `numbered_questions`, those in the table
-    `chosen`, and `numbered_documents`, all, of a subset those of its questions, with their numbers
-    from 0; `valued`, a row per question, method and measure, the mean over repeats. Verdicts are
-    those of `rater`."""
+    """Create the tables that the other functions here read: `numbered_questions`, those in the
+    table `chosen`; `numbered_documents`, all, or for a subset those of its questions, with their
+    numbers from 0; `valued`, a row per question, method and measure, the mean over repeats.
+    Verdicts are those of `rater`."""
     asked = "semi join (from questions semi join chosen using (question_id)) using (document_id)"
-    query(connection, f"{_DOCUMENTS} {asked if is_subset else ''}")
-    query(connection, _QUESTIONS)
+    query(connection, filled(_SQL["documents"], where=asked if is_subset else ""))
+    query(connection, filled(_SQL["questions"], shown_chars=str(_SHOWN_CHARS)))
     connection.execute("set variable rater = ?", [rater])
-    query(connection, _VALUED)  # once, as the view joins many tables
+    query(connection, _SQL["valued"])  # once, as the view joins many tables
 
 
 def summary(connection: Any, report: Report) -> dict[str, Any]:
@@ -38,7 +41,7 @@ def summary(connection: Any, report: Report) -> dict[str, Any]:
     return {
         "report": shown,
         "remarks": notes(report),
-        "foot": foot(report),
+        "foot": provenance_line(report),
         "sizes": _sizes(connection),
         "problems": _problems(connection),
         "measures": measures(connection),
@@ -55,14 +58,14 @@ def measures(connection: Any) -> list[str]:
 
 
 def values(connection: Any, measure: str) -> dict[str, list[float | None]]:
-    """By method, a measure's value of every question in the order of their numbers; null without
-    one."""
+    """By method, the values of a measure for every question in the order of their numbers; None for
+    a question without one."""
     connection.execute("set variable measure = ?", [measure])
-    return {row["method"]: row["found"] for row in query(connection, _VALUES)}
+    return {row["method"]: row["found"] for row in query(connection, _SQL["values"])}
 
 
 def _sizes(connection: Any) -> Rows:
-    """A histogram of every measure of documents and memories; null is the documents' memory."""
+    """A histogram of every measure of documents and memories; `memory` None: of the documents."""
     found = []
     for of, sample in samples(connection):
         counts, edges = np.histogram(sample, bins=min(_MOST_BINS, max(1, len(set(sample)))))
@@ -71,7 +74,7 @@ def _sizes(connection: Any) -> Rows:
 
 
 def _problems(connection: Any) -> Rows:
-    """How many rows of each table have which problem, with an example of their detail."""
+    """The number of rows of each table and problem, with an example of their detail."""
     parts = [
         f"""select s.stage, '{table}' as table_name, {_made_by(columns)} as made_by, t.problem,
         count(*) as num_rows, {"min(t.detail)" if "detail" in columns else "null"} as detail
@@ -93,45 +96,19 @@ def _question_problems(connection: Any) -> Rows:
         for table, columns in _tables(connection)
         if {"question_id", "method"} <= columns
     ]
-    return query(connection, _OF_QUESTIONS.format(parts=" union ".join(parts))) if parts else []
+    return (
+        query(connection, filled(_SQL["of_questions"], parts=" union ".join(parts)))
+        if parts
+        else []
+    )
 
 
 def _tables(connection: Any) -> Iterator[tuple[str, set[str]]]:
     """The tables of the run whose rows may have a problem, with the names of their columns."""
-    for row in query(connection, _TABLES):
+    for row in query(connection, _SQL["tables"]):
         yield row["table_name"], set(row["columns"])
 
 
-_DOCUMENTS = """
-create temp table numbered_documents as
-select (row_number() over (order by document_id) - 1)::int as number, document_id, title, num_words,
-  problem, skipped
-from documents"""
-_QUESTIONS = f"""
-create temp table numbered_questions as
-select (row_number() over (order by d.number, question_id) - 1)::int as number, question_id,
-  d.number as document, question_type,
-  left(question, {_SHOWN_CHARS}) || if(length(question) > {_SHOWN_CHARS}, ' …', '') as question
-from questions semi join chosen using (question_id)
-join numbered_documents d using (document_id)"""
 _LISTED = "from numbered_questions order by number"
-_VALUED = """
-create temp table valued as
-select measure, method, number, round(avg(value), 2) as value
-from measures join numbered_questions using (question_id)
-where value is not null and (rater is null or rater = getvariable('rater')) group by all"""
 _MEASURES = "select distinct measure from valued order by measure"
-_VALUES = """
-with found as (from valued where measure = getvariable('measure'))
-select method, list(value order by number) as found
-from (select distinct method from found) cross join numbered_questions
-left join found using (method, number) group by method order by method"""
 _PROBLEMS_ORDER = "num_rows desc, stage, table_name, made_by, problem"
-_OF_QUESTIONS = """
-select number, method, problem from ({parts}) join numbered_questions using (question_id)
-order by all"""
-_TABLES = """
-select table_name, list(column_name) as columns from information_schema.columns
-where table_name in (select table_name from shards union values ('documents'), ('questions'))
-  and table_name <> 'calls'
-group by table_name order by table_name"""

@@ -1,5 +1,5 @@
 """The rows of documents and questions by stage, and every call with the exact prompt that it sent,
-as a page shows them."""
+for the page of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from jobs.html.chunks import packed
-from jobs.sent import Sent, SentCall
-from jobs.trace import STEPS, TABLES
-from pipeline.rows import RECORDS, Record
-from pipeline.store.views import query
-from pipeline.trace_lines import PLACE, Line, RawText, columns_line
+from jobs.html.chunks import with_line_numbers
+from jobs.trace.sent import Sent, SentCall
+from jobs.trace.trace import STEPS, TABLES
+from pipeline.core.rows import RECORDS, Record
+from pipeline.core.sql_files import sql_beside
+from pipeline.core.trace_lines import PLACE, Line, RawText, columns_line
+from pipeline.store.sql.connect import query
+
+_SQL = sql_beside(__file__)
 
 Rows = list[dict[str, Any]]
 
@@ -41,8 +44,8 @@ class Traces:
         self._connection.execute("set variable questions = ?", [ids])
         documents = [part.document_id for part in parts]
         self._connection.execute("set variable documents = ?", [documents])
-        found = {row["document_id"]: row for row in query(self._connection, _DOCUMENTS)}
-        asked = {row["question_id"]: row for row in query(self._connection, _QUESTIONS)}
+        found = {row["document_id"]: row for row in query(self._connection, _SQL["documents"])}
+        asked = {row["question_id"]: row for row in query(self._connection, _SQL["questions"])}
         index, made = self._sections("document_id"), self._sections("question_id")
         for part in parts:
             document = {
@@ -58,7 +61,7 @@ class Traces:
                 }
                 for name in part.question_ids
             }
-            yield packed({"document": document, "questions": questions})
+            yield with_line_numbers({"document": document, "questions": questions})
 
     def _sections(self, key: str) -> dict[str, Rows]:
         """The sections of each document (key document_id) or question, in the order of stages."""
@@ -79,7 +82,8 @@ class Traces:
     def _rows(self, table: str, record: type[Record] | None, key: str) -> Rows:
         """The rows of a table, those of a section together and in order of their key, or of all
         columns without a record. Rows of a step that cannot be read are left out."""
-        source = f"({record.traced})" if record and record.traced and not record.drawn else table
+        traced = record.sql().get("traced") if record and not record.drawn else None
+        source = f"({traced}\n)" if traced else table
         order = ", ".join(["step_id", key, *(record.key if record else ["columns(*)"])])
         variable = key.replace("_id", "s")
         return query(
@@ -119,7 +123,7 @@ def _line(line: Line) -> Any:
 
 
 def _calls(sent: Iterable[SentCall]) -> Rows:
-    """The calls in the order they were made in."""
+    """The calls, in the order in which they were made."""
     return [
         {
             **{k: v for k, v in one.call.items() if k not in _NOT_SHOWN},
@@ -133,13 +137,3 @@ def _calls(sent: Iterable[SentCall]) -> Rows:
 
 _NOT_SHOWN = ("corpus", "unit", "input_sha", "document_id", "question_id")
 _UPSTREAM = "select step_id, upstream from steps"
-_DOCUMENTS = """
-select document_id, title, num_words, problem, detail, metadata from documents
-where document_id in (select unnest(getvariable('documents')))"""
-_QUESTIONS = """
-select question_id, question, options, "references", answer_index, question_type, evidence,
-  asked_at, q.problem, q.detail, q.metadata,
-  list_transform(evidence, lambda s: substring(d.text, s.start_char + 1, s.end_char - s.start_char))
-    as evidence_texts
-from questions q join documents d using (document_id)
-where question_id in (select unnest(getvariable('questions')))"""

@@ -1,1 +1,1 @@
-"""`gistmill rate sheet|import|agreement`: people label answers, and are compared with raters."""
+"""Labels by people: sheets to fill in, and their agreement with raters and each other."""

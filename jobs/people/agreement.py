@@ -1,18 +1,22 @@
-"""How people agree with raters, and with each other."""
+"""Agreement of people with raters, and with each other."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.answers import answers
-from jobs.cells import Part, Table, counted
-from jobs.options import ReadOptions
-from jobs.people.kappa import kappa, percent
+from jobs.config.options import ReadOptions
+from jobs.output.cells import Part, Table, counted
 from jobs.people.sheet import LABELS
-from pipeline.errors import UsageError
+from jobs.report.answer_rows import answers
+from pipeline.core.errors import UsageError
+from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store import connect
-from pipeline.store.views import query
+from pipeline.store.sql.connect import query
 
+_SQL = sql_beside(__file__)
+
+_ANSWER = "method, repeat, document_id, question_id"
 _TWO = (LABELS[0], LABELS[-1])
 _NOTE = (
     "Of the answers that both labelled; unscored: the rater's verdict could not be read. kappa: "
@@ -23,7 +27,8 @@ _NOTE = (
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of one person and one rater by one rubric; or of two people, where `rubric` is null.
+    """The agreement of one person and one rater by one rubric; or of two people, if `rubric` is
+    None.
 
     `confusion[i][j]`: answers that the person gave `labels[i]` and the other `labels[j]`.
     """
@@ -41,8 +46,8 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Found:
-    """The agreements; how many `labels` the chosen answers have, and how many of these are
-    `outdated`, of answers that have changed since."""
+    """The agreements, and the number of `labels` that the chosen answers have; `outdated` of these
+    are of answers that have changed since."""
 
     agreements: tuple[Agreement, ...]
     labels: int
@@ -50,9 +55,9 @@ class Found:
 
 
 def agreements(options: ReadOptions) -> Found:
-    """The agreements of a run's people, of answers that `method=` and `where=` leave.
+    """The agreements of a run's people, on answers that `method=` and `where=` select.
 
-    Raises UsageError where the run has no labels.
+    Raises UsageError if the run has no labels.
     """
     with connect(options.warehouse, options.run) as connection:
         if not query(connection, "from people limit 1"):
@@ -63,8 +68,8 @@ def agreements(options: ReadOptions) -> Found:
         source = answers(connection, options.where, options.method)
         is_all = options.where is None and options.method is None
         chosen = "" if is_all else f"semi join {source} using ({_ANSWER})"
-        counts = query(connection, _COUNTS.format(chosen=chosen))[0]
-        rows = query(connection, _PAIRS.format(source=source))
+        counts = query(connection, filled(_SQL["counts"], labels=_SQL["labels"], chosen=chosen))[0]
+        rows = query(connection, filled(_SQL["pairs"], labels=_SQL["labels"], source=source))
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["person"], row["other"], row["rubric"]), []).append(row)
@@ -94,7 +99,7 @@ def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> Agree
 
 
 def parts_of(found: Found) -> list[Part]:
-    """What `gistmill rate agreement` prints."""
+    """The output of `gistmill rate agreement`."""
     if not found.agreements:
         return [
             f"{counted(found.labels, 'label')}, none of an answer that a rater or another person "
@@ -127,25 +132,23 @@ def _line(one: Agreement) -> dict[str, Any]:
     }
 
 
-_ANSWER = "method, repeat, document_id, question_id"
-_CURRENT = f"""
-  select p.*, a.problem is null and sha256(a.answer) is not distinct from p.answer_sha as is_current
-  from people p left join predictions a using ({_ANSWER})"""
-_COUNTS = f"""
-select count(*) as labels, count(*) filter (not is_current) as outdated
-from ({_CURRENT}) {{chosen}}"""
-_PAIRS = f"""
-with current as (
-  from ({_CURRENT}) semi join {{source}} using ({_ANSWER})
-  where is_current),
-pairs as (
-  select c.rater as person, v.rater as other, rubric, has_partially, c.label as mine,
-    v.label as theirs
-  from current c join verdicts v using ({_ANSWER})
-  union all by name
-  select c.rater as person, o.rater as other, null as rubric, true as has_partially,
-    c.label as mine, o.label as theirs
-  from current c join current o using ({_ANSWER})
-  where c.rater < o.rater)
-select *, count(*) as n from pairs group by all
-order by person, other, rubric nulls first, mine, theirs"""
+def percent(confusion: Mapping[tuple[str, str], int]) -> float | None:
+    """The share of answers with the same label from both, 0-100; None if there are no answers. The
+    keys are the labels of the one and the other."""
+    total = sum(confusion.values())
+    return 100 * sum(n for (a, b), n in confusion.items() if a == b) / total if total else None
+
+
+def kappa(confusion: Mapping[tuple[str, str], int]) -> float | None:
+    """Cohen's kappa (1960), unweighted: (p - e) / (1 - e), p the observed agreement and e that of
+    two raters with the same shares of labels by chance. None if e is 1 or there are no answers."""
+    total = sum(confusion.values())
+    ours, theirs = Counter[str](), Counter[str]()
+    for (a, b), n in confusion.items():
+        ours[a] += n
+        theirs[b] += n
+    same = sum(n for (a, b), n in confusion.items() if a == b)
+    by_chance = sum(ours[label] * theirs[label] for label in ours)  # of total squared
+    if by_chance == total * total:
+        return None
+    return (same * total - by_chance) / (total * total - by_chance)

@@ -5,17 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.answers import answers
-from jobs.options import ReadOptions
-from jobs.people.sheet import LABELLED, LABELS, ROW
-from pipeline.errors import UsageError
-from pipeline.place import exists, place
+from jobs.config.options import ReadOptions
+from jobs.people.sheet import LABELLED, LABELS, ROW_SQL
+from jobs.report.answer_rows import answers
+from pipeline.core.errors import UsageError
+from pipeline.core.sql_files import filled, sql_beside
+from pipeline.files.place import as_path, exists
 from pipeline.store import connect
-from pipeline.store.people import add_labels
-from pipeline.store.runs import RunFolder
-from pipeline.store.views import query, run_name
-from stages.corpora.containers import read_rows
-from stages.corpora.row import Row
+from pipeline.store.runs.people import add_labels
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connect import query, run_name
+from stages.corpora.reading.containers import read_rows
+from stages.corpora.reading.row import Row
+
+_SQL = sql_beside(__file__)
 
 _ADVICE = "name the sheet that rate sheet has written"
 _ROW_ID = re.compile("r[0-9a-f]{15}")
@@ -24,8 +27,8 @@ _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import found: rows of the sheet, those with a label, labels that were new or changed,
-    and how many rows without a label keep that of an earlier import."""
+    """The counts of an import: rows of the sheet, rows with a label, labels that were new or
+    changed, and rows without a label that keep that of an earlier import."""
 
     rater: str
     run: str
@@ -62,15 +65,15 @@ def import_sheet(file: str, options: ReadOptions) -> Imported:
 def _num_labelled(
     options: ReadOptions, run: str, person: str, rows: Sequence[Mapping[str, Any]]
 ) -> int:
-    """How many of the answers the person has labelled before."""
+    """The number of these answers that the person has labelled before."""
     with connect(options.warehouse, run) as connection:
         of_person = connection.execute(_OF_PERSON, [f"human:{person}"]).fetchall()
     return len({tuple(row[key] for key in _KEY) for row in rows} & {*of_person})
 
 
 def _labelled(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a sheet by their id: label (null where there is none), comment, line."""
-    path = place(file)
+    """The rows of a sheet by their id: label (None if there is none), comment, line."""
+    path = as_path(file)
     if not exists(path):
         raise UsageError(f"{file}: no such file; {_ADVICE}")
     if path.suffix != ".csv":
@@ -106,14 +109,17 @@ def _cells(row: Row) -> tuple[str, str | None, str | None]:
 def _answers(
     options: ReadOptions, run: str, lines: Mapping[str, int], file: str
 ) -> dict[str, dict[str, Any]]:
-    """The answers that rows of a sheet stand for, by row id.
+    """The answers that rows of a sheet are about, by row id.
 
     Raises UsageError for a row that is no answer of the run.
     """
     ids = ", ".join(f"'{row_id}'" for row_id in lines) or "''"
     with connect(options.warehouse, run) as connection:
         source = answers(connection, None)
-        found = query(connection, _OF_ROWS.format(source=source, ids=ids))
+        found = query(
+            connection,
+            filled(_SQL["of_rows"], row=ROW_SQL, labelled=LABELLED, source=source, ids=ids),
+        )
     rows = {row.pop("row"): row for row in found}
     for row_id, line in lines.items():
         if row_id not in rows:
@@ -126,8 +132,3 @@ def _answers(
 
 _KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
 _OF_PERSON = f"select {', '.join(_KEY)} from people where rater = ?"
-_OF_ROWS = f"""
-select * from (
-  select {ROW}, method, repeat, document_id, question_id, sha256(answer) as answer_sha
-  from {{source}} where {LABELLED})
-where row in ({{ids}})"""

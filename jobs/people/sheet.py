@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.answers import answers
-from jobs.csv_text import csv_text
-from jobs.options import ReadOptions
-from pipeline.errors import UsageError
+from jobs.config.options import ReadOptions
+from jobs.output.csv_text import csv_text
+from jobs.report.answer_rows import answers
+from pipeline.core.errors import UsageError
+from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store import connect
-from pipeline.store.views import query
+from pipeline.store.sql.connect import query
+
+_SQL = sql_beside(__file__)
 
 LABELS = ("yes", "partially", "no")
 _COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
@@ -17,7 +20,7 @@ _MOST = 1_000_000
 # nothing, and changes with its text; it begins with a letter, so that no spreadsheet makes a number
 # of it.
 LABELLED = 'len(options) = 0 and len("references") > 0 and problem is null and answer is not null'
-ROW = """'r' || left(sha256(concat_ws(
+ROW_SQL = """'r' || left(sha256(concat_ws(
   chr(31), method, repeat, document_id, question_id, answer)), 15) as row"""
 
 
@@ -25,14 +28,22 @@ def sheet(options: ReadOptions) -> tuple[str, int]:
     """CSV of `n=` answers, by default 200, of all methods or those that `method=` begins, and their
     number.
 
-    Stratified by method: each has the same share, or one more. Which of its answers and in what
-    order is random by `seed=`, by default 0. Raises UsageError.
+    Stratified by method: each has the same share, or one more. The answers and their order are
+    random by `seed=`, by default 0. Raises UsageError.
     """
     number = whole_number("n", options.n or "200", 1)
     seed = whole_number("seed", options.seed or "0", 0)
     with connect(options.warehouse, options.run) as connection:
         source = answers(connection, options.where, options.method)
-        rows = query(connection, _DRAWN.format(source=source, n=number, seed=seed))
+        drawn = filled(
+            _SQL["drawn"],
+            row=ROW_SQL,
+            labelled=LABELLED,
+            source=source,
+            n=str(number),
+            seed=str(seed),
+        )
+        rows = query(connection, drawn)
     if not rows:
         raise UsageError(
             "no answer to label: it needs free-form questions with references, and answers without "
@@ -42,7 +53,7 @@ def sheet(options: ReadOptions) -> tuple[str, int]:
 
 
 def whole_number(key: str, written: str, least: int) -> int:
-    """The number of a word. Raises UsageError."""
+    """The number in a `key=value` word, at least `least`. Raises UsageError."""
     if not written.isascii() or not written.isdigit() or not least <= int(written) <= _MOST:
         raise UsageError(f"{key}={written[:80]}: write a whole number from {least} to {_MOST:,}")
     return int(written)
@@ -50,14 +61,3 @@ def whole_number(key: str, written: str, least: int) -> int:
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "references": "\n".join(row["references"])}
-
-
-_DRAWN = f"""
-with drawn as (
-  select {ROW}, question, "references", answer, method,
-    md5(concat_ws(chr(31), {{seed}}, method, repeat, document_id, question_id)) as draw
-  from {{source}} where {LABELLED}),
-placed as (
-  select *, row_number() over (partition by method order by draw, row) as place from drawn)
-select row, question, "references", answer
-from (select * from placed order by place, draw limit {{n}}) order by draw"""

@@ -1,12 +1,12 @@
-"""What the numbers of a plan rest on, a line each."""
+"""The assumptions of a plan's numbers, a line each."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobs.graph.preparation import Prepared
 from jobs.plan.estimate import MARGIN, Estimate, asked_prompts
 from jobs.plan.pilot import Pilot
 from jobs.plan.reference import Reference
-from jobs.preparation import Prepared
 
 _UNKNOWN = "not known; add --like RUN, --rates PREFILL,DECODE or pilot=N"
 
@@ -17,7 +17,8 @@ def assumptions(
     like: Reference | None,
     phases: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Of the pilot, the tokens, the replies, the cache and the rates; `phases` as in plan.json."""
+    """The assumptions about the pilot, the tokens, the replies, the cache and the rates; `phases`
+    as in plan.json."""
     lengths = f"replies are as long as in run {like.run}; " if like else ""
     prompts = [p for p in asked_prompts(prepared) if p.assumed]
     lines = [

@@ -1,5 +1,5 @@
-"""Which documents are counted: all of them where that is quick, else one of each group of documents
-of about the same length, whose counts are multiplied by what its group has to do."""
+"""The documents that are counted: all of them if that is quick, else one of each group of documents
+of about the same length, whose counts are scaled to the remaining work of its group."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,22 +7,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jobs.preparation import Prepared
-from pipeline.units import DocumentKey, Unit
+from jobs.graph.preparation import Prepared
+from pipeline.work.units import DocumentKey, Unit
 
-# Words of all prompts that are counted for one scenario, roughly: of documents whose index rows are
-# still to be made, and of those where they are committed, so that hardly anything is uncertain.
+# Words of all prompts counted for one scenario, roughly: for documents whose index rows are
+# pending, and for those whose index rows are committed, where hardly anything is uncertain.
 _MAX_WORDS, _MAX_WORDS_INDEXED = 5_000_000, 40_000_000
 _PROMPT_SHARE = 0.25  # of the document's words, in a prompt about a question
 _MIN_GROUPS, _MAX_QUESTIONS = 8, 200
 Kind = frozenset[str]
-"""The steps, by id, that have something to do."""
+"""The ids of the steps that have remaining work."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A document that is counted, with its questions that are. `scale` is, by step id, what all
-    documents of its group have to do over what is counted here, in words or questions."""
+    """A document that is counted, with those of its questions that are. `scale`: by step id, the
+    remaining work of all documents of its group over what is counted here, in words or
+    questions."""
 
     key: DocumentKey
     units: Sequence[Unit]
@@ -31,19 +32,20 @@ class Counted:
 
 @dataclass(frozen=True)
 class Pilot:
-    """`num_documents` have model calls to make; `counted` are some of them, or all."""
+    """The documents with model calls to make (`num_documents`); `counted` are some of them, or
+    all."""
 
     num_documents: int
     counted: Sequence[Counted]
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything is counted, so that nothing is scaled."""
+        """True if everything is counted, so that nothing is scaled."""
         return all(scale == 1 for one in self.counted for scale in one.scale.values())
 
 
-def choose(prepared: Prepared) -> Pilot:
-    """The pilot of what is left to do."""
+def choose_pilot(prepared: Prepared) -> Pilot:
+    """The pilot of the remaining work."""
     asking = [step for step in prepared.steps if step.prompts]
     by_document = {step.id for step in asking if not step.per_question}
     kinds: dict[Kind, list[DocumentKey]] = defaultdict(list)
@@ -59,7 +61,7 @@ def choose(prepared: Prepared) -> Pilot:
 
 
 def _remaining(units: Sequence[Unit]) -> Counter[str]:
-    """By step id the questions that are left, or 1 where the step takes the document whole."""
+    """By step id the remaining questions, or 1 if the step reads the whole document."""
     found: Counter[str] = Counter()
     for unit in units:
         if not unit.is_done:
@@ -85,7 +87,7 @@ def _groups(
 
 
 def _counted(group: Sequence[DocumentKey], prepared: Prepared) -> Counted:
-    """The document in the middle, in place of all of them."""
+    """The document of median length, which represents the group."""
     key, units = _with_some_questions(group[len(group) // 2], prepared)
     of_group = _todo([(one, prepared.units[one.document_id]) for one in group], prepared)
     own = _todo([(key, units)], prepared)
@@ -95,7 +97,7 @@ def _counted(group: Sequence[DocumentKey], prepared: Prepared) -> Counted:
 def _todo(
     documents: Iterable[tuple[DocumentKey, Sequence[Unit]]], prepared: Prepared
 ) -> Mapping[str, int]:
-    """By step id the questions that are left, or the words of the documents."""
+    """By step id the remaining questions, or the words of the documents."""
     by_question = {step.id for step in prepared.steps if step.per_question}
     found: Counter[str] = Counter()
     for key, units in documents:
@@ -105,7 +107,7 @@ def _todo(
 
 
 def _with_some_questions(key: DocumentKey, prepared: Prepared) -> tuple[DocumentKey, list[Unit]]:
-    """The document with at most 200 of its questions that are left, at even steps."""
+    """The document with at most 200 of its remaining questions, evenly spaced."""
     units = list(prepared.units[key.document_id])
     left = {question_id for unit in units if not unit.is_done for question_id in unit.inputs}
     if len(left) <= _MAX_QUESTIONS:

@@ -1,4 +1,4 @@
-"""The plan of a run: what is left to do, what that takes, and what the numbers rest on."""
+"""The plan of a run: the remaining work, its cost, and the assumptions of the numbers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -6,37 +6,37 @@ from typing import Any
 
 import numpy as np
 
-from jobs.compatibility import grown
-from jobs.phases import Phase
+from jobs.config.run_config import RunConfig
+from jobs.graph.phases import Phase
+from jobs.graph.preparation import prepare
 from jobs.plan.assumptions import assumptions
-from jobs.plan.counting import MEASURES, Copies, NoEmbedder
+from jobs.plan.count_calls import MEASURES, DryRunShards, NoEmbedder
 from jobs.plan.estimate import Estimate, estimate
-from jobs.plan.outcome import made_before
 from jobs.plan.rates import Options, num_engines, rates_of
 from jobs.plan.reference import Reference, reference
-from jobs.preparation import prepare
-from jobs.run_config import RunConfig
-from pipeline.place import place
-from pipeline.steps import Step
-from pipeline.store.layout import check_layout
-from pipeline.store.runs import RunFolder
+from jobs.report.planned_against_made import calls_before_plan
+from jobs.run.compatibility import merge_with_stored_run
+from pipeline.files.place import as_path
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.shards.layout import check_layout
+from pipeline.work.steps import Step
 
 _COSTS = ("expected", "at_most")
 Json = dict[str, Any]
 
 
 def make_plan(config: RunConfig, options: Options, warn: Callable[[str], None]) -> Json:
-    """The plan of what is left to do, as JSON. Reads the warehouse and writes nothing.
+    """The plan of the remaining work, as JSON. Reads the warehouse and writes nothing.
 
-    Raises UsageError where config, corpus or options are of no use.
+    Raises UsageError if config, corpus or options cannot be used.
     """
-    folder = RunFolder(place(config.warehouse), config.run_name())
+    folder = RunFolder(as_path(config.warehouse), config.run_name())
     check_layout(folder.warehouse)
-    config = grown(config, folder)
+    config = merge_with_stored_run(config, folder)
     like = reference(folder.warehouse, options.like, config) if options.like else None
     without_model = NoEmbedder(**config.embedder.model_dump())
     config = config.model_copy(update={"embedder": without_model})
-    prepared = prepare(config, folder.warehouse, warn, Copies(folder.warehouse))
+    prepared = prepare(config, folder.warehouse, warn, DryRunShards(folder.warehouse))
     estimated = estimate(prepared, like)
     steps = [_step(step, estimated, options) for step in prepared.steps
              if estimated.at_most.get(step.id, np.zeros(1)).any()]  # fmt: skip
@@ -60,7 +60,7 @@ def make_plan(config: RunConfig, options: Options, warn: Callable[[str], None]) 
         "steps": steps,
         "phases": phases,
         "disk": estimated.disk,
-        "before": made_before(folder, done) if steps else {},
+        "before": calls_before_plan(folder, done) if steps else {},
         "assumptions": assumptions(prepared, estimated, like, phases) if steps else [],
     }  # fmt: skip
 
@@ -77,17 +77,17 @@ def _step(step: Step, estimated: Estimate, options: Options) -> Json:
     return found
 
 
-def _in_order(placed: Iterable[Step], steps: Sequence[Json]) -> list[str]:
-    """The stages that have something to ask, each after all it reads."""
+def _in_order(ordered: Iterable[Step], steps: Sequence[Json]) -> list[str]:
+    """The stages that have remaining calls, each after all it reads."""
     depths: dict[str, int] = {}
-    for step in placed:
+    for step in ordered:
         own = 1 + max((depths[upstream.name] for upstream in step.upstream), default=0)
         depths[step.name] = max(own, depths.get(step.name, 0))
     return sorted({step["stage"] for step in steps}, key=lambda stage: depths[stage])
 
 
 def _sum(stage: str, steps: Iterable[Mapping[str, Any]]) -> Json:
-    """All steps of a stage together."""
+    """The sums over all steps of a stage."""
     own = list(steps)
     totals: Json = {"stage": stage}
     for name in _COSTS:
@@ -97,7 +97,7 @@ def _sum(stage: str, steps: Iterable[Mapping[str, Any]]) -> Json:
 
 
 def _phase(phase: Phase, estimated: Estimate, options: Options, like: Reference | None) -> Json:
-    """Its engines, their rates, and the hours (null where no rate is known)."""
+    """A phase's engines, their rates, and the hours (None if no rate is known)."""
     assert phase.engine is not None
     engine, rates = phase.engine, rates_of(phase.engine, options, like)
     engines = num_engines(engine, options.gpus)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from jobs.eta import REPLY_COSTS
 from jobs.plan.reference import Reference
-from pipeline.engine import EngineSettings
-from pipeline.errors import UsageError
-from pipeline.simulated_engine import SimulatedSettings
+from jobs.run.eta import REPLY_COSTS
+from pipeline.core.engine import EngineSettings
+from pipeline.core.errors import UsageError
+from pipeline.engines.simulated import SimulatedSettings
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Options:
     price: str | None = None
 
     def check(self, settings: EngineSettings) -> None:
-        """Raises UsageError for an option that is of no use, before any work."""
+        """Raise UsageError for an option that cannot be used, before any work."""
         num_engines(settings, self.gpus)
         if self.rates is not None and min(_numbers("rates", self.rates, "PREFILL,DECODE")) <= 0:
             raise UsageError(f"--rates {self.rates}: both must be above 0")
@@ -28,7 +28,8 @@ class Options:
             self.money(0, 0, 0)
 
     def money(self, prompt: float, uncached: float, reply: float) -> float | None:
-        """What tokens cost; a cached one as much as others where its price is not named."""
+        """The price of tokens; None if none is given. A cached token costs as much as others unless
+        its price is given."""
         if self.price is None:
             return None
         per_prompt, per_reply, *more = _numbers("price", self.price, "PROMPT,REPLY[,CACHED]")
@@ -37,7 +38,7 @@ class Options:
 
 
 def _numbers(option: str, written: str, form: str) -> list[float]:
-    """Two numbers, or three where the form has a third."""
+    """Two numbers, or three if the form allows a third."""
     try:
         found = [float(part) for part in written.split(",")]
     except ValueError:
@@ -61,7 +62,7 @@ class Rates:
 
 
 def rates_of(settings: EngineSettings, options: Options, like: Reference | None) -> Rates | None:
-    """The rates of one engine; null where they are not known."""
+    """The rates of one engine; None if they are not known."""
     if options.rates is not None:
         prefill, decode = _numbers("rates", options.rates, "PREFILL,DECODE")
         return Rates(prefill, decode, f"--rates {options.rates}")
@@ -76,9 +77,10 @@ def rates_of(settings: EngineSettings, options: Options, like: Reference | None)
 
 
 def num_engines(settings: EngineSettings, gpus: int) -> int:
-    """How many engines run at once; those without GPUs: as many as the config asks for.
+    """The number of engines that run at once; of engines without GPUs, as many as the config asks
+    for.
 
-    Raises UsageError where one engine needs more GPUs than there are.
+    Raises UsageError if one engine needs more GPUs than there are.
     """
     if not settings.gpus:
         return settings.max_workers or settings.min_workers

@@ -1,23 +1,22 @@
-"""An earlier run of the same engine: how long its replies were, prompt by prompt, and how fast it
-was."""
+"""Reply lengths by prompt, and speed, of an earlier run with the same engine."""
 
 import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jobs.compatibility import stored_config
-from jobs.eta import REPLY_COSTS, cost
-from jobs.phases import phases
-from jobs.run_config import RunConfig
-from jobs.step_graph import run_steps
-from pipeline.engine import EngineSettings
-from pipeline.errors import UsageError
-from pipeline.place import AnyPath
-from pipeline.settings import sha
+from jobs.config.run_config import RunConfig
+from jobs.graph.phases import phases
+from jobs.graph.step_graph import run_steps
+from jobs.run.compatibility import stored_config
+from jobs.run.eta import REPLY_COSTS, cost
+from pipeline.core.engine import EngineSettings
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import sha
+from pipeline.files.place import AnyPath
 from pipeline.store import connect
-from pipeline.store.runs import RunFolder
-from pipeline.store.views import query, run_name
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connect import query, run_name
 
 _REPLIES = """
 select prompt, s.engine, avg(reply_tokens) as tokens from calls join steps s using (step_id)
@@ -26,9 +25,9 @@ where not is_shared and problem is null group by all"""
 
 @dataclass(frozen=True)
 class Reference:
-    """A run that has ended. An engine goes by the hash of its identity: `reply_tokens` are means by
-    engine and prompt, `speeds` by engine the tokens of prompts and replies that one engine got
-    through in a second, a reply's token counted as `REPLY_COSTS` of a prompt's."""
+    """A run that has ended. Engines are keyed by the hash of their identity: `reply_tokens` are
+    means by engine and prompt, `speeds` by engine the tokens of prompts and replies that one engine
+    processed in a second, a reply's token counted as `REPLY_COSTS` of a prompt's."""
 
     run: str
     reply_tokens: Mapping[str, Mapping[str, float]]
@@ -42,7 +41,8 @@ class Reference:
 
 
 def reference(warehouse: AnyPath, run: str, config: RunConfig) -> Reference:
-    """Raises UsageError where there is no such run, or another engine read it."""
+    """The reply lengths and speeds of the run. Raises UsageError if there is no such run, or it was
+    read by another engine."""
     name = run_name(warehouse, run)
     folder = RunFolder(warehouse, name)
     before = stored_config(folder)
@@ -59,7 +59,7 @@ def reference(warehouse: AnyPath, run: str, config: RunConfig) -> Reference:
 
 
 def _speeds(folder: RunFolder, before: RunConfig) -> dict[str, float]:
-    """By the clock of its phases, the seconds of all workers added."""
+    """The speeds of engines: costs over wall-clock seconds of the phases, summed over workers."""
     engines = {phase.name: sha(phase.engine.identity())
                for phase in phases(run_steps(before)) if phase.engine}  # fmt: skip
     costs: dict[str, float] = defaultdict(float)

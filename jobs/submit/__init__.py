@@ -4,17 +4,17 @@ import shlex
 from collections.abc import Sequence
 from typing import TextIO
 
-from jobs.clusters import KubeRayCluster, RayCluster
-from jobs.config import read_config
-from jobs.run_config import RunConfig
+from jobs.config.clusters import KubeRayCluster, RayCluster
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import read_config
 from jobs.submit.manifests import dns_name, hand_over, rayjob, slurm_script
-from jobs.submit.package import command, refuse_unshared, words_there
-from jobs.submit.submission import INCOMPLETE, Submission, tell
-from pipeline.errors import UsageError
+from jobs.submit.package import command, refuse_unshared, words_on_cluster
+from jobs.submit.submission import INCOMPLETE, Submission, print_to_stderr
+from pipeline.core.errors import UsageError
 
 
 def submit(words: Sequence[str], log: TextIO | None) -> Submission:
-    """Submit the run to its cluster. A Ray job is followed into `log` unless that is null.
+    """Submit the run to its cluster. A Ray job is followed into `log` unless that is None.
 
     The exit code is 0 only if the run is complete, so never for RayJobs and Slurm scripts.
     """
@@ -35,23 +35,23 @@ def submit(words: Sequence[str], log: TextIO | None) -> Submission:
             "scancel --batch --signal=TERM JOB stops it gracefully"
         )
     status = shlex.join(["gistmill", "status", f"warehouse={config.warehouse}"])
-    tell(f"{answer}. {then}; {status} run={config.run_name()}")
+    print_to_stderr(f"{answer}. {then}; {status} run={config.run_name()}")
     return Submission(config.run_name(), answer, "SENT", INCOMPLETE)
 
 
 def rendered(words: Sequence[str]) -> str:
-    """What `submit` would send, as text: a command, a manifest or a script."""
+    """The text that `submit` would send: a command, a manifest or a script."""
     config, words = _read(words)
     if isinstance(config.cluster, RayCluster):
         refuse_unshared(config)
-        there = words_there(config, words, lambda key, path: f"files/{key}/{path.name}")
+        there = words_on_cluster(config, words, lambda key, path: f"files/{key}/{path.name}")
         return command(["-m", "jobs", "run", *there]) + "\n"
     make = rayjob if isinstance(config.cluster, KubeRayCluster) else slurm_script
     return make(config, words)
 
 
 def stop(words: Sequence[str]) -> Submission:
-    """Stop the job of a run. Raises UsageError where there is nothing to stop."""
+    """Stop the job of a run. Raises UsageError if there is nothing to stop."""
     config, words = _read(words)
     if not isinstance(config.cluster, RayCluster):
         raise UsageError(

@@ -13,20 +13,20 @@ from typing import Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from jobs.clusters import KubeRayCluster, SlurmCluster
-from jobs.deadline import deadline
-from jobs.provenance import sent_from
-from jobs.run_config import RunConfig
-from jobs.submit.overlay import overlaid
+from jobs.config.clusters import KubeRayCluster, SlurmCluster
+from jobs.config.deadline import deadline
+from jobs.config.run_config import RunConfig
+from jobs.run.provenance import commit_variable
+from jobs.submit.overlay import with_overlay
 from jobs.submit.package import (
-    absolute,
+    at_the_same_path,
     command,
     gpus_of_a_machine,
     refuse_unshared,
-    words_there,
+    words_on_cluster,
 )
-from pipeline.errors import UsageError
-from pipeline.settings import sha
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import sha
 
 _LONGEST_NAME = 38  # characters; with `gistmill-` before it 47, KubeRay's limit
 _SECONDS_TO_ANSWER = 60
@@ -34,7 +34,7 @@ _SECONDS_AFTER_DEADLINE = 600
 
 
 class _Quoted(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
-    """Writes every string in double quotes."""
+    """A YAML dumper that writes every string in double quotes."""
 
 
 _Quoted.add_representer(
@@ -47,14 +47,14 @@ def rayjob(config: RunConfig, words: Sequence[str]) -> str:
     cluster = config.cluster
     assert isinstance(cluster, KubeRayCluster)
     refuse_unshared(config)
-    there = words_there(config, words, absolute(config))
-    env_vars = {**sent_from(), **cluster.runtime_env.get("env_vars", {})}
+    there = words_on_cluster(config, words, at_the_same_path(config))
+    env_vars = {**commit_variable(), **cluster.runtime_env.get("env_vars", {})}
     text = _environment("kuberay").get_template("rayjob.yaml.jinja").render(
         cluster=cluster,
         run=config.run_name(),
         name=dns_name(config.run_name()),
         warehouse=config.warehouse,
-        entrypoint=command(["-m", "jobs.submit.rayjob_entry", "run", *there]),
+        entrypoint=command(["-m", "jobs.cli.rayjob_entry", "run", *there]),
         runtime_env=yaml.safe_dump({**cluster.runtime_env, "env_vars": env_vars}),
         ray_version=importlib.metadata.version("ray"),
         gpus=gpus_of_a_machine(config),
@@ -63,13 +63,13 @@ def rayjob(config: RunConfig, words: Sequence[str]) -> str:
     )  # fmt: skip
     if cluster.overlay is None:
         return text
-    merged = overlaid(yaml.safe_load(text), Path(cluster.overlay))
+    merged = with_overlay(yaml.safe_load(text), Path(cluster.overlay))
     return str(yaml.dump(merged, Dumper=_Quoted, sort_keys=False, width=math.inf))
 
 
 def _active_seconds(cluster: KubeRayCluster) -> int | None:
     """The time that KubeRay gives each start of the job. The run itself ends at its deadline; this
-    is for one that cannot, as its head hangs or no pod is ever placed."""
+    is for a run that cannot, because its head hangs or no pod is ever placed."""
     if cluster.active_deadline_seconds or cluster.deadline is None:
         return cluster.active_deadline_seconds
     now = datetime.now()
@@ -82,7 +82,7 @@ def slurm_script(config: RunConfig, words: Sequence[str]) -> str:
     cluster = config.cluster
     assert isinstance(cluster, SlurmCluster)
     refuse_unshared(config)
-    there = words_there(config, words, absolute(config))
+    there = words_on_cluster(config, words, at_the_same_path(config))
     return _environment("slurm").get_template("run.sh.jinja").render(
         cluster=cluster,
         name=f"gistmill-{config.run_name()}",
@@ -92,9 +92,9 @@ def slurm_script(config: RunConfig, words: Sequence[str]) -> str:
 
 
 def hand_over(text: str, to: Sequence[str]) -> str:
-    """Pipe a rendered file to `kubectl` or `sbatch`; its output.
+    """Pipe a rendered file to `kubectl` or `sbatch`; returns its output.
 
-    Raises UsageError where it is not installed, fails or does not answer.
+    Raises UsageError if it is not installed, fails or does not answer.
     """
     if shutil.which(to[0]) is None:
         raise UsageError(f"{to[0]}: not installed here; --print shows what would be submitted")
@@ -118,7 +118,7 @@ def dns_name(run: str) -> str:
 
 
 def _environment(kind: str) -> Environment:
-    folder = Path(__file__).parent.parent / kind
+    folder = Path(__file__).parent / kind
     made = Environment(
         loader=FileSystemLoader(folder),
         undefined=StrictUndefined,

@@ -5,32 +5,32 @@
 
 from upath import UPath
 
-from pipeline.errors import UsageError
-from pipeline.place import reaching, write
+from pipeline.core.errors import UsageError
+from pipeline.files.place import refuse_unreachable_path, write
 
 
-def mark(warehouse: UPath, run: str, job_id: str) -> None:
-    """Write the marker. Raises UsageError where nothing can be written."""
-    with reaching(warehouse, "warehouse"):
+def write_marker(warehouse: UPath, run: str, job_id: str) -> None:
+    """Write the marker. Raises UsageError if nothing can be written."""
+    with refuse_unreachable_path(warehouse, "warehouse"):
         write(_file(warehouse, run), job_id.encode())
 
 
-def unmark(warehouse: UPath, run: str) -> None:
+def delete_marker(warehouse: UPath, run: str) -> None:
     """Remove the marker, if it is there."""
     _file(warehouse, run).unlink(missing_ok=True)
 
 
-def take(warehouse: UPath, job_id: str) -> None:
-    """Remove the marker. Raises UsageError where it is missing or of another job."""
+def take_marker(warehouse: UPath, job_id: str) -> None:
+    """Remove the marker. Raises UsageError if it is missing or of another job."""
     run = run_of(job_id)
-    with reaching(warehouse, "warehouse"):
+    with refuse_unreachable_path(warehouse, "warehouse"):
         file = _file(warehouse, run)
         if not file.is_file() or file.read_text() != job_id:
             raise UsageError(
                 f"warehouse={warehouse}: not the one that {job_id} was sent from; name storage "
                 "that the cluster shares, s3://... or a folder that every machine mounts"
             )
-        unmark(warehouse, run)
+        delete_marker(warehouse, run)
 
 
 def run_of(job_id: str) -> str:

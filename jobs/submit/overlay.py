@@ -5,18 +5,18 @@ from typing import Any
 
 import yaml
 
-from pipeline.errors import UsageError
+from pipeline.core.errors import UsageError
 
 _SECTIONS = ("metadata", "spec")
 _KEYS = ("name", "groupName")  # by which elements of a list are matched, as Kubernetes does
 
 
-def overlaid(manifest: dict[str, Any], file: Path) -> dict[str, Any]:
+def with_overlay(manifest: dict[str, Any], file: Path) -> dict[str, Any]:
     """The manifest with the file's values over its own.
 
     Sections are merged key by key, lists of named elements (containers, env, volumes, worker
-    groups) name by name; any other list and value replaces the manifest's, null removes it. Raises
-    UsageError where the file is no such section, or has a section in a value's place.
+    groups) name by name; any other list and value replaces the manifest's, and a YAML null removes
+    it. Raises UsageError if the file is no such section, or has a section in a value's place.
     """
     content = _read(file)
     for key in content:
@@ -69,7 +69,7 @@ def _merged_lists(below: list[Any], above: list[Any], key: str, place: str) -> l
 
 
 def _key(elements: list[Any]) -> str | None:
-    """The key that names each element of a list; null where there is none."""
+    """The key that names each element of a list; None if there is none."""
     for key in _KEYS:
         if elements and all(isinstance(e, dict) and isinstance(e.get(key), str) for e in elements):
             return key

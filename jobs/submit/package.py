@@ -7,28 +7,29 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from jobs.clusters import KubeRayCluster, SlurmCluster
-from jobs.deadline import absolute_deadline
-from jobs.run_config import RunConfig
-from pipeline.engine import EngineSettings
-from pipeline.errors import UsageError
-from pipeline.place import is_remote, place
-from pipeline.plugins import plugin_folders
-from pipeline.settings import CONF, ClusterSettings
+from jobs.config.clusters import KubeRayCluster, SlurmCluster
+from jobs.config.deadline import absolute_deadline
+from jobs.config.run_config import RunConfig
+from pipeline.core.engine import EngineSettings
+from pipeline.core.errors import UsageError
+from pipeline.core.plugins import plugin_folders
+from pipeline.core.settings import CONF, ClusterSettings
+from pipeline.files.place import as_path, is_remote
 
-_CODE = ("pipeline", "stages", "jobs", "conf")
+_CODE = Path(__file__).parents[2]
+_PACKAGES = ("pipeline", "stages", "jobs", "gistmill")
 _FILES = ("script", "chat_template")  # keys of an engine that name files on this machine
 # Keys whose values a kind of cluster passes on: the driver there reads conf/cluster/ray.yaml.
 _OF_KIND = ("autoscales", "wait_minutes")
 _DEADLINE = "cluster.deadline"
 
 
-def words_there(
+def words_on_cluster(
     config: RunConfig, words: Sequence[str], moved: Callable[[str, Path], str]
 ) -> list[str]:
     """The words of `gistmill run` on the cluster.
 
-    `moved(key, path)` returns where the file that a config key names is on the cluster.
+    `moved(key, path)` returns the path on the cluster of the file that a config key names.
     """
     files = {key: moved(key, path) for key, path in named_files(config).items()}
     if plugins := plugin_folders(config.plugins):
@@ -52,13 +53,13 @@ def words_there(
 
 def _deadline(config: RunConfig) -> list[str]:
     """The deadline, as an absolute time: a job that is started again must not take 07:00 to be
-    tomorrow's. Raises UsageError where it is in the past."""
+    tomorrow's. Raises UsageError if it is in the past."""
     given = config.cluster.deadline
     return [] if given is None else [f"{_DEADLINE}={absolute_deadline(given, datetime.now())}"]
 
 
 def _most_workers(config: RunConfig) -> dict[str, int]:
-    """The limits of worker pools, as many engines as all pods have GPUs for; without them the
+    """The limits of worker pools: as many engines as all pods have GPUs for; without limits the
     first pod would get every pod's documents."""
     cluster = config.cluster
     if not isinstance(cluster, KubeRayCluster):
@@ -99,7 +100,7 @@ def _key(word: str) -> str:
 
 
 def _travels(word: str) -> bool:
-    """Whether a word is passed on: all but those that select the cluster and its address."""
+    """True if a word is passed on: all except those that select the cluster and its address."""
     section, _, key = _key(word).partition(".")
     if section != "cluster":
         return True
@@ -128,10 +129,10 @@ def named_files(config: RunConfig) -> dict[str, Path]:
 
 
 def refuse_unshared(config: RunConfig) -> None:
-    """Raise UsageError where the config names a folder by a path that only exists here."""
+    """Raise UsageError if the config names a folder by a path that only exists here."""
     cluster = config.cluster
     is_bare = isinstance(cluster, KubeRayCluster) and not (cluster.volume_claim or cluster.overlay)
-    if is_bare and not is_remote(place(config.warehouse)):
+    if is_bare and not is_remote(as_path(config.warehouse)):
         raise UsageError(
             f"warehouse={config.warehouse}: would be lost with its pod; name an object store, "
             "s3://..., or set cluster.volume_claim= (or cluster.overlay=) to mount shared storage"
@@ -142,7 +143,7 @@ def refuse_unshared(config: RunConfig) -> None:
     for section, engine in _engines(config).items():
         named[f"{section}.model"] = getattr(engine, "model", None)
     for key, value in named.items():
-        if not value or is_remote(place(value)) or Path(value).is_absolute():
+        if not value or is_remote(as_path(value)) or Path(value).is_absolute():
             continue
         if key == "warehouse" or Path(value).exists():
             raise UsageError(
@@ -151,8 +152,9 @@ def refuse_unshared(config: RunConfig) -> None:
             )
 
 
-def absolute(config: RunConfig) -> Callable[[str, Path], str]:
-    """A `moved` for files at the same path on the cluster: on shared storage or in the image."""
+def at_the_same_path(config: RunConfig) -> Callable[[str, Path], str]:
+    """A `moved` for files that have the same path on the cluster: on shared storage or in the
+    image."""
 
     def moved(key: str, path: Path) -> str:
         if isinstance(config.cluster, KubeRayCluster) and not path.is_absolute():
@@ -167,9 +169,9 @@ def absolute(config: RunConfig) -> Callable[[str, Path], str]:
 
 def pack(folder: Path) -> Callable[[str, Path], str]:
     """Copy the code into `folder`; returns a `moved` that copies files there, too."""
-    for name in _CODE:
+    for name in _PACKAGES:
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(CONF.parent / name, folder / name, ignore=ignored)
+        shutil.copytree(_CODE / name, folder / name, ignore=ignored)
 
     def moved(key: str, path: Path) -> str:
         target = Path("files") / key / path.name  # keeps its name, which may be hashed

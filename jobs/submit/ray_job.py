@@ -11,60 +11,60 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from jobs.clusters import RayCluster
-from jobs.provenance import sent_from
-from jobs.run_config import RunConfig
-from jobs.submit.marker import mark, run_of, unmark
-from jobs.submit.package import command, pack, refuse_unshared, words_there
-from jobs.submit.submission import INCOMPLETE, Submission, tell
+from jobs.config.clusters import RayCluster
+from jobs.config.run_config import RunConfig
+from jobs.run.provenance import commit_variable
+from jobs.submit.marker import delete_marker, run_of, write_marker
+from jobs.submit.package import command, pack, refuse_unshared, words_on_cluster
+from jobs.submit.submission import INCOMPLETE, Submission, print_to_stderr
 from pipeline.cluster.ray_jobs import Job, RayJobs
-from pipeline.errors import UsageError
-from pipeline.place import place
+from pipeline.core.errors import UsageError
+from pipeline.files.place import as_path
 
 _SECONDS_TO_STOP = 30  # in addition to the run's grace period
 _DRIVERS_OWN = (1, 2, 3, 4)  # exit codes of `gistmill run`
 
 
 def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Submission:
-    """Submit the run, unless it is running there already, and follow it into `log` unless null.
+    """Submit the run, unless it is running there already, and follow it into `log` unless that is
+    None.
 
-    Raises UsageError where it was not submitted, EngineError where the head is gone or has lost the
-    job.
+    Raises UsageError if it was not submitted, EngineError if the head is lost or has lost the job.
     """
     assert isinstance(config.cluster, RayCluster)
     refuse_unshared(config)
     jobs = RayJobs(config.cluster.address)
-    run, warehouse = config.run_name(), place(config.warehouse)
+    run, warehouse = config.run_name(), as_path(config.warehouse)
     if active := [job for job in jobs_of(jobs, run, config.warehouse) if not job.is_over]:
         job_id, is_new = active[-1].id, False
     else:
         job_id, is_new = _send(jobs, config, words)
     told = f"sent run {run} as" if is_new else f"run {run} is running there already, as"
-    tell(f"{told} job {job_id}")
+    print_to_stderr(f"{told} job {job_id}")
     left = Submission(run, job_id, "SENT", INCOMPLETE)
     if log is None:
-        tell(_how_to_go_on(jobs.address, run))
+        print_to_stderr(_how_to_go_on(jobs.address, run))
         return left
     try:
         ended = jobs.follow(job_id, lambda text: print(text, end="", file=log, flush=True))
     except KeyboardInterrupt:
-        tell(f"job {job_id} keeps running. {_how_to_go_on(jobs.address, run)}")
+        print_to_stderr(f"job {job_id} keeps running. {_how_to_go_on(jobs.address, run)}")
         return left
-    unmark(warehouse, run)
+    delete_marker(warehouse, run)
     return Submission(run, job_id, ended.status, _exit_code(ended))
 
 
 def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> tuple[str, bool]:
-    """Submit the run as a new job. Its id, and false where another submit was first with it: then
-    the job and the marker are that one's."""
+    """Submit the run as a new job. Its id, and false if another submit sent the run first: then the
+    job and the marker are that one's."""
     assert isinstance(config.cluster, RayCluster)
-    run, warehouse = config.run_name(), place(config.warehouse)
+    run, warehouse = config.run_name(), as_path(config.warehouse)
     numbers = [int(job.id.rpartition("-")[2]) for job in jobs_of(jobs, run, None)]
     job_id = f"gistmill-{run}-{max(numbers, default=0) + 1}"
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
-        there = words_there(config, words, pack(Path(folder)))
-        begin = ["-m", "jobs.submit.job_entry", job_id, config.warehouse, *there]
-        mark(warehouse, run, job_id)
+        there = words_on_cluster(config, words, pack(Path(folder)))
+        begin = ["-m", "jobs.cli.job_entry", job_id, config.warehouse, *there]
+        write_marker(warehouse, run, job_id)
         try:
             jobs.send(
                 job_id,
@@ -74,10 +74,10 @@ def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> tuple[str, 
                 {"run": run, "warehouse": _named(config.warehouse)},
             )
         except UsageError:
-            with suppress(UsageError):  # the head may be gone by now
+            with suppress(UsageError):  # the head may have ended by now
                 if job_id in [job.id for job in jobs_of(jobs, run, config.warehouse)]:
                     return job_id, False
-            unmark(warehouse, run)
+            delete_marker(warehouse, run)
             raise
     return job_id, True
 
@@ -85,12 +85,12 @@ def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> tuple[str, 
 def _runtime_env(cluster: RayCluster) -> dict[str, object]:
     """The user's runtime_env, with the variables that Ray and gistmill need in the job."""
     seconds = round(_SECONDS_TO_STOP + 60 * cluster.grace_minutes)  # until Ray kills a stopped job
-    own = {"RAY_JOB_STOP_WAIT_TIME_S": str(seconds), **sent_from()}
+    own = {"RAY_JOB_STOP_WAIT_TIME_S": str(seconds), **commit_variable()}
     return {**cluster.runtime_env, "env_vars": {**own, **cluster.runtime_env.get("env_vars", {})}}
 
 
 def jobs_of(jobs: RayJobs, run: str, warehouse: str | None) -> list[Job]:
-    """The jobs submitted for the run, oldest first; `warehouse` null: for any warehouse."""
+    """The jobs submitted for the run, oldest first; `warehouse` None: for any warehouse."""
     ours = [job for job in jobs.all() if job.id.startswith("gistmill-") and run_of(job.id) == run]
     if warehouse is None:
         return ours
@@ -99,14 +99,15 @@ def jobs_of(jobs: RayJobs, run: str, warehouse: str | None) -> list[Job]:
 
 
 def _named(warehouse: str) -> str:
-    """The same for every way to write the same warehouse, such as with a slash at its end."""
-    return str(place(warehouse)).rstrip("/")
+    """A normal form of the warehouse's address, equal for all ways to write it, such as with a
+    slash at its end."""
+    return str(as_path(warehouse)).rstrip("/")
 
 
 def job_state(address: str, run: str, warehouse: str | None = None) -> Job | None:
-    """The last job that was submitted for a run, or null.
+    """The last job that was submitted for a run, or None.
 
-    Raises UsageError where the head cannot be reached.
+    Raises UsageError if the head cannot be reached.
     """
     return next(reversed(jobs_of(RayJobs(address), run, warehouse)), None)
 
@@ -114,7 +115,7 @@ def job_state(address: str, run: str, warehouse: str | None = None) -> Job | Non
 def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Submission:
     """Stop the run's active job and wait for its end.
 
-    Raises UsageError where there is none, or it does not end in time.
+    Raises UsageError if there is none, or it does not end in time.
     """
     jobs = RayJobs(cluster.address)
     active = [job for job in jobs_of(jobs, run, warehouse) if not job.is_over]
@@ -126,9 +127,9 @@ def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Submission:
     if ended is None or not ended.is_over:
         raise UsageError(f"run={run}: job {active[-1].id} does not end; see its head's dashboard")
     if ended.status == "STOPPED":
-        tell(f"job {ended.id}: stopped; to resume, submit the same run again")
+        print_to_stderr(f"job {ended.id}: stopped; to resume, submit the same run again")
     else:
-        tell(f"job {ended.id} had ended by itself: {ended.status.lower()}")
+        print_to_stderr(f"job {ended.id} had ended by itself: {ended.status.lower()}")
     return Submission(run, ended.id, ended.status, 0)
 
 
@@ -137,11 +138,11 @@ def _exit_code(job: Job) -> int:
     if job.status == "SUCCEEDED":
         return 0
     if job.status == "STOPPED":
-        tell(f"job {job.id} was stopped; run the same command to resume")
+        print_to_stderr(f"job {job.id} was stopped; run the same command to resume")
         return INCOMPLETE
     why = " ".join(job.message.split("\n", 1)[0].split()) if job.exit_code is None else ""
     how = f"exit code {job.exit_code}" if job.exit_code is not None else why
-    tell(f"job {job.id} failed: {how}")
+    print_to_stderr(f"job {job.id} failed: {how}")
     return job.exit_code if job.exit_code in _DRIVERS_OWN else 1
 
 

@@ -16,6 +16,6 @@ class Submission:
     exit_code: int  # of the command
 
 
-def tell(line: str) -> None:
-    """Write a line for the user on standard error."""
+def print_to_stderr(line: str) -> None:
+    """Print a line for the user on standard error."""
     sys.stderr.write(f"gistmill: {line}\n")

@@ -1,5 +1,5 @@
 """`python -m jobs.submit.wait_for_nodes HOST:PORT NUMBER MINUTES`: wait for a Ray's nodes to join.
-Exits with code 4 where fewer have joined in time."""
+Exits with code 4 if fewer have joined in time."""
 
 import sys
 

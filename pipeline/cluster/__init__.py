@@ -12,8 +12,8 @@ os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # else worker deaths on
 # Else a Ray Data thread that outlives a shutdown would start another Ray cluster.
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
 from pipeline.cluster.actor import MakeWorker
-from pipeline.cluster.execution import run_items
+from pipeline.cluster.execution import execute_documents
 from pipeline.cluster.joining import join
 from pipeline.cluster.pool import Pool
 
-__all__ = ["MakeWorker", "Pool", "join", "run_items"]
+__all__ = ["MakeWorker", "Pool", "execute_documents", "join"]

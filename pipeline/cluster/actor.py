@@ -14,7 +14,7 @@ import ray
 from ray.util.metrics import Counter
 
 from pipeline.cluster.joining import is_lost
-from pipeline.errors import (
+from pipeline.core.errors import (
     AccountingError,
     EngineError,
     OutageError,
@@ -22,19 +22,32 @@ from pipeline.errors import (
     StorageError,
     UsageError,
 )
-from pipeline.executor import Summary
-from pipeline.in_flight import Placement
-from pipeline.metrics import COUNTERS
-from pipeline.plugins import received
-from pipeline.retries import retry_for
-from pipeline.units import Unit
-from pipeline.usage import UsageCounters
+from pipeline.core.plugins import unpickle_with_plugins
+from pipeline.core.unit_progress import UsageCounters
+from pipeline.files.storage_retries import retry_for
+from pipeline.work.units import Unit
+from pipeline.worker.executor import Summary
+from pipeline.worker.in_flight import Placement
 
 _SECONDS_BETWEEN_METRICS = 5.0
 
+# What a run exports through Ray's metrics, with descriptions. All have the tags `run` and `phase`.
+# Ray exports a counter as `ray_<name>_total`, one series per worker. The sum over workers is the
+# run's total since Ray was started, short of the last seconds of each worker: Ray exports every ten
+# seconds and ends workers abruptly.
+COUNTERS = {
+    "gistmill_calls": "Model calls answered",
+    "gistmill_prompt_tokens": "Tokens of prompts, cached ones included",
+    "gistmill_cached_tokens": "Tokens of prompts found in the engine's prefix cache",
+    "gistmill_reply_tokens": "Tokens of replies",
+    "gistmill_units": "Units of work committed",
+    "gistmill_rows": "Rows committed",
+    "gistmill_problems": "Rows committed with a problem",
+}
+
 
 class AnyWorker(Protocol):
-    """The interface of `pipeline.worker.Worker` that an actor uses."""
+    """The interface of `pipeline.worker.worker.Worker` that an actor uses."""
 
     usage: UsageCounters
 
@@ -60,10 +73,10 @@ class Actor:
     """
 
     def __init__(self, make_worker: bytes, tags: Mapping[str, str], storage_seconds: float) -> None:
-        """`make_worker`: a MakeWorker and its plugins, serialized by `pipeline.plugins.sent`."""
+        """`make_worker`: a MakeWorker and its plugins, made by `pickle_with_plugins`."""
         retry_for(storage_seconds)
         self._refused: StorageError | None = None
-        make: MakeWorker = received(make_worker)
+        make: MakeWorker = unpickle_with_plugins(make_worker)
         context = ray.get_runtime_context()
         # The id stays the same when Ray restarts the actor in another process.
         actor = context.get_actor_id() or ""

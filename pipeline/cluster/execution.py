@@ -12,34 +12,35 @@ from ray.data import ActorPoolStrategy, DataContext
 from pipeline.cluster.actor import ERRORS, Actor, MakeWorker
 from pipeline.cluster.joining import first_line
 from pipeline.cluster.pool import Pool
-from pipeline.cluster.watching import Failures, watched
-from pipeline.errors import AccountingError, EngineError, StorageError, UsageError
-from pipeline.executor import Summary
-from pipeline.plugins import sent
-from pipeline.units import Item
+from pipeline.cluster.shadowing import refuse_shadowed_workers
+from pipeline.cluster.watching import Failures, watch_in_thread
+from pipeline.core.errors import AccountingError, EngineError, StorageError, UsageError
+from pipeline.core.plugins import pickle_with_plugins
+from pipeline.work.units import DocumentWork
+from pipeline.worker.executor import Summary
 
 # In-flight documents of a worker beyond its request slots: some of them are between requests.
 _DOCUMENTS_OVER_SLOTS = 4
 
 
-def run_items(
+def execute_documents(
     make_worker: MakeWorker,
-    items: Sequence[Item],
+    documents: Sequence[DocumentWork],
     pool: Pool,
     watch: Callable[[], None],
     tags: Mapping[str, str],
     finished: Callable[[Summary], None],
 ) -> None:
-    """Execute the items; `finished` is called with a summary of each, in the order they finish, and
-    `watch` every second meanwhile. `tags` label the metrics that workers export through Ray.
+    """Execute the documents; `finished` is called with a summary of each, in the order they finish,
+    and `watch` every second meanwhile. `tags` label the metrics that workers export through Ray.
 
-    Raises UsageError where no worker can be placed or one does not see the warehouse; StartError
-    where an engine cannot start; OutageError where its server stays away; EngineError where a
-    worker cannot be restarted; whatever `watch` raises but a filesystem's errors, after which it is
-    called again. A document's AccountingError is raised once all other documents are finished, a
+    Raises UsageError if no worker can be placed or one does not see the warehouse; StartError if an
+    engine cannot start; OutageError if its server stays unreachable; EngineError if a worker cannot
+    be restarted; whatever `watch` raises, except a filesystem's errors, after which it is called
+    again. A document's AccountingError is raised once all other documents are finished, a
     StorageError once those in flight are, or `cluster.grace_minutes` later.
     """
-    rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in items]
+    rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in documents]
     failures = Failures(60 * pool.cluster.grace_minutes)
     batches: Any = iter(
         _dataset(rows, make_worker, tags, pool).iter_batches(
@@ -47,7 +48,7 @@ def run_items(
         )
     )
     try:
-        with _rays_errors(pool), watched(watch, failures):
+        with _rays_errors(pool), watch_in_thread(watch, failures):
             for batch in batches:
                 for row in batch.to_pylist():
                     _take(row, finished, failures)
@@ -63,6 +64,7 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
     try:
         yield
     except ray.exceptions.RayActorError as error:
+        refuse_shadowed_workers(error)
         raise EngineError(f"a worker cannot be restarted: {first_line(error)}") from None
     except ray.exceptions.GetTimeoutError:
         minutes = pool.cluster.wait_minutes
@@ -73,7 +75,7 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
 
 
 def _take(row: Mapping[str, str], finished: Callable[[Summary], None], failures: Failures) -> None:
-    """Take a row that a worker returned. Raises the errors that end a run at once."""
+    """Handle a row that a worker returned. Raises the errors that end a run at once."""
     if not row["error"]:
         finished(Summary(**json.loads(row["payload"])))
         return
@@ -95,7 +97,7 @@ def _dataset(
     DataContext.get_current().wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
     return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         Actor,
-        fn_constructor_args=(sent(make_worker), tags, pool.cluster.storage_seconds),
+        fn_constructor_args=(pickle_with_plugins(make_worker), tags, pool.cluster.storage_seconds),
         batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set
         batch_format="pyarrow",
         num_cpus=pool.cpus,

@@ -1,4 +1,4 @@
-"""Start a local Ray, or join one that runs."""
+"""Start a local Ray, or join a running one."""
 
 import atexit
 import logging
@@ -14,7 +14,7 @@ import ray
 from ray._private import ray_constants
 from ray.data import DataContext
 
-from pipeline.errors import ClusterError, UsageError
+from pipeline.core.errors import ClusterError, UsageError
 
 _SECONDS_TO_ANSWER = 10.0
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -25,13 +25,13 @@ _RAY_NOT_UP = (RuntimeError, TimeoutError, ConnectionError, ray.exceptions.RaySy
 def join(address: str | None) -> None:
     """Connect this process as a driver to the Ray at `address`, unless it is connected already.
 
-    Null starts a local Ray; `auto` joins the one this machine is part of. Raises UsageError where
-    there is none to join, ClusterError where a local one does not start.
+    None starts a local Ray; `auto` joins the one this machine is part of. Raises UsageError if
+    there is none to join, ClusterError if a local one does not start.
     """
     if not ray.is_initialized():
         with quiet_stderr():
             _init(address)
-        # Before Ray's own at exit, which first waits half a second for logs that nobody is shown.
+        # Before Ray's own exit handler, which waits half a second for logs that are not shown.
         atexit.register(ray.shutdown)
     _set_up_ray_data()
 
@@ -50,10 +50,10 @@ def _init(address: str | None) -> None:
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Have a Ray that is started here listen on 127.0.0.1 alone; its processes inherit it.
+    """Make a Ray that is started here listen on 127.0.0.1 only; its processes inherit the setting.
 
-    By Ray's switch for systems without clusters: `_node_ip_address="127.0.0.1"` would be replaced
-    by an address that other machines reach.
+    This uses Ray's switch for systems without clusters: `_node_ip_address="127.0.0.1"` would be
+    replaced by an address that other machines reach.
     """
     name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
     in_environment = os.environ.get(name)
@@ -68,13 +68,13 @@ def _on_loopback() -> Iterator[None]:
 
 
 def first_line(error: BaseException | None) -> str:
-    """The first line of an error that is not empty, else its class."""
+    """The first line of an error that is not empty, else the name of its class."""
     lines = (line.strip() for line in str(error).splitlines())
     return next(filter(None, lines), type(error).__name__)
 
 
 def _start() -> None:
-    """Start a local Ray. Raises ClusterError where it does not come up."""
+    """Start a local Ray. Raises ClusterError if it does not come up."""
     for attempt in range(1, _STARTS + 1):
         with _Starting(is_last=attempt == _STARTS) as starting, _on_loopback():
             ray.init(address="local", include_dashboard=False, **_QUIET)
@@ -83,8 +83,8 @@ def _start() -> None:
 
 
 class _Starting(AbstractContextManager["_Starting"]):
-    """Leaves out the error of a local Ray that does not start in its own time, as happens on a
-    loaded machine; the last time it is a ClusterError."""
+    """Suppresses the error of a local Ray that does not start in time, as happens on a loaded
+    machine; the last attempt raises ClusterError."""
 
     def __init__(self, is_last: bool) -> None:
         self._is_last = is_last
@@ -99,7 +99,7 @@ class _Starting(AbstractContextManager["_Starting"]):
         # Ray raises a bare Exception where a node does not come up in its 30 seconds.
         if type(error) is not Exception and not isinstance(error, _RAY_NOT_UP):
             return False
-        ray.shutdown()  # of what did start
+        ray.shutdown()  # stop the processes that did start
         if self._is_last:
             raise ClusterError(
                 f"Ray did not start on this machine in {_STARTS} attempts ({first_line(error)}); "
@@ -110,7 +110,7 @@ class _Starting(AbstractContextManager["_Starting"]):
 
 
 def refuse_unreachable(address: str) -> None:
-    """Raise OSError where nothing listens at HOST:PORT; Ray would retry for many minutes."""
+    """Raise OSError if nothing listens at HOST:PORT; Ray would retry for many minutes."""
     host, _, port = address.rpartition(":")
     if port.isdecimal():
         socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
@@ -122,7 +122,7 @@ def nodes() -> list[dict[str, float]]:
 
 
 def is_lost(node_id: str) -> bool:
-    """Whether Ray lost the machine: a crash there may have been the machine's."""
+    """True if Ray lost the machine: a crash there may have been the machine's."""
     return any(node["NodeID"] == node_id and not node["Alive"] for node in _machines())
 
 

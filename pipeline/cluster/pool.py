@@ -3,19 +3,20 @@
 from dataclasses import dataclass
 
 from pipeline.cluster.joining import join, nodes
-from pipeline.errors import UsageError
-from pipeline.settings import ClusterSettings
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import ClusterSettings
 
 _MANY = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """`cpus` and `gpus` are per worker; `section` is the config section that sets them."""
+    """The resources of a worker pool: `cpus` and `gpus` are per worker; `section` is the config
+    section that sets them."""
 
     section: str
     min_workers: int
-    max_workers: int | None  # null: as many as the cluster fits
+    max_workers: int | None  # None: as many as the cluster fits
     cpus: float
     gpus: float
     slots: int  # concurrent requests of a worker at its engine

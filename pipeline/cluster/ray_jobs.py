@@ -24,19 +24,19 @@ from ray.exceptions import AuthenticationError
 from ray.job_submission import JobSubmissionClient
 
 from pipeline.cluster.joining import nodes, quiet_stderr, refuse_unreachable
-from pipeline.errors import EngineError, UsageError
+from pipeline.core.errors import EngineError, UsageError
 
 _SECONDS_TO_ANSWER = 8.0
 _SECONDS_OF_SILENCE = 60.0  # without a log line; then the job's status is polled
-_SECONDS_LOST = 30.0  # a head that does not answer for longer is taken to be gone
+_SECONDS_LOST = 30.0  # a head that does not answer for longer counts as lost
 _SECONDS_BETWEEN_LOOKS = 1.0
-_SECONDS_TO_BE_STOPPED = 60.0  # by Ray, which kills a job that does not hear its signal
+_SECONDS_TO_BE_STOPPED = 60.0  # until Ray kills a job that ignores its signal
 _OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job as its head reports it. `exit_code`: of its driver; null until it ends by itself."""
+    """A job as its head reports it. `exit_code`: of its driver; None until it ends by itself."""
 
     id: str
     status: str  # PENDING, RUNNING, SUCCEEDED, FAILED, STOPPED
@@ -50,8 +50,8 @@ class Job:
 
 
 def stop_this_job() -> None:
-    """Have Ray stop the job whose driver this process is, and wait to be ended; without an effect
-    where it is none, or its head does not answer."""
+    """Make Ray stop the job whose driver this process is, and wait for that; without effect if this
+    process is no driver of a job, or the head does not answer."""
     config = json.loads(os.environ.get(RAY_JOB_CONFIG_JSON_ENV_VAR) or "{}")
     job_id = config.get("metadata", {}).get(JOB_ID_METADATA_KEY)
     if job_id is None:
@@ -62,8 +62,8 @@ def stop_this_job() -> None:
 
 
 class RayJobs:
-    """The jobs of one Ray head. Every method raises UsageError, a single line, within seconds
-    where the head cannot be reached."""
+    """The jobs of one Ray head. Every method raises UsageError, a single line, within seconds if
+    the head cannot be reached."""
 
     def __init__(self, address: str) -> None:
         if not re.match(r"https?://.", address):
@@ -82,7 +82,7 @@ class RayJobs:
         return [_job(one) for one in sorted(details, key=lambda one: one.start_time or 0)]
 
     def job(self, job_id: str) -> Job | None:
-        """The job, or None where the head has none of that id."""
+        """The job, or None if the head has none of that id."""
         return next((job for job in self.all() if job.id == job_id), None)
 
     def send(
@@ -103,7 +103,7 @@ class RayJobs:
             )
 
     def stop(self, job_id: str, seconds: float) -> Job | None:
-        """Stop a job and wait up to `seconds` for its end; the job's state after that."""
+        """Stop a job and wait up to `seconds` for its end; returns its state after that."""
         with self._reaching():
             self._client.stop_job(job_id)
         last = time.monotonic() + seconds
@@ -112,9 +112,9 @@ class RayJobs:
         return job
 
     def follow(self, job_id: str, show: Callable[[str], None]) -> Job:
-        """Pass a job's log to `show` until the job ends; its final state.
+        """Pass a job's log to `show` until the job ends; returns its final state.
 
-        Raises EngineError where the head is gone or no longer has the job.
+        Raises EngineError if the head is lost or no longer has the job.
         """
         return asyncio.run(self._follow(job_id, _Log(show)))
 
@@ -218,7 +218,8 @@ def _job(details: Any) -> Job:
 
 
 def wait_for_nodes(address: str, num_nodes: int, seconds: float) -> int:
-    """The number of machines of the Ray at HOST:PORT, once `num_nodes` joined or time is up."""
+    """The number of machines of the Ray at HOST:PORT, once `num_nodes` have joined or time is
+    up."""
     last = time.monotonic() + seconds
     while (there := _num_nodes(address)) < num_nodes and time.monotonic() < last:
         time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -226,7 +227,7 @@ def wait_for_nodes(address: str, num_nodes: int, seconds: float) -> int:
 
 
 def _num_nodes(address: str) -> int:
-    """0 while the head is not up."""
+    """The number of machines now; 0 while the head is not up."""
     try:
         refuse_unreachable(address)
     except OSError:

@@ -1,4 +1,4 @@
-"""Watch an execution from a thread: its deadline, its progress, and what storage refused it."""
+"""Watch an execution from a thread: its deadline, its progress, and errors of storage."""
 
 import signal
 import threading
@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pipeline.errors import AccountingError, EndedError, EngineError, StorageError
-from pipeline.retries import Advisory
+from pipeline.core.errors import AccountingError, EndedError, EngineError, StorageError
+from pipeline.files.storage_retries import Advisory
 
 
 class Failures:
@@ -19,7 +19,7 @@ class Failures:
     def __init__(self, grace: float) -> None:
         self._grace = grace
         self._refused_at: float | None = None
-        self.first: Exception | None = None  # rows that do not add up before storage
+        self.first: Exception | None = None  # an AccountingError before a StorageError
 
     def add(self, error: Exception) -> None:
         is_refusal = isinstance(error, StorageError)
@@ -29,16 +29,17 @@ class Failures:
             self.first = error
 
     def look(self) -> None:
-        """Raise the error once documents in flight have had their time."""
+        """Raise the error once the grace period of documents in flight is over."""
         since = self._refused_at
         if self.first and since is not None and time.monotonic() - since > self._grace:
             raise self.first
 
 
 @contextmanager
-def watched(watch: Callable[[], None], failures: Failures) -> Iterator[None]:
+def watch_in_thread(watch: Callable[[], None], failures: Failures) -> Iterator[None]:
     """Call `watch` every second in a thread; an error it raises is raised from the `with` block,
-    but for a filesystem's: it is called again. So are errors of `failures.look`.
+    except a filesystem's, after which it is called again. Errors of `failures.look` are raised,
+    too.
 
     The block waits inside Ray, so it is interrupted by a signal: SIGUSR1, as `nohup` may have
     disabled SIGINT.

@@ -5,8 +5,8 @@
 
 from typing import Any
 
-from pipeline.place import AnyPath
-from pipeline.store.shards import Shards, read_parquet_rows
+from pipeline.files.place import AnyPath
+from pipeline.store.shards.shards import Shards, read_parquet_rows
 
 __all__ = ["Shards", "connect", "read_parquet_rows"]
 
@@ -14,10 +14,12 @@ __all__ = ["Shards", "connect", "read_parquet_rows"]
 def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) -> Any:
     """An in-memory DuckDB connection with the views of one run, by default the latest.
 
-    Its SQL opens the warehouse's committed files and no others, and changes no setting; a DataFrame
-    is made known to it by `register`. `unsafe` lifts that: COPY, ATTACH and the like work. Raises
-    UsageError where the warehouse or the run does not exist.
+    Its SQL opens the warehouse's committed files and no others, and changes no setting; make a
+    DataFrame available to it by `register`. `unsafe` lifts that: COPY, ATTACH and the like work.
+    Raises UsageError if the warehouse or the run does not exist.
     """
-    from pipeline.store import views  # imported here, so that workers start without DuckDB
+    from pipeline.store.sql import (
+        connect as sql,  # imported here, so that workers start without DuckDB
+    )
 
-    return views.connect(warehouse, run, unsafe)
+    return sql.connect(warehouse, run, unsafe)

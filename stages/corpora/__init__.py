@@ -8,9 +8,9 @@ that cannot be read becomes a row too, with problem `bad_input` and a `detail` o
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeline.errors import UsageError
-from stages.corpora.corpus import FORMATS, Corpus
-from stages.corpora.loaded import Loaded
+from pipeline.core.errors import UsageError
+from stages.corpora.reading.corpus import FORMATS, Corpus
+from stages.corpora.reading.loaded import Loaded
 
 __all__ = ["Corpus", "Loaded", "corpus_of", "load"]
 

@@ -29,7 +29,7 @@ class Archive:
         self.names = frozenset(self._zip.namelist())
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; null where there is none, or it is damaged."""
+        """The content of a file; None where there is none, or it is damaged."""
         name = normpath(name)
         if name not in self.names:
             return None

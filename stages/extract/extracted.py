@@ -1,4 +1,4 @@
-"""What extractors return and raise."""
+"""The result of extractors, and the errors that they raise."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class UnreadableError(Exception):
 @dataclass(frozen=True, slots=True)
 class Extracted:
     """The text of a file, blank lines between paragraphs; `missing`: what of it is not in the text,
-    or null."""
+    or None."""
 
     text: str
     missing: str | None = None

@@ -79,7 +79,7 @@ class _Child:
         )
 
     def reply(self, kind: str, content: bytes, seconds: float) -> dict[str, str | None] | None:
-        """What the process says to a file; null where it ends instead, or is killed by then."""
+        """The process's reply to a file; None where it ends instead, or is killed by then."""
         process, timer = self._process, Timer(seconds, self._kill)
         assert process.stdin and process.stdout
         timer.start()

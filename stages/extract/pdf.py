@@ -86,7 +86,7 @@ def _lines(text: str, places: Any) -> list[_Line]:
 
 
 def _steps(lines: list[_Line]) -> list[float]:
-    """How far each line stands below the one before; less than 0 at the top of a column."""
+    """The distance of each line below the one before; less than 0 at the top of a column."""
     return [above.bottom - line.bottom for above, line in pairwise(lines)]
 
 
@@ -103,7 +103,7 @@ def _paragraphs(lines: list[_Line], usual: float) -> list[str]:
 
 
 def _begins(above: _Line, line: _Line, step: float, usual: float, first: _Line) -> bool:
-    """Whether a paragraph begins with `line`; `first`: the first line of the one before."""
+    """True if a paragraph begins with `line`; `first`: the first line of the one before."""
     if not line.height or not above.height:
         return False
     if step < -line.height:  # the next column
@@ -114,7 +114,7 @@ def _begins(above: _Line, line: _Line, step: float, usual: float, first: _Line) 
 
 
 def _goes_on(above: str, below: str) -> bool:
-    """Whether a sentence is cut by the end of a page or column."""
+    """True if a sentence is cut by the end of a page or column."""
     return not above.endswith(_ENDS) and below[:1].islower()
 
 

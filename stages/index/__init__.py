@@ -1,1 +1,1 @@
-"""Index: a document's memory, made once for all its questions."""
+"""Document to pages, gists, trees, memories, keys and embeddings; no question is known here."""

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import ClassVar, Literal
 
-from pipeline.ask import Ask
-from pipeline.rows import UnitRows
-from stages.index.paginate import Page, Paginate, page_of
-from stages.index.pieces import sections
+from pipeline.asking.ask import Ask
+from pipeline.core.rows import UnitRows
+from stages.index.page_pieces import sections
+from stages.index.paginate import Paginate, page_of
+from stages.tables.pages import Page
 from stages.text.words import without_header
 
 # A turn is a paragraph: a line within one may begin so, too, where a dialogue was pasted.

@@ -2,56 +2,26 @@
 
 A page ranks by its best chunk. Embedded whole, it may be cut at the embedding model's input length,
 and one vector would average all its topics. ReadAgent (section 4.2) has one vector a page;
-`embedder.chunk_words=null` does, too.
+`embedder.chunk_words=null` (YAML) does, too.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import accumulate, groupby
 from typing import Any, ClassVar
 
 from pydantic import Field
 
-from pipeline.ask import Ask
-from pipeline.embedder import EmbedderSettings
-from pipeline.errors import AccountingError, Problem
-from pipeline.rows import Float32, IndexRow, Record, Span, UnitRows
-from pipeline.stage import Stage
-from pipeline.trace_lines import Line
-from stages.index.gist import Gist
-from stages.index.keys import Key
-from stages.index.paginate import Page
+from pipeline.asking.ask import Ask
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.rows import Record, Span, UnitRows
+from pipeline.engines.embedder import EmbedderSettings
+from pipeline.work.stage import Stage
+from stages.tables.embeddings import Embedding
+from stages.tables.gists import Gist
+from stages.tables.keys import Key
+from stages.tables.pages import Page
 from stages.text.words import num_words, word_spans
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Embedding(IndexRow):
-    """The unit-length vector of one chunk of a page's text or of its gist, or of one of its keys.
-
-    The span refers to the embedded text, not to the document's.
-    """
-
-    table: ClassVar[str] = "embeddings"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "chunk_index")
-    once_per_memory: ClassVar[bool] = False  # of pages and of gists
-    traced: ClassVar[str | None] = "select * exclude embedding from embeddings"
-    page_index: int  # of the page that is found by it
-    chunk_index: int  # of the page's chunks, or keys
-    start_char: int  # of the embedded text
-    end_char: int  # of the embedded text
-    embedding: tuple[Float32, ...] | None  # of length 1; null: there was nothing to embed
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        """Nothing: vectors are not readable."""
-        return []
-
-    def lack(self) -> str | None:
-        """Null for a page without words, too: it is never retrieved, which is no failure."""
-        if self.problem in (None, "empty_input"):
-            return None
-        return f"embed of page {self.page_index}: {self.problem}"
 
 
 class _EmbedTexts(Stage):
@@ -179,7 +149,7 @@ def _keys_of_pages(rows: UnitRows) -> list[list[str]]:
 
 
 def chunks(text: str, words: int | None) -> list[Span]:
-    """Consecutive spans of `words` words of `text` each, the last maybe shorter. Null: one span."""
+    """Consecutive spans of `words` words of `text` each, the last maybe shorter. None: one span."""
     spans = word_spans(text)
     step = words or max(1, len(spans))
     parts = [spans[start : start + step] for start in range(0, len(spans), step)]

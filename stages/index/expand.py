@@ -3,24 +3,24 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, ClassVar, Literal
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.errors import AccountingError, Problem
-from pipeline.prompts import Prompt
-from pipeline.rows import IndexRow, Record, UnitRows
-from pipeline.stage import Role, Stage
-from pipeline.trace_lines import Line, titled
-from stages.index.paginate import Page
-from stages.prompts.chats import OfChat
-from stages.prompts.extract_events import ExtractEvents
-from stages.prompts.extract_facts import ExtractFacts
-from stages.prompts.extract_keyphrases import ExtractKeyphrases
-from stages.prompts.extract_summary import ExtractSummary
-from stages.text.chats import said_by, session_dates
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Record, UnitRows
+from pipeline.work.stage import Role, Stage
+from stages.prompts.longmemeval.chat_fields import OfChat
+from stages.prompts.longmemeval.extract_events import ExtractEvents
+from stages.prompts.longmemeval.extract_facts import ExtractFacts
+from stages.prompts.longmemeval.extract_keyphrases import ExtractKeyphrases
+from stages.prompts.longmemeval.extract_summary import ExtractSummary
+from stages.tables.expansions import Expansion
+from stages.tables.pages import Page
+from stages.text.chat_text import said_by, session_dates
 from stages.text.dates import day_of
 from stages.text.words import without_header
 
@@ -35,43 +35,8 @@ _PROMPTS: Mapping[str, type[OfChat[Any]]] = {
 _KINDS = {"summary": "summary", "keyphrases": "keyphrase", "facts": "fact", "events": "event"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expansion(IndexRow):
-    """One item that was extracted from a page; a page of which nothing was said has one row without
-    a text. `kind`: summary, keyphrase, fact or event; none, where nothing was asked. `day`, as
-    YYYY/MM/DD: of an event, else of the session."""
-
-    table: ClassVar[str] = "expansions"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "item_index")
-    once_per_memory: ClassVar[bool] = False  # of several kinds
-    page_texts: ClassVar[str | None] = """
-        select memory, document_id, page_index, 40 as place, 'extracted' as heading,
-          string_agg(text, chr(10) order by kind, item_index) as text, null::bigint as num_words,
-          min(problem) as problem
-        from expansions group by all"""
-    page_index: int  # of the page
-    item_index: int  # of the page's items, from 0
-    kind: str  # summary, keyphrase, fact or event; none, where nothing was asked
-    text: str | None  # the item; null: the page has none
-    day: str | None = None  # YYYY/MM/DD, of an event, else of the session
-
-    def lack(self) -> str | None:
-        """Only where there was no reply: after one that cannot be read the value is the key."""
-        is_reply = self.problem in (None, "truncated", "unparseable", "empty_input")
-        return None if is_reply else f"expand of page {self.page_index}: {self.problem}"
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        facts = ", ".join(filter(None, [row["kind"], row["day"], row["problem"]]))
-        return [f"<Page {row['page_index']}> ({facts}) {row['text'] or '-'}"]
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        return titled(f"EXTRACTED ({len(rows)})", rows, cls.trace)
-
-
 class Expand(Stage):
-    """What the role extractor takes from each page: `extracted` says what. `side`: the turns that
+    """Ask the role extractor for items of each page: `extracted` says which. `side`: the turns that
     it is shown, the user's alone in the paper. Not `enabled`, or of none, it asks nothing.
     """
 
@@ -85,7 +50,7 @@ class Expand(Stage):
     side: Side
     enabled: bool
 
-    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         is_asked = self.enabled and self.extracted != "none"
         return (_PROMPTS[self.extracted],) if is_asked else ()
 
@@ -93,7 +58,7 @@ class Expand(Stage):
         """Pages -> Expansions, in page order. A text that several histories share is asked about
         once, for events once per date. Problems: truncated, unparseable; empty_input (a page
         without words); context_overflow, timeout, engine_failed."""
-        if not self.asked():
+        if not self.prompts_used():
             return [_row(page, "none", None) for page in rows[Page]]
         dates = session_dates([page.text or "" for page in rows[Page]])
         pages = zip(rows[Page], dates, strict=True)
@@ -116,7 +81,7 @@ class Expand(Stage):
         return items or [replace(row, problem=asked.problem)]
 
     def _items(self, value: Any) -> list[tuple[str, str]]:
-        """Day and text of each item of a reply, null where it cannot be read; only events have
+        """Day and text of each item of a reply, None where it cannot be read; only events have
         days."""
         if value is None or self.extracted == "events":
             return list(value or ())

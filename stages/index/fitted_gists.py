@@ -8,17 +8,18 @@ from typing import Any, ClassVar
 
 from pydantic import NonNegativeInt
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.prompts import Prompt
-from pipeline.rows import Record, UnitRows
-from stages.index.gist import Gist, GistPages
-from stages.index.paginate import Page
-from stages.index.room import cut_gist, free_tokens, longest_readable, with_text
-from stages.prompts.answer import AnswerQuestion
-from stages.prompts.gist import ShortenPage
-from stages.prompts.look_up_p import ParallelLookUp
-from stages.prompts.regist import ShortenGist
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Record, UnitRows
+from stages.index.context_budget import cut_gist, free_tokens, longest_readable, with_text
+from stages.index.gist import GistPages
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.shorten_gist import ShortenGist
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
 
 _SAFETY = 0.95  # of the words that are expected to fit: tokens a word differ between gists
 
@@ -107,8 +108,8 @@ def _empty(gists: Sequence[Gist]) -> list[Gist]:
 
 
 def halved(words: Sequence[int], most: float, least: int) -> list[int]:
-    """How many words each text may keep so that all have at most `most`: the first is given half of
-    them, then the next, and again from the first, none fewer than `least`."""
+    """The number of words that each text may keep so that all have at most `most`: the first is
+    given half of them, then the next, and again from the first, none fewer than `least`."""
     found, total = list(words), sum(words)
     while total > most and any(kept > least for kept in found):
         for place, kept in enumerate(found):

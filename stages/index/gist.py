@@ -1,81 +1,22 @@
 """Shorten each page of a document to its gist. Knows nothing of questions."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.errors import AccountingError, Problem
-from pipeline.prompts import Prompt
-from pipeline.rows import IndexRow, Record, UnitRows
-from pipeline.stage import Stage
-from pipeline.trace_lines import Line, titled
-from stages.index.paginate import Page
-from stages.prompts.gist import ShortenPage
-from stages.prompts.gist_for_task import ShortenPageForTask
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Record, UnitRows
+from pipeline.work.stage import Stage
+from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.gist_for_task import ShortenPageForTask
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
 from stages.text.words import header_of, num_words, without_header
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gist(IndexRow):
-    """The shortened text of one page. A truncated gist keeps its text."""
-
-    table: ClassVar[str] = "gists"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
-    drawn: ClassVar[bool] = True
-    memories: ClassVar[str | None] = """
-        -- words_per_gist: the mean, in words
-        -- gist_compression: 100 * (1 - words of all gists / words of all pages)
-        -- truncated_gists: gists that the reply budget ended
-        select memory, avg(g.num_words) as words_per_gist,
-          100 * (1 - sum(g.num_words) / nullif(sum(p.num_words), 0)) as gist_compression,
-          count(*) filter (g.problem = 'truncated') as truncated_gists
-        from gists g join pages p using (memory, document_id, page_index) group by memory"""
-    # A page without a gist is left out of its document's memory.
-    sizes: ClassVar[str | None] = """
-        with of_documents as (
-          select memory, document_id, sum(g.num_words) as gist_words,
-            any_value(d.num_words) as num_words
-          from gists g join documents d using (document_id) where gist is not null group by all)
-        select memory, 'words per gist memory' as measure, 'documents' as rows_of, 20 as place,
-          gist_words::double as value
-        from of_documents
-        union all by name
-        select memory, 'compression rate of the gists, %' as measure, 'documents' as rows_of,
-          40 as place, 100 * (1 - gist_words / num_words) as value
-        from of_documents
-        union all by name
-        select memory, 'words per gist' as measure, 'pages' as rows_of, 60 as place,
-          num_words::double as value
-        from gists where gist is not null"""
-    traced: ClassVar[str | None] = """
-        select g.*, p.num_words as page_words, p.chosen_by
-        from gists g join pages p using (memory, document_id, page_index)"""
-    shows: ClassVar[tuple[type[Record], ...]] = (Page,)
-    page_texts: ClassVar[str | None] = """
-        select memory, document_id, page_index, 20 as place, 'gist' as heading, gist as text,
-          num_words, problem
-        from gists"""
-    page_index: int  # of the page
-    gist: str | None  # the shortened text; null: there is none
-    num_words: int  # words of the gist
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        words = f"{row['page_words']} -> {row['num_words']} words"
-        problem = f", {row['problem']}" if row["problem"] else ""
-        return [f"<Page {row['page_index']}> ({words}{problem}) {row['gist'] or '-'}"]
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        return titled(f"GIST MEMORY ({len(rows)} pages)", rows, cls.trace)
-
-    def lack(self) -> str | None:
-        return f"gist of page {self.page_index}: {self.problem}" if self.gist is None else None
 
 
 class GistPages(Stage):
@@ -91,15 +32,15 @@ class GistPages(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Gist]:
         """Pages -> one Gist each, in order.
 
-        Problems: truncated (the text is kept), unparseable (a complete reply without a word); with
-        a null gist: context_overflow, empty_input, timeout, engine_failed.
+        Problems: truncated (the text is kept), unparseable (a complete reply without a word);
+        without a gist: context_overflow, empty_input, timeout, engine_failed.
         """
         headers = self._headers(rows[Page])
         gists = zip(rows[Page], headers, strict=True)
         return list(await asyncio.gather(*(self._gist(page, head, ask) for page, head in gists)))
 
     def prompt(self, text: str) -> ShortenPage:
-        """What is asked about a page's text."""
+        """The prompt about a page's text."""
         return ShortenPage(page=text)
 
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:

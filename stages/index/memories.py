@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.prompts import Prompt
-from pipeline.rows import Record, UnitRows
-from stages.index.gist import Gist
-from stages.index.memorize import CLUES, Memorize, MemoryPassage, of_page, whole_text
-from stages.index.paginate import Page
-from stages.index.token_segments import segments
-from stages.prompts.gist_chunk import ShortenChunk
-from stages.text.largest import largest_part
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Record, UnitRows
+from stages.index.memorize import CLUES, Memorize, of_page, whole_text
+from stages.index.segments import segments
+from stages.prompts.memorag.gist_chunk import ShortenChunk
+from stages.tables.gists import Gist
+from stages.tables.memory_passages import MemoryPassage
+from stages.tables.pages import Page
+from stages.text.fit_to_limit import largest_part
 from stages.text.words import num_words
 
 
@@ -78,8 +79,8 @@ class MemorizeChunks(Memorize):
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenChunk, *CLUES)
 
-    def asked(self) -> tuple[type[Prompt[Any]], ...]:
-        return (ShortenChunk, *super().asked())
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
+        return (ShortenChunk, *super().prompts_used())
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         """Problems: truncated (the text is kept), unparseable (a complete reply without a word);

@@ -1,66 +1,31 @@
-"""What the memory model is shown of a document when it is asked for clues (MemoRAG section 2).
+"""Choose what the memory model is shown of a document, to ask it for clues (MemoRAG section 2).
 
 The paper's own memory, key-value states that a trained model compresses, needs the authors' weights
 and code; a plugin may add it as another kind of this stage.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import NonNegativeInt
 
-from pipeline.ask import Ask
-from pipeline.errors import AccountingError, Problem
-from pipeline.prompts import Prompt
-from pipeline.rows import IndexRow, Record, UnitRows
-from pipeline.stage import Role, Stage
-from pipeline.trace_lines import Line, titled
-from stages.prompts.clue_questions import ClueQuestions
-from stages.prompts.clue_spans import ClueSpans
-from stages.prompts.draft_answer import DraftAnswer
-from stages.prompts.key_points import KeyPoints
-from stages.prompts.passages import Passage
+from pipeline.asking.ask import Ask
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Record, UnitRows
+from pipeline.work.stage import Role, Stage
+from stages.prompts.memorag.clue_questions import ClueQuestions
+from stages.prompts.memorag.clue_spans import ClueSpans
+from stages.prompts.memorag.draft_answer import DraftAnswer
+from stages.prompts.memorag.key_points import KeyPoints
+from stages.prompts.parsing.passages import Passage
+from stages.tables.memory_passages import MemoryPassage
 from stages.text.words import num_words
 
 CLUES = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
 MemoryFit = Literal["refuse", "head", "tail", "split"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryPassage(IndexRow):
-    """A passage of a document's memory: a span of its text, or the gist of a page. Passages with
-    the same `part_index` are shown together, in order; each part is asked by itself."""
-
-    table: ClassVar[str] = "memory_passages"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "passage_index")
-    has_pages: ClassVar[bool] = False
-    once_per_memory: ClassVar[bool] = False  # several kinds of memories of the same pages
-    passage_index: int  # of the document's passages, from 0
-    part_index: int  # of the part that it is shown with
-    page_index: int | None  # of a gist
-    start_char: int | None  # of the text
-    end_char: int | None  # of the text
-    gist: str | None  # null: the text is shown as it stands
-    num_words: int  # of the gist, or of the text
-
-    def lack(self) -> str | None:
-        """A gist without a word is no failure: it is shown as it is."""
-        is_read = self.problem in (None, "truncated", "unparseable", "empty_input")
-        return None if is_read else f"memorize: {self.detail or self.problem}"
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        return titled(f"MEMORY FOR CLUES ({len(rows)} passages)", rows, cls.trace)
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        of = f"characters {row['start_char']} to {row['end_char']}"
-        of = of if row["page_index"] is None else f"page {row['page_index']}"
-        facts = [f"part {row['part_index']}", of, f"{row['num_words']} words", row["problem"]]
-        text = "as it stands" if row["gist"] is None else row["gist"]
-        return [f"<Passage {row['passage_index']}> ({', '.join(filter(None, facts))}) {text}"]
 
 
 class Memorize(Stage):
@@ -79,7 +44,7 @@ class Memorize(Stage):
     memory_fit: MemoryFit
     question_tokens: NonNegativeInt
 
-    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         return () if self.memory_fit == "refuse" else CLUES
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
@@ -96,8 +61,8 @@ class Memorize(Stage):
     async def fitted(
         self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
     ) -> list[MemoryPassage]:
-        """What has at most `limit` tokens of the passages, or of each part; a single one may have
-        more."""
+        """The passages, or those of each part, that have at most `limit` tokens; a single one may
+        have more."""
         sizes = [await ask.text_tokens(f"{passage_text(rows, row)}\n\n") for row in made]
         if self.memory_fit == "split":
             return [replace(row, part_index=part)
@@ -161,7 +126,7 @@ def of_page(rows: UnitRows, page_index: int, gist: str) -> MemoryPassage:
 
 
 def passage_text(rows: UnitRows, row: MemoryPassage) -> str:
-    """What the memory model is shown."""
+    """The text of a passage that the memory model is shown."""
     if row.gist is not None:
         return row.gist
     return rows.document.text[row.start_char : row.end_char].strip()

@@ -7,17 +7,18 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.prompts import Prompt
-from pipeline.rows import Record, UnitRows
-from stages.index.gist import Gist
-from stages.index.paginate import Page, Paginate
-from stages.index.room import cut_gist, free_tokens, longest_readable
-from stages.prompts.answer import AnswerQuestion
-from stages.prompts.gist import ShortenPage
-from stages.prompts.look_up_p import ParallelLookUp
-from stages.prompts.starts_chapter import StartsChapter
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Record, UnitRows
+from stages.index.context_budget import cut_gist, free_tokens, longest_readable
+from stages.index.paginate import Paginate
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.starts_chapter import StartsChapter
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
 from stages.text.words import PAGE_BREAK
 
 Merged = tuple[Page, Gist]
@@ -106,7 +107,7 @@ class MergedPages(Paginate):
         return self.merge_until == "fits" and await self._fits(ask, made)
 
     async def _may_merge(self, both: Merged, following: Page, ask: Ask) -> bool:
-        """Whether the page that takes in `following` could still be shortened and looked up."""
+        """True if the page that takes in `following` could still be shortened and looked up."""
         if (following.text or "").startswith(PAGE_BREAK):
             return False
         tokens = await ask.num_tokens(ShortenPage(page=_text(both[0])))
@@ -115,7 +116,7 @@ class MergedPages(Paginate):
         return bool(await longest_readable(ask, [both[0]], self.question_tokens))
 
     async def _verdict(self, page: Page, following: Page, ask: Ask) -> str:
-        """Why the page ends before the following one; empty where the two are merged."""
+        """The reason why a page ends before the following one; empty where the two are merged."""
         prompt = StartsChapter(page=_text(page), next_page=_text(following))
         asked = await ask(prompt, Subject(page_index=following.merged_from[0]))
         if asked.value is None:

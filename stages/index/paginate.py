@@ -6,103 +6,25 @@ a setting. Words are counted by stages/text/words.py. With `page_breaks` no page
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.errors import AccountingError, Problem
-from pipeline.prompts import Prompt
-from pipeline.rows import IndexRow, Record, UnitRows
-from pipeline.stage import Stage
-from pipeline.trace_lines import Line, RawText
-from stages.index.pieces import Piece, pieces, sections
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Record, UnitRows
+from pipeline.work.stage import Stage
+from stages.index.page_pieces import Piece, pieces, sections
 from stages.index.window import LABEL_RULES, Following, LabelRule, Window, shown_text
-from stages.prompts.break_point import BreakPoint, Labelled
+from stages.prompts.readagent.break_point import BreakPoint, Labelled
+from stages.tables.pages import Page
 from stages.text.paragraphs import Paragraphs
 from stages.text.words import num_words
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(IndexRow):
-    """One page. Pages tile the document: joined in order, their texts are its text."""
-
-    table: ClassVar[str] = "pages"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
-    drawn: ClassVar[bool] = True
-    views: ClassVar[tuple[str, ...]] = (
-        """create view {prefix}fallbacks as
-        -- A row per step whose model chooses, and how often its reply named nothing legal.
-        -- stage: the stage that asks
-        -- what: what was chosen without a reply
-        -- asked: how often a model was to choose
-        -- fell_back: of that, how often its reply could not be used
-        select {run}'paginate' as stage, step_id, memory,
-          'of the page ends asked for were chosen by no reply' as what,
-          count(*) filter (chosen_by in ('model', 'fallback')) as asked,
-          count(*) filter (chosen_by = 'fallback') as fell_back
-        from {prefix}pages group by all""",
-        # Where gold spans overlap, each counts from where those before it end.
-        """create view {prefix}page_evidence as
-        -- A row per page and question that has gold evidence.
-        -- page_index: of the page
-        -- start_char: of the page, in the document's text
-        -- end_char: of the page, in the document's text
-        -- gold_chars: characters of gold evidence on the page, each counted once
-        with spans as (
-          select {run}document_id, question_id, unnest(evidence) as span from {prefix}questions),
-        gold as (
-          select * exclude (span), span.end_char as gold_end, greatest(span.start_char, coalesce(
-            max(span.end_char) over (partition by {run}document_id, question_id
-              order by span.start_char, span.end_char
-              rows between unbounded preceding and 1 preceding), 0)) as gold_start
-          from spans)
-        select {run}memory, document_id, question_id, page_index, start_char, end_char,
-          sum(greatest(0, least(end_char, gold_end) - greatest(start_char, gold_start)))::bigint
-            as gold_chars
-        from {prefix}pages join gold using ({run}document_id)
-        where text is not null group by all""",
-    )
-    memories: ClassVar[str | None] = """
-        -- pages: pages of all documents
-        -- words_per_page: the mean, in words
-        -- fallback: of the page ends that a model was to choose, the percentage chosen by no reply
-        select memory, count(*) as pages, avg(num_words) as words_per_page,
-          100 * count(*) filter (chosen_by = 'fallback')
-            / nullif(count(*) filter (chosen_by in ('model', 'fallback')), 0) as fallback
-        from pages group by memory"""
-    sizes: ClassVar[str | None] = """
-        select memory, 'pages per document' as measure, 'documents' as rows_of, 30 as place,
-          count(*)::double as value
-        from pages where text is not null group by memory, document_id
-        union all by name
-        select memory, 'words per page' as measure, 'pages' as rows_of, 50 as place,
-          num_words::double as value
-        from pages where text is not null"""
-    page_texts: ClassVar[str | None] = """
-        select memory, document_id, page_index, 10 as place, 'page' as heading, text, num_words,
-          problem
-        from pages"""
-    page_index: int  # of the document's pages, from 0
-    start_char: int  # in the document's text
-    end_char: int  # in the document's text
-    text: str | None  # of the page; null: the document could not be cut
-    num_words: int  # words of the page
-    chosen_by: str | None  # what chose its end: model, rule, end (of the text) or fallback
-    merged_from: tuple[int, ...] = ()  # page indexes of the memory that this one was made from
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        facts = f"{row['num_words']} words, {row['problem'] or row['chosen_by']}"
-        return [RawText(f"<Page {row['page_index']}> ({facts}) ", row["text"] or "-")]
-
-    def lack(self) -> str | None:
-        """Only a page without text: where the call for its end failed, the fallback has text."""
-        return f"paginate: {self.problem}" if self.text is None else None
 
 
 class Paginate(Stage):
@@ -192,7 +114,7 @@ class PaginateByModel(_FromText):
     label follows each paragraph where the page would have `min_words` or more, and the window's
     end. By `notebook`, the authors' own, it takes paragraphs until it has `max_words`, and the
     first label stands one paragraph earlier. A remainder under `tail_words` is the last page,
-    without a call. The `preceding_words` words before the window (null: the previous page) are
+    without a call. The `preceding_words` words before the window (None: the previous page) are
     shown with it, and by `following` nothing, an ellipsis, or the next paragraph and an ellipsis.
     """
 

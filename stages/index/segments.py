@@ -1,16 +1,21 @@
 """Cut a document into segments of a fixed number of tokens (MemWalker section 3)."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.prompts import Prompt
-from pipeline.rows import UnitRows
-from stages.index.paginate import Page, Paginate, page_of
-from stages.index.pieces import sections
-from stages.index.token_segments import segments
-from stages.prompts.summarize import SummarizeSegment
+from pipeline.asking.ask import Ask
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import UnitRows
+from stages.index.page_pieces import sections
+from stages.index.paginate import Paginate, page_of
+from stages.prompts.memwalker.summarize import SummarizeSegment
+from stages.tables.pages import Page
+from stages.text.fit_to_limit import fit_to_limit, stretch_over
+from stages.text.paragraphs import sentence_spans
+from stages.text.words import num_words, word_spans
 
 
 class PaginateByTokens(Paginate):
@@ -34,3 +39,66 @@ class PaginateByTokens(Paginate):
             ):
                 made.append(page_of(rows, len(made), (first + start, first + end), "rule"))
         return made
+
+
+Count = Callable[[str], Awaitable[int]]
+"""The tokens of a text by itself, as an engine counts them."""
+
+
+async def segments(text: str, max_tokens: int, count: Count) -> list[tuple[int, int]]:
+    """Half-open spans that tile `text`, in order, of at most `max_tokens` tokens each.
+
+    Each takes in as many whole sentences as fit; the white space around them does not count. A
+    sentence that is too long by itself is cut between words, such a word between characters; only
+    a single character may have more tokens. Where the text has words so has every segment.
+    """
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < len(text):
+        end = await _end(text, start, max_tokens, count)
+        found.append((start, end))
+        start = end
+    return found
+
+
+async def _end(text: str, start: int, max_tokens: int, count: Count) -> int:
+    """The end of the segment that begins at `start`."""
+    size = partial(_size, text, start, count)
+    num_chars, tokens = await stretch_over(max_tokens, size, len(text) - start)
+    if tokens <= max_tokens:
+        return len(text)
+    for ends in (_sentence_ends, _word_ends, _char_ends):
+        stretch = text[start : start + num_chars]
+        blank = len(stretch) - len(stretch.lstrip())  # what has no word is no segment
+        lengths = [0, *(end for end in ends(stretch) if end > blank)]
+        most = await fit_to_limit(max_tokens, size, lengths, 0, tokens)
+        if most:
+            return start + most
+        num_chars = lengths[1]  # too long by itself: cut it at ends of a finer kind
+        tokens = await size(num_chars)
+    return start + num_chars
+
+
+async def _size(text: str, start: int, count: Count, num_chars: int) -> int:
+    return await count(text[start : start + num_chars].strip())
+
+
+def _sentence_ends(text: str) -> list[int]:
+    """The ends of the sentences, and of the text; a session's header is none, but joins the next
+    sentence."""
+    spans = [
+        (first + start, first + end)
+        for first, last in sections(text)
+        for start, end in sentence_spans(text[first:last])
+    ]
+    ends = [end for start, end in spans if end < len(text) and num_words(text[start:end])]
+    return [*ends, len(text)]
+
+
+def _word_ends(text: str) -> list[int]:
+    """Where the next word starts, and the end of the text."""
+    return [*(start for start, _ in word_spans(text)[1:]), len(text)]
+
+
+def _char_ends(text: str) -> list[int]:
+    return list(range(1, len(text) + 1))

@@ -1,88 +1,24 @@
 """Build a tree of summaries over a document's segments (MemWalker section 3, appendix A.1.1)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 from pydantic import Field, PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.errors import AccountingError, Problem
-from pipeline.prompts import Asked, Prompt
-from pipeline.rows import IndexRow, Record, UnitRows
-from pipeline.stage import Stage
-from pipeline.trace_lines import Line, titled
-from stages.index.levels import tree_levels
-from stages.index.paginate import Page
-from stages.prompts.compress import CompressSummaries
-from stages.prompts.summarize import SummarizeSegment
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.prompts import Asked, Prompt
+from pipeline.core.rows import Record, UnitRows
+from pipeline.work.stage import Stage
+from stages.prompts.memwalker.compress import CompressSummaries
+from stages.prompts.memwalker.summarize import SummarizeSegment
+from stages.tables.nodes import Node
+from stages.tables.pages import Page
 from stages.text.words import num_words
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node(IndexRow):
-    """A node of a document's tree; a tree's nodes are numbered level by level, leaves first."""
-
-    table: ClassVar[str] = "nodes"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "node_index")
-    drawn: ClassVar[bool] = True
-    sizes: ClassVar[str | None] = """
-        select memory, 'nodes per tree' as measure, 'documents' as rows_of, 70 as place,
-          count(*)::double as value
-        from nodes group by memory, step_id, document_id
-        union all by name
-        select memory, 'words per summary' as measure, 'nodes' as rows_of, 80 as place,
-          num_words::double as value
-        from nodes where summary is not null"""
-    page_texts: ClassVar[str | None] = """
-        with named as (
-          select *, case when min(step_id) over trees < max(step_id) over trees
-            then ' ' || step_id else '' end as tree
-          from nodes window trees as (partition by memory, document_id))
-        select memory, document_id, page_index, 30 as place, 'leaf of the tree' || tree as heading,
-          summary as text, num_words, problem
-        from named where page_index is not null
-        union all by name
-        select n.memory, n.document_id, min(leaf.page_index) as page_index,
-          max(leaf.page_index) as last_page_index, 1000 - n.level as place,
-          'node ' || n.node_index || ' of the tree' || n.tree as heading,
-          any_value(n.summary) as text, any_value(n.num_words) as num_words,
-          any_value(n.problem) as problem
-        from named n join nodes leaf using (step_id, document_id)
-        where n.page_index is null and leaf.page_index is not null
-          and leaf.start_char >= n.start_char and leaf.end_char <= n.end_char
-        group by all"""
-    once_per_memory: ClassVar[bool] = False  # trees of several shapes rest on the same segments
-    node_index: int  # of the tree's nodes, level by level, leaves first
-    level: int  # of leaves 0
-    parent: int | None  # node index; null: the root
-    children: tuple[int, ...]  # node indexes, in document order
-    start_char: int  # of what is below it, in the document's text
-    end_char: int  # of what is below it, in the document's text
-    page_index: int | None  # of a leaf: its segment
-    summary: str | None  # what a navigator is shown; null: there is none
-    num_words: int  # of the summary
-    is_compressed: bool = False  # whether the children's summaries were too long together
-
-    def lack(self) -> str | None:
-        """Only a root without any child to go to: other nodes are left out where they failed."""
-        is_lost = self.parent is None and self.problem in ("upstream", "unit_failed")
-        return f"tree: {self.detail or self.problem}" if is_lost else None
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        of = f"of {row['children']}" if row["children"] else f"of segment {row['page_index']}"
-        facts = [of, f"{row['num_words']} words", row["problem"], row["detail"]]
-        return [f"<Node {row['node_index']}> ({', '.join(filter(None, facts))}) "
-                f"{row['summary'] or '-'}"]  # fmt: skip
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        """From the root down."""
-        top_down = sorted(rows, key=lambda row: (-row["level"], row["node_index"]))
-        return titled(f"TREE ({len(rows)} nodes)", top_down, cls.trace)
 
 
 class BuildTree(Stage):
@@ -106,7 +42,7 @@ class BuildTree(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Node]:
         """Pages -> Nodes by node index; all calls of a level at once.
 
-        Problems: truncated (the text is kept), unparseable (a reply without a word); with a null
+        Problems: truncated (the text is kept), unparseable (a reply without a word); without a
         summary: context_overflow, empty_input, timeout, engine_failed, upstream (no child has a
         summary, or with `strict` one has none). `detail` names the children left out.
         """
@@ -180,3 +116,30 @@ class BuildTree(Stage):
 def _with_reply(node: Node, asked: Asked[str]) -> Node:
     text = asked.raw.strip() if asked.value is not None else None
     return replace(node, summary=text, num_words=num_words(text or ""), problem=asked.problem)
+
+
+Level = Sequence[Sequence[int]]
+"""The children of each node of a level, by node index; leaves have none."""
+
+
+def tree_levels(num_leaves: int, max_children: int) -> list[Level]:
+    """The levels of a tree, leaves first and the root alone last.
+
+    Nodes are numbered from 0 through the levels, so that a leaf has the index of its segment.
+    Consecutive nodes share a parent; a level has as few parents as `max_children` (2 or more)
+    allows, with numbers of children that differ by one at most: a last node with a single child
+    would only repeat it. The paper does not say how the last group is filled.
+    """
+    levels: list[Level] = [[()] * num_leaves]
+    first = 0
+    while len(levels[-1]) > 1:
+        below = range(first, first + len(levels[-1]))
+        ends = accumulate(_group_sizes(len(below), max_children), initial=0)
+        levels.append([tuple(below[start:end]) for start, end in pairwise(ends)])
+        first = below.stop
+    return levels
+
+
+def _group_sizes(num: int, max_children: int) -> list[int]:
+    groups = -(-num // max_children)
+    return [num // groups + (place < num % groups) for place in range(groups)]

@@ -1,4 +1,4 @@
-"""What one pagination call sees: where the page may end, and the text shown around the window.
+"""The window of one pagination call: where the page may end, and the text shown around the window.
 
 ReadAgent section 3.1 and the authors' notebook (read-agent.github.io, cell "Episode Pagination").
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from stages.index.pieces import Piece
+from stages.index.page_pieces import Piece
 from stages.text.words import without_header, word_spans
 
 LabelRule = Literal["within_limits", "notebook"]
@@ -28,7 +28,7 @@ class Window:
 
     def before(self, text: str, num_words: int | None) -> str:
         """The last `num_words` words before the window, looking no further back than its section;
-        null: the whole previous page."""
+        None: the whole previous page."""
         if num_words is None:
             return self._text(text, self.previous, self.first)
         start, found = self.first, 0
@@ -40,7 +40,7 @@ class Window:
         return " ".join(before[words[0][0] :].split()) if words else ""
 
     def after(self, text: str, what: Following) -> str:
-        """What is shown of the text after the window; empty where there is none."""
+        """The text shown after the window; empty where there is none."""
         end = self.labels[-1]
         if what == "nothing" or end == len(self.parts):
             return ""

@@ -1,1 +1,1 @@
-"""Judge: a model rates answers against references."""
+"""Answer to a model's verdicts on it."""

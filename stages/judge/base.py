@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.errors import AccountingError, Problem
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, Record, UnitRows
-from pipeline.stage import Role, Stage
-from stages.judge.record import VALUES, Rating, Rubric
-from stages.read.answer import Answer
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.work.stage import Role, Stage
+from stages.tables.answers import Answer
+from stages.tables.ratings import VALUES, Rating, Rubric
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A verdict to ask for; `reference_index` is null where the prompt shows all references."""
+    """A verdict to ask for; `reference_index` is None where the prompt shows all references."""
 
     rubric: Rubric
     reference_index: int | None
@@ -40,14 +40,14 @@ class AnswerRater(Stage):
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         """The verdicts on an answer to a question with references, by reference."""
 
-    def lack(self, rows: UnitRows) -> str | None:
-        """Null: `run` looks at each answer's problem."""
+    def why_unusable(self, rows: UnitRows) -> str | None:
+        """None: `run` looks at each answer's problem."""
         return None
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Rating]:
         """Questions + Answers -> Ratings, in question order, then by reference.
 
-        Problems: upstream; truncated, unparseable (a verdict that cannot be parsed is null, never
+        Problems: upstream; truncated, unparseable (a verdict that cannot be parsed is None, never
         "no"); context_overflow, timeout, engine_failed.
         """
         answers = {answer.question_id: answer for answer in rows[Answer]}

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from pipeline.prompts import Prompt
-from pipeline.rows import Question
-from pipeline.stage import Column
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question
+from pipeline.work.stage import Column
 from stages.judge.base import AnswerRater, Wanted
-from stages.prompts.rate_permissive import PermissiveRating
-from stages.prompts.rate_strict import StrictRating
+from stages.prompts.judging.rate_permissive import PermissiveRating
+from stages.prompts.judging.rate_strict import StrictRating
 
 _EXACT = (
     "share of answers that the rater calls exact, of those that it scored: yes by the strict or "

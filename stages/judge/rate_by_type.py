@@ -12,17 +12,19 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from pipeline.prompts import Prompt
-from pipeline.rows import Question
-from pipeline.stage import Column
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question
+from pipeline.work.stage import Column
 from stages.judge.base import AnswerRater, Wanted
-from stages.judge.record import Rubric
-from stages.prompts.judge_abstention import JudgeAbstention
-from stages.prompts.judge_generic import JudgeGeneric
-from stages.prompts.judge_knowledge_update import JudgeKnowledgeUpdate
-from stages.prompts.judge_preference import JudgePreference
-from stages.prompts.judge_temporal import JudgeTemporal
-from stages.prompts.yes_or_no import YesOrNo
+from stages.prompts.judging.rubrics import (
+    JudgeAbstention,
+    JudgeGeneric,
+    JudgeKnowledgeUpdate,
+    JudgePreference,
+    JudgeTemporal,
+)
+from stages.prompts.judging.yes_or_no import YesOrNo
+from stages.tables.ratings import Rubric
 
 _PROMPTS: Mapping[Rubric, type[YesOrNo]] = {
     "generic": JudgeGeneric,

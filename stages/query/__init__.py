@@ -1,1 +1,1 @@
-"""Query: what is searched for on behalf of a question."""
+"""Question to the queries it is searched by."""

@@ -5,19 +5,21 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, Record, UnitRows
-from pipeline.stage import Role
-from stages.index.memorize import CLUES, MemoryPassage, memory_parts
-from stages.prompts.clue_questions import ClueQuestions
-from stages.prompts.clue_spans import ClueSpans
-from stages.prompts.draft_answer import DraftAnswer
-from stages.prompts.from_memory import FromMemory
-from stages.prompts.key_points import KeyPoints
-from stages.prompts.passages import Passage
-from stages.query.queries import FilterQueries, Kind, Query, is_searched, queries_of, query
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.work.stage import Role
+from stages.index.memorize import CLUES, memory_parts
+from stages.prompts.memorag.clue_questions import ClueQuestions
+from stages.prompts.memorag.clue_spans import ClueSpans
+from stages.prompts.memorag.draft_answer import DraftAnswer
+from stages.prompts.memorag.from_memory import FromMemory
+from stages.prompts.memorag.key_points import KeyPoints
+from stages.prompts.parsing.passages import Passage
+from stages.query.make_queries import FilterQueries, Kind, is_searched, queries_of, query
+from stages.tables.memory_passages import MemoryPassage
+from stages.tables.queries import Query
 
 
 class MakeClues(FilterQueries):
@@ -34,7 +36,7 @@ class MakeClues(FilterQueries):
     task: Literal["answer", "summary"]
     draft: bool
 
-    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         return tuple(prompt for _, prompt in self._prompts())
 
     def _prompts(self) -> list[tuple[Kind, type[FromMemory[Any]]]]:

@@ -3,13 +3,14 @@
 import asyncio
 from typing import Any, ClassVar
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, UnitRows
-from stages.prompts.hypothetical import Hypothetical
-from stages.prompts.sub_questions import SubQuestions
-from stages.query.queries import FilterQueries, Kind, MakeQueries, Query, queries_of, query
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, UnitRows
+from stages.prompts.memorag.hypothetical import Hypothetical
+from stages.prompts.memorag.sub_questions import SubQuestions
+from stages.query.make_queries import FilterQueries, Kind, MakeQueries, queries_of, query
+from stages.tables.queries import Query
 
 
 class MakeHypothetical(MakeQueries):

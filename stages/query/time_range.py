@@ -4,13 +4,14 @@ import asyncio
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, UnitRows
-from pipeline.stage import Role
-from stages.prompts.time_range import NO_RANGE, TimeRange
-from stages.query.queries import MakeQueries, Query, query
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, UnitRows
+from pipeline.work.stage import Role
+from stages.prompts.longmemeval.time_range import NO_RANGE, TimeRange
+from stages.query.make_queries import MakeQueries, query
+from stages.tables.queries import Query
 from stages.text.dates import day_of
 
 
@@ -26,12 +27,12 @@ class MakeTimeRange(MakeQueries):
     role: ClassVar[Role] = "extractor"
     time_aware: bool
 
-    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         return self.prompts if self.time_aware else ()
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
         """Questions -> their Queries. Of a range that is not said, or cannot be read (problem
-        unparseable, truncated), both dates are null: nothing is then out of range."""
+        unparseable, truncated), both dates are None: nothing is then out of range."""
         made = await asyncio.gather(*(self._found(q, ask) for q in rows.questions))
         return [row for found in made for row in self.numbered(found)]
 

@@ -1,1 +1,1 @@
-"""Read: answer a question from what was retrieved."""
+"""From what was retrieved to the answer."""

@@ -3,25 +3,26 @@
 import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.errors import AccountingError, Problem
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, QuestionRow, Record, Span, UnitRows
-from pipeline.stage import Column, Stage
-from pipeline.trace_lines import Line, RawText
-from stages.index.gist import Gist
-from stages.index.paginate import Page
-from stages.prompts.answer import AnswerQuestion
-from stages.prompts.passages import shown
-from stages.read.context import Context, memory, raw_pages
-from stages.retrieve.look_up import Lookup, used_pages
-from stages.text.largest import largest_within
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.work.stage import Column, Stage
+from stages.index.context import Context, memory, raw_pages
+from stages.prompts.parsing.passages import shown
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.retrieve.look_up import used_pages
+from stages.tables.answers import Answer
+from stages.tables.gists import Gist
+from stages.tables.lookups import Lookup
+from stages.tables.pages import Page
+from stages.text.fit_to_limit import fit_to_limit
 from stages.text.words import num_words
 
 GIVEN = "given"  # the `reader` of answers that came in a file: what they rest on is not known
@@ -31,83 +32,10 @@ _COMPRESSION = (
 LENGTH = Column("length", "length", 100, has_interval=False, about="words of the answer")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(QuestionRow):
-    """A method's answer to one question, and the final context it was made from.
-
-    `detail`: more about the problem, or how many pages the context had no room for.
-    """
-
-    table: ClassVar[str] = "answers"
-    key: ClassVar[tuple[str, ...]] = ("question_id",)
-    drawn: ClassVar[bool] = True
-    views: ClassVar[tuple[str, ...]] = (
-        """create view {prefix}predictions as
-        -- What a method said to each question, without what it read.
-        -- answer: as the model gave it; null: none
-        -- answer_index: the option chosen
-        select {run}method, repeat, document_id, question_id, answer, answer_index, problem, detail
-        from {prefix}answers where not skipped""",
-    )
-    measures: ClassVar[str | None] = """
-        select method, repeat, document_id, question_id, null::varchar as rater, problem,
-          measure, value
-        from (select method, repeat, document_id, question_id, problem, compression_rate,
-            num_context_words::double as words_read,
-            case when num_context_words is not null then num_lookups::double end as lookups,
-            case when answer is not null then num_answer_words::double end as length
-          from answers where not skipped)
-        unpivot (value for measure in (compression_rate, lookups, words_read, length))"""
-    counts: ClassVar[str | None] = """
-        select method, document_id, question_id, null::varchar as rater, counted, value
-        from (select method, document_id, question_id, 1 as n, (problem is null)::int as answered
-          from answers where not skipped)
-        unpivot (value for counted in (n, answered))"""
-    traced: ClassVar[str | None] = """
-        select a.*, q.answer_index = a.answer_index as is_right, coalesce((
-          select list({'page_index': page_index, 'text': text} order by page_index) from pages p
-          where p.memory = a.memory and p.document_id = a.document_id
-            and list_contains(a.page_indexes, p.page_index)), []) as pages_read
-        from answers a join questions q using (document_id, question_id)"""
-    results: ClassVar[str | None] = """
-        select method, repeat, memory, document_id, question_id, answer, answer_index,
-          page_indexes, num_context_words, problem, detail
-        from answers where not skipped"""
-    reader: str  # the engine that answered
-    answer: str | None  # as the model gave it; null: none
-    answer_index: int | None = None  # the option chosen
-    page_indexes: tuple[int, ...] = ()  # raw pages in the final context, document order
-    context_spans: tuple[Span, ...] = ()  # raw text in the final context
-    num_lookups: int = 0  # distinct pages used
-    num_context_words: int | None = None  # words of gists and raw text in the final context
-    num_document_words: int = 0  # words of the document
-    compression_rate: float | None = None  # 100 * (1 - context words / document words)
-    num_answer_words: int = 0  # words of the answer
-    skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        pages = [RawText(f"<Page {page['page_index']}> ", page["text"])
-                 for page in row["pages_read"]]  # fmt: skip
-        if row["skipped"]:
-            return [*pages, "skipped: the method does not apply to this question"]
-        lines = [f"answer: {row['answer'] or '-'}"]
-        if (words := row["num_context_words"]) is not None:
-            rate = row["compression_rate"]
-            lines.insert(0, f"context: {words} words, compression {rate:.1f}%")
-        if row["problem"]:
-            lines.append(f"problem: {row['problem']} {row['detail'] or ''}".rstrip())
-        elif row["detail"]:
-            lines.append(row["detail"])
-        if row["answer_index"] is not None:
-            lines.append("right" if row["is_right"] else "wrong")
-        return [*pages, *lines]
-
-
 class AnswerFromContext(Stage):
     """Base class; subclasses build the final context.
 
-    `answer_words`: the length of a free-form answer that the prompt asks for; null asks for a brief
+    `answer_words`: the length of a free-form answer that the prompt asks for; None asks for a brief
     one. `answer_page_tags`: whether passages are shown with their page numbers. Where a row that
     the question depends on failed, the answer is an `upstream` row; where one is skipped, skipped.
     """
@@ -136,7 +64,7 @@ class AnswerFromContext(Stage):
         empty = unanswered(rows, question, ask.engine_name)
         if any(getattr(row, "skipped", False) for row in own):
             return replace(empty, skipped=True)
-        if lacks := [lack for row in own if (lack := row.lack())]:
+        if lacks := [lack for row in own if (lack := row.why_unusable())]:
             return replace(empty, problem="upstream", detail=", ".join(lacks))
         return await self.answer_with_room(empty, rows, question, ask)
 
@@ -162,7 +90,7 @@ class AnswerFromContext(Stage):
     async def _num_fitting(
         self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
     ) -> int:
-        """How many of the pages `used` fit the context, fewer than all."""
+        """The number of the pages `used` that fit the context, fewer than all."""
 
         async def size(num_pages: int) -> int:
             return await ask.num_tokens(
@@ -170,8 +98,8 @@ class AnswerFromContext(Stage):
             )
 
         numbers = range(len(used) + 1)
-        room = room_tokens(ask, self.asked()[0])
-        return await largest_within(room, size, numbers, await size(0), await size(len(used)))
+        room = room_tokens(ask, self.prompts_used()[0])
+        return await fit_to_limit(room, size, numbers, await size(0), await size(len(used)))
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         """The question, asked of a context."""

@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, Record, UnitRows
-from stages.index.paginate import Page
-from stages.prompts.answer_chats import AnswerFromChats
-from stages.prompts.answer_chats_con import AnswerWithNotes
-from stages.prompts.passages import Passage
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, Record, UnitRows
+from stages.index.context import Context
+from stages.prompts.longmemeval.answer_chats import AnswerFromChats
+from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
+from stages.prompts.parsing.passages import Passage
 from stages.read.answer import AnswerFromContext
 from stages.read.chat_context import History, chat_context, item
-from stages.read.context import Context
-from stages.read.notes import Note
-from stages.retrieve.look_up import Lookup
-from stages.text.chats import session_dates
+from stages.tables.lookups import Lookup
+from stages.tables.notes import Note
+from stages.tables.pages import Page
+from stages.text.chat_text import session_dates
 from stages.text.words import num_words
 
 
@@ -31,7 +31,7 @@ class AnswerFromChat(AnswerFromContext):
     history: History
     reading: Literal["direct", "con"]
 
-    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         return (AnswerFromChats,) if self.reading == "direct" else (AnswerWithNotes,)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from pipeline.rows import Question, Record, UnitRows
-from stages.index.paginate import Page
-from stages.prompts.passages import Passage
-from stages.query.queries import Query, searched
+from pipeline.core.rows import Question, Record, UnitRows
+from stages.index.context import Context, raw_pages
+from stages.prompts.parsing.passages import Passage
+from stages.query.make_queries import searched
 from stages.read.answer import AnswerFromContext
-from stages.read.context import Context, raw_pages
-from stages.retrieve.look_up import Lookup
+from stages.tables.lookups import Lookup
+from stages.tables.pages import Page
+from stages.tables.queries import Query
 from stages.text.words import num_words
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pipeline.rows import Question, QuestionRow, Record, UnitRows
-from stages.prompts.passages import Passage
+from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
+from stages.index.context import Context
+from stages.prompts.parsing.passages import Passage
 from stages.read.answer import AnswerFromContext
-from stages.read.context import Context
-from stages.read.update_summary import RunningSummary
+from stages.tables.running_summaries import RunningSummary
 
 
 class AnswerFromRunningSummary(AnswerFromContext):

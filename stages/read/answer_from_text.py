@@ -5,12 +5,13 @@ from typing import ClassVar
 
 from pydantic import PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.rows import Question, Record, UnitRows
-from stages.read.answer import Answer, AnswerFromContext, room_tokens
-from stages.read.context import Context, TruncateBy, raw_text, text_span
-from stages.retrieve.look_up import Lookup
-from stages.text.largest import Keep, largest_part
+from pipeline.asking.ask import Ask
+from pipeline.core.rows import Question, Record, UnitRows
+from stages.index.context import Context, TruncateBy, raw_text, text_span
+from stages.read.answer import AnswerFromContext, room_tokens
+from stages.tables.answers import Answer
+from stages.tables.lookups import Lookup
+from stages.text.fit_to_limit import Keep, largest_part
 
 
 class AnswerFromText(AnswerFromContext):

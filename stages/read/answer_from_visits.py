@@ -4,19 +4,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pipeline.ask import Ask
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, Record, UnitRows
-from stages.index.paginate import Page
-from stages.read.answer import Answer, AnswerFromContext, with_context
-from stages.read.context import Context, raw_pages
-from stages.retrieve.look_up import Lookup, used_pages
-from stages.retrieve.visits import Visit
+from pipeline.asking.ask import Ask
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, Record, UnitRows
+from stages.index.context import Context, raw_pages
+from stages.read.answer import AnswerFromContext, with_context
+from stages.retrieve.look_up import used_pages
+from stages.tables.answers import Answer
+from stages.tables.lookups import Lookup
+from stages.tables.pages import Page
+from stages.tables.visits import Visit
 from stages.text.words import num_words
 
 
 class AnswerFromVisits(AnswerFromContext):
-    """What was answered at the last node visited; its segment and the working memory shown with it
+    """The answer given at the last node visited; its segment and the working memory shown with it
     are the final context. No calls."""
 
     kind: ClassVar[str] = "visits"

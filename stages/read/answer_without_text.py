@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pipeline.ask import Ask
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, Record, UnitRows
-from stages.read.answer import Answer, AnswerFromContext, with_context
-from stages.read.context import Context
-from stages.retrieve.look_up import Lookup
+from pipeline.asking.ask import Ask
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, Record, UnitRows
+from stages.index.context import Context
+from stages.read.answer import AnswerFromContext, with_context
+from stages.tables.answers import Answer
+from stages.tables.lookups import Lookup
 from stages.text.words import num_words
 
 
@@ -25,7 +26,7 @@ class AnswerClosedBook(AnswerFromContext):
 
 
 class AnswerConstant(AnswerFromContext):
-    """The same answer to every question, the first of any options: a lower baseline. No calls."""
+    """One answer to every question, the first of any options: a lower baseline. No calls."""
 
     kind: ClassVar[str] = "constant"
     version: ClassVar[int] = 1

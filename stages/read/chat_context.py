@@ -4,11 +4,11 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from pipeline.rows import Span
-from stages.index.paginate import Page
-from stages.prompts.passages import Passage
-from stages.read.context import Context
-from stages.text.chats import session_dates, turns_of
+from pipeline.core.rows import Span
+from stages.index.context import Context
+from stages.prompts.parsing.passages import Passage
+from stages.tables.pages import Page
+from stages.text.chat_text import session_dates, turns_of
 from stages.text.words import without_header
 
 History = Literal["json", "text"]

@@ -1,52 +1,24 @@
 """Read a document segment by segment, carrying a summary for each question along."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.errors import Problem
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.stage import Stage, refuse_gaps
-from pipeline.trace_lines import Line
-from stages.index.token_segments import segments
-from stages.prompts.update_summary import UpdateSummary
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import Problem
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.work.stage import Stage, refuse_gaps
+from stages.index.segments import segments
+from stages.prompts.memwalker.update_summary import UpdateSummary
+from stages.tables.running_summaries import RunningSummary
 from stages.text.words import num_words
 
 _WORDS_PER_TOKEN = 0.75  # of English prose; in other languages a text has fewer words a token
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningSummary(QuestionRow):
-    """What is known for one question after one segment of the document.
-
-    With a problem other than truncated, the segment added nothing: the summary is the one before.
-    """
-
-    table: ClassVar[str] = "running_summaries"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "segment_index")
-    has_pages: ClassVar[bool] = False
-    segment_index: int  # of the document's segments, from 0
-    start_char: int  # of the segment, in the document's text
-    end_char: int  # of the segment, in the document's text
-    summary: str | None  # null: no segment so far gave one
-    num_words: int = 0  # of the summary
-
-    def lack(self) -> str | None:
-        """Why nothing is known after this segment; null where something is."""
-        return f"{self.table}: {self.problem}" if self.summary is None else None
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        problem = f", {row['problem']}" if row["problem"] else ""
-        span = f"characters {row['start_char']}-{row['end_char']}"
-        words = f"{row['num_words']} words{problem}"
-        return [f"segment {row['segment_index']} ({span}) -> {words}: {row['summary'] or '-'}"]
 
 
 class UpdateRunningSummary(Stage):

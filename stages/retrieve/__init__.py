@@ -1,1 +1,1 @@
-"""Retrieve: choose the pages to read for a question."""
+"""Queries and an index to the pages, nodes or chunks that are read for a question."""

@@ -4,22 +4,22 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.errors import Problem
-from pipeline.prompts import Asked, Prompt
-from stages.prompts.actions import MAX_REPLIES, reason_of
-from stages.prompts.read_leaf import ReadLeaf
-from stages.prompts.triage import Triage
-from stages.retrieve.visits import Visit
-from stages.text.largest import Keep, largest_within
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import Problem
+from pipeline.core.prompts import Asked, Prompt
+from stages.prompts.memwalker.actions import MAX_REPLIES, reason_of
+from stages.prompts.memwalker.read_leaf import ReadLeaf
+from stages.prompts.memwalker.triage import Triage
+from stages.tables.visits import Visit
+from stages.text.fit_to_limit import Keep, fit_to_limit
 from stages.text.words import word_spans
 
 
 async def ask_for_action(
     prompt: Triage | ReadLeaf, legal: Collection[int], row: Visit, ask: Ask
 ) -> tuple[Visit, Asked[Any] | None]:
-    """The first reply with a legal action of at most three, and the visit with what it took; null
+    """The first reply with a legal action of at most three, and the visit with what it took; None
     where there is none, or no reply."""
     problem: Problem | None = None
     for attempt in range(1, MAX_REPLIES + 1):
@@ -52,7 +52,7 @@ async def with_memory(prompt: ReadLeaf, memory: str, keep: Keep, ask: Ask) -> Re
     whole = await size(num)
     if whole <= limit:
         return shown(num)
-    return shown(await largest_within(limit, size, range(num + 1), await size(0), whole))
+    return shown(await fit_to_limit(limit, size, range(num + 1), await size(0), whole))
 
 
 def cut_words(text: str, most: int, keep: Keep) -> str:

@@ -8,19 +8,19 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.errors import Problem
-from pipeline.prompts import Asked, Prompt
-from pipeline.rows import Question, Record, UnitRows
-from pipeline.stage import Column, Stage, refuse_gaps
-from stages.index.paginate import Page
-from stages.index.tree import Node
-from stages.prompts.actions import ANSWER, REVERT
-from stages.prompts.read_leaf import LeafReply, ReadLeaf, answer_text
-from stages.prompts.triage import Triage
+from pipeline.asking.ask import Ask
+from pipeline.core.errors import Problem
+from pipeline.core.prompts import Asked, Prompt
+from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.work.stage import Column, Stage, refuse_gaps
+from stages.prompts.memwalker.actions import ANSWER, REVERT
+from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
+from stages.prompts.memwalker.triage import Triage
 from stages.retrieve.legal_replies import ask_for_action, with_memory
-from stages.retrieve.visits import COLUMNS, Visit
-from stages.retrieve.walk import Walk
+from stages.retrieve.walk import COLUMNS, Walk
+from stages.tables.nodes import Node
+from stages.tables.pages import Page
+from stages.tables.visits import Visit
 from stages.text.words import num_words
 
 

@@ -11,21 +11,22 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field, PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.embedder import EmbedderSettings, Vectors
-from pipeline.rows import Question, Record, Span, UnitRows
-from pipeline.stage import ASKED, GOLD
-from stages.index.embed import Embedding
-from stages.index.paginate import Page
-from stages.retrieve.look_up import LookUp, Lookup, RankedPage, ranked_turn, turn_row
-from stages.score.spans import covered_chars
+from pipeline.asking.ask import Ask
+from pipeline.core.rows import Question, Record, Span, UnitRows
+from pipeline.engines.embedder import EmbedderSettings, Vectors
+from pipeline.work.stage import ASKED, GOLD
+from stages.retrieve.look_up import LookUp, ranked_turn, turn_row
+from stages.tables.embeddings import Embedding
+from stages.tables.lookups import Lookup, RankedPage
+from stages.tables.pages import Page
 from stages.text.ranking import best_first, relevance, relevance_by_words
+from stages.text.spans import covered_chars
 
 Ranking = Literal["plus_on_stems", "okapi_on_words"]
 
 
 class RankedPages(LookUp):
-    """Base class: ranks the pages and uses the best `top_k`; null: all, of which the answer is
+    """Base class: ranks the pages and uses the best `top_k`; None: all, of which the answer is
     made from the best that fit the context."""
 
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
@@ -167,3 +168,13 @@ class OraclePages(ScoredPages):
 
 def _gold_chars(page: Page, question: Question) -> int:
     return covered_chars(question.evidence, [Span(page.start_char, page.end_char)])
+
+
+class LatestPages(RankedPages):
+    """The last pages of the document, as LongMemEval's full history keeps its latest sessions."""
+
+    kind: ClassVar[str] = "latest"
+    version: ClassVar[int] = 1
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        return [page.page_index for page in reversed(pages)]

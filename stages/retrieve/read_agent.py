@@ -10,19 +10,20 @@ from typing import Any, ClassVar
 
 from pydantic import Field, PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.calls import Subject
-from pipeline.errors import Problem
-from pipeline.prompts import Prompt
-from pipeline.rows import Question, Record, UnitRows
-from stages.index.gist import Gist
-from stages.index.paginate import Page
-from stages.prompts.answer import AnswerQuestion
-from stages.prompts.look_up_p import ParallelLookUp
-from stages.prompts.look_up_s import UNREAD, SequentialLookUp
-from stages.prompts.passages import Passage, shown
-from stages.read.context import memory
-from stages.retrieve.look_up import Dropped, LookUp, Lookup, turn_row
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import Problem
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, Record, UnitRows
+from stages.index.context import memory
+from stages.prompts.parsing.passages import Passage, shown
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.look_up_s import UNREAD, SequentialLookUp
+from stages.retrieve.look_up import LookUp, turn_row
+from stages.tables.gists import Gist
+from stages.tables.lookups import Dropped, Lookup
+from stages.tables.pages import Page
 
 
 class _FromGists(LookUp):
@@ -42,7 +43,8 @@ class _FromGists(LookUp):
         return memory(rows, used, self.first_page).passages
 
     def refusal(self, rows: UnitRows, page_index: int, used: Sequence[int]) -> str | None:
-        """Why a requested page cannot be read: out_of_range, duplicate, or null if it can."""
+        """The reason why a requested page cannot be read: out_of_range, duplicate, or None if it
+        can."""
         if not 0 <= page_index < len(rows[Page]):
             return "out_of_range"
         return "duplicate" if page_index in used else None
@@ -57,7 +59,7 @@ class ReadAgentP(_FromGists):
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One turn. Problems: unparseable, truncated (nothing used, the gists remain);
-        context_overflow, timeout, engine_failed (used is null)."""
+        context_overflow, timeout, engine_failed (used is None)."""
         subject = Subject(question_id=question.question_id, turn=0)
         asked = await ask(self._prompt(rows, question, ()), subject)
         if not asked.has_reply:
@@ -123,7 +125,7 @@ class ReadAgentS(_FromGists):
     answer_words: PositiveInt | None  # the length asked of those answers; null: brief
     answer_page_tags: bool  # whether their prompts show page numbers
 
-    def asked(self) -> tuple[type[Prompt[Any]], ...]:
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         return (*self.prompts, AnswerQuestion) if self.answer_each_look_up else self.prompts
 
     def room_tokens(self, ask: Ask) -> int:
@@ -134,7 +136,7 @@ class ReadAgentS(_FromGists):
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One row per turn; STOP is a row with empty `used`. Problems: unparseable, truncated (the
-        look-up stops); context_overflow, timeout, engine_failed (`used` is null)."""
+        look-up stops); context_overflow, timeout, engine_failed (`used` is None)."""
         found: list[Lookup] = []
         used: list[int] = []
         while len(used) < self.max_pages:

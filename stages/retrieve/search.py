@@ -7,21 +7,16 @@ from typing import ClassVar
 
 from pydantic import Field, PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.embedder import EmbedderSettings
-from pipeline.rows import Question, Record, UnitRows
-from stages.index.embed import Embedding
-from stages.index.paginate import Page
-from stages.query.queries import Query, searched
-from stages.retrieve.look_up import (
-    Dropped,
-    LookUp,
-    Lookup,
-    RankedPage,
-    ranked_turn,
-    turn_row,
-)
+from pipeline.asking.ask import Ask
+from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.engines.embedder import EmbedderSettings
+from stages.query.make_queries import searched
+from stages.retrieve.look_up import LookUp, ranked_turn, turn_row
 from stages.retrieve.ranked_pages import Ranking, by_bm25, nearest
+from stages.tables.embeddings import Embedding
+from stages.tables.lookups import Dropped, Lookup, RankedPage
+from stages.tables.pages import Page
+from stages.tables.queries import Query
 
 
 class Search(LookUp):
@@ -38,7 +33,7 @@ class Search(LookUp):
         self, rows: UnitRows, question: Question, rankings: Sequence[Sequence[RankedPage]]
     ) -> list[Lookup]:
         """The turns of one question; `rankings`: the pages of each query, best first."""
-        if lacks := [lack for row in rows.of(Query, question) if (lack := row.lack())]:
+        if lacks := [lack for row in rows.of(Query, question) if (lack := row.why_unusable())]:
             lost = replace(turn_row(question), used=None, problem="upstream")
             return [replace(lost, detail=", ".join(lacks))]
         made: list[Lookup] = []

@@ -10,15 +10,16 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from pipeline.ask import Ask
-from pipeline.embedder import EmbedderSettings
-from pipeline.rows import Question, Record, UnitRows
-from stages.index.embed import Embedding
-from stages.index.expand import Expansion
-from stages.index.keys import Key
-from stages.query.queries import Query
-from stages.retrieve.look_up import LookUp, Lookup, RankedPage, ranked_turn, turn_row
+from pipeline.asking.ask import Ask
+from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.engines.embedder import EmbedderSettings
+from stages.retrieve.look_up import LookUp, ranked_turn, turn_row
 from stages.retrieve.ranked_pages import Ranking, nearest
+from stages.tables.embeddings import Embedding
+from stages.tables.expansions import Expansion
+from stages.tables.keys import Key
+from stages.tables.lookups import Lookup, RankedPage
+from stages.tables.queries import Query
 from stages.text.ranking import Scores, best_first, relevance, relevance_by_words
 
 Days = defaultdict[int, set[str]]
@@ -26,7 +27,7 @@ Days = defaultdict[int, set[str]]
 
 
 class SearchKeys(LookUp):
-    """Base class: ranks pages by their best key and uses the best `top_k`; null: all that have one.
+    """Base class: ranks pages by their best key and uses the best `top_k`; None: all that have one.
 
     Where the question has a time range, made `widen_days` days longer at either end, pages of which
     no key and no event lies within it go to the end (`out_of_range: last`, as published) or are
@@ -55,7 +56,7 @@ class SearchKeys(LookUp):
     def _turn(
         self, rows: UnitRows, question: Question, best: Sequence[RankedPage], days: Days
     ) -> Lookup:
-        if lacks := [lack for own in rows.of(Query, question) if (lack := own.lack())]:
+        if lacks := [lack for own in rows.of(Query, question) if (lack := own.why_unusable())]:
             lost = replace(turn_row(question), used=None, problem="upstream")
             return replace(lost, detail=", ".join(lacks))
         first, last = _range(rows.of(Query, question), self.widen_days)
@@ -109,14 +110,14 @@ def _best_keys(keys: Sequence[Key], scores: Scores) -> list[RankedPage]:
 
 
 def _range(queries: Sequence[Query], widen_days: int) -> tuple[str | None, str | None]:
-    """The first and the last day, as YYYY/MM/DD; null: without end."""
+    """The first and the last day, as YYYY/MM/DD; None: without end."""
     found = [row for row in queries if row.kind == "time_range"]
     first, last = (found[0].start_date, found[0].end_date) if found else (None, None)
     return _moved(first, -widen_days), _moved(last, widen_days)
 
 
 def _moved(day: str | None, days: int) -> str | None:
-    """The day so many days later; null where the calendar has none."""
+    """The day so many days later; None where the calendar has none."""
     if day is None:
         return None
     try:

@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from pipeline.ask import Ask
-from pipeline.rows import Question, Record, UnitRows
-from stages.retrieve.look_up import Dropped, LookUp, Lookup, turn_row
-from stages.retrieve.visits import Visit
+from pipeline.asking.ask import Ask
+from pipeline.core.rows import Question, Record, UnitRows
+from stages.retrieve.look_up import LookUp, turn_row
+from stages.tables.lookups import Dropped, Lookup
+from stages.tables.visits import Visit
 
 
 class VisitedLeaves(LookUp):
@@ -20,7 +21,7 @@ class VisitedLeaves(LookUp):
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """Visits -> one turn. Problem: upstream (the navigation got no reply)."""
         visits = rows.of(Visit, question)
-        lacks = [lack for visit in visits if (lack := visit.lack())]
+        lacks = [lack for visit in visits if (lack := visit.why_unusable())]
         if lacks:
             lost = replace(turn_row(question), used=None, problem="upstream")
             return [replace(lost, detail=", ".join(lacks))]

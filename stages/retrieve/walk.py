@@ -1,15 +1,26 @@
-"""The state of a navigation: where it is in the tree, and what it has seen."""
+"""The state of a walk through a tree, and the columns of its measures (MemWalker section 5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stages.index.paginate import Page
-from stages.index.tree import Node
+from pipeline.work.stage import Column
+from stages.tables.nodes import Node
+from stages.tables.pages import Page
+
+COLUMNS = (
+    Column("valid_actions", "valid %", 22, has_interval=False),
+    Column("stray", "stray %", 23, has_interval=False),
+    Column("recovery", "recovery %", 24, has_interval=False),
+    Column("text_read", "text read %", 25, has_interval=False),
+    Column("text_read_right", "text read % if right", 26, has_interval=False),
+    Column("steps", "steps", 27, has_interval=False),
+    Column("depth", "depth", 28, has_interval=False),
+)
 
 
 @dataclass
 class Walk:
-    """It begins at the root, the last of `nodes`."""
+    """A walk through a tree so far; it begins at the root, the last of `nodes`."""
 
     nodes: Sequence[Node]
     pages: Sequence[Page]

@@ -1,1 +1,1 @@
-"""Score: metrics of answers, without a model."""
+"""Answer to metrics, evidence recall, and the measures of retrieval; calls no model."""

@@ -7,8 +7,8 @@ several references the best counts. Which answers are scored is decided in score
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.rows import Question
-from stages.score import longbench
+from pipeline.core.rows import Question
+from stages.score import longbench_metrics
 from stages.score.rouge import KINDS, is_latin, rouge, rouge_l_sum
 from stages.text.languages import is_chinese, unicode_words, writing_of
 
@@ -30,7 +30,7 @@ def longbench_f1(answer: str, reference: str) -> float:
 
     In other letters than Latin: of `unicode_words`, so every Chinese character is one.
     """
-    return longbench.token_f1(_words(answer, reference), _words(reference, answer))
+    return longbench_metrics.token_f1(_words(answer, reference), _words(reference, answer))
 
 
 def squad_em(answer: str, reference: str) -> float:
@@ -39,7 +39,7 @@ def squad_em(answer: str, reference: str) -> float:
 
 
 def _words(text: str, other: str) -> list[str]:
-    return longbench.normal_words(text) if is_latin(text, other) else unicode_words(text)
+    return longbench_metrics.normal_words(text) if is_latin(text, other) else unicode_words(text)
 
 
 def _best(
@@ -85,8 +85,8 @@ METRICS: dict[str, Metric] = {
     **{f"scrolls_{kind}": _rouge(kind, stem=False) for kind in KINDS},
     "squad_em": _best(squad_em),
     "longbench_f1": _best(longbench_f1),
-    "longbench_f1_zh": _best(longbench.f1_zh, _has_chinese),
-    "longbench_rouge": _best(longbench.rouge, _has_spaces),
-    "longbench_rouge_zh": _best(longbench.rouge_zh, _has_chinese),
-    "longbench": Metric(longbench.of_task, longbench.has_task),
+    "longbench_f1_zh": _best(longbench_metrics.f1_zh, _has_chinese),
+    "longbench_rouge": _best(longbench_metrics.rouge, _has_spaces),
+    "longbench_rouge_zh": _best(longbench_metrics.rouge_zh, _has_chinese),
+    "longbench": Metric(longbench_metrics.of_task, longbench_metrics.has_task),
 }

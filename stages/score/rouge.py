@@ -34,7 +34,7 @@ def rouge_l_sum(answer: str, reference: str) -> float:
 
 
 def is_latin(*texts: str) -> bool:
-    """Whether all are mostly in Latin letters: English tokenization is for these."""
+    """True if all are mostly in Latin letters: English tokenization is for these."""
     return all(writing_of(text) == "latin" for text in texts)
 
 
@@ -63,7 +63,7 @@ def _hidden(*packages: str) -> Iterator[None]:
     most of the CPU time that a scoring worker needs to start.
     """
     absent = dict.fromkeys(package for package in packages if package not in sys.modules)
-    sys.modules.update(absent)  # type: ignore[arg-type]  # null stands for a module not to be found
+    sys.modules.update(absent)  # type: ignore[arg-type]  # None: a module not to be found
     try:
         yield
     finally:

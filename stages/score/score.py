@@ -2,7 +2,7 @@
 
 All values are 0-100. An answer with a problem scores 0 and its rows have problem `upstream`: the
 mean over all rows is the headline, the mean over rows without a problem the answered-only one. A
-metric that does not apply to a question, such as one for Chinese to an English one, is null there.
+metric that does not apply to a question, such as one for Chinese to an English one, is None there.
 
 Some metrics are no mean over questions (`metrics.PARTS`): the rows are of their parts, and
 `scrolls_rouge` of a run is
@@ -11,69 +11,28 @@ from scores where metric like 'scrolls_%' group by all) group by method`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
-from pipeline.ask import Ask
-from pipeline.errors import AccountingError, Problem
-from pipeline.rows import Question, QuestionRow, Record, UnitRows
-from pipeline.stage import GOLD, Column, Stage
-from pipeline.trace_lines import Line
-from stages.read.answer import GIVEN, Answer
-from stages.retrieve.rankings import MEASURES
+from pipeline.asking.ask import Ask
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.work.stage import GOLD, Column, Stage
+from stages.read.answer import GIVEN
 from stages.score.metrics import ABOUT, METRICS, PARTS
-from stages.score.spans import covered_chars
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score(QuestionRow):
-    """One metric of one answer, 0-100; 0 with problem `upstream` where the answer failed; null
-    where the metric does not apply to the question, or was not asked for (`skipped`)."""
-
-    table: ClassVar[str] = "scores"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "metric")
-    drawn: ClassVar[bool] = True
-    views: ClassVar[tuple[str, ...]] = (
-        """create view {prefix}paired as
-        -- A row per question, metric and ordered pair of methods that both have a value of it.
-        -- other: the method that `method` is compared with
-        -- metric: its name in the report
-        -- value: of `method`, 0-100
-        -- other_value: of `other`, 0-100
-        -- difference: value - other_value
-        with valued as (
-          select {run}method, repeat, document_id, question_id, metric, value
-          from {prefix}scores where not skipped and value is not null)
-        select {run}a.method, b.method as other, repeat, document_id, question_id, metric, a.value,
-          b.value as other_value, a.value - b.value as difference
-        from valued a join valued b using ({run}repeat, document_id, question_id, metric)
-        where a.method <> b.method""",
-    )
-    measures: ClassVar[str | None] = """
-        select method, repeat, document_id, question_id, null::varchar as rater, problem,
-          metric as measure, value
-        from scores where not skipped and value is not null"""
-    metric: str  # its name in the report
-    value: float | None  # 0-100; null where the metric does not apply
-    skipped: bool = False  # the metric does not apply, or was not asked for
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        """All on one line."""
-        values = sorted((r["metric"], r["value"]) for r in rows if r["value"] is not None)
-        scores = ", ".join(f"{metric} {value:.1f}" for metric, value in values)
-        return [f"scores: {scores}"] if scores else []
-
+from stages.tables.answers import Answer
+from stages.tables.lookups import RANKING_MEASURES
+from stages.tables.scores import Score
+from stages.text.spans import covered_chars
 
 _RECALL = "share of the gold evidence, in characters, that is in the raw text of the final context"
 
 
 class ScoreAnswers(Stage):
     """`metrics` apply to free-form answers; multiple choice is scored by `accuracy`. Among them may
-    be measures of rankings (rankings.py), which are columns of the report and no scores."""
+    be RANKING_MEASURES, which are columns of the report and no scores."""
 
     name: ClassVar[str] = "score"
     version: ClassVar[int] = 2
@@ -90,14 +49,14 @@ class ScoreAnswers(Stage):
     def _known(cls, metrics: object) -> tuple[str, ...]:
         if not isinstance(metrics, list | tuple):
             raise ValueError("write a list of names")
-        known = [*METRICS, *PARTS, *MEASURES]
+        known = [*METRICS, *PARTS, *RANKING_MEASURES]
         for name in metrics:
             if name not in known:
                 raise ValueError(f"{str(name)[:80]!r} is none of {', '.join(known)}")
         return tuple(metrics)
 
-    def lack(self, rows: UnitRows) -> str | None:
-        """Null: `run` looks at each answer's problem."""
+    def why_unusable(self, rows: UnitRows) -> str | None:
+        """None: `run` looks at each answer's problem."""
         return None
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
@@ -111,9 +70,9 @@ class ScoreAnswers(Stage):
                 about=ABOUT.get(name, ""),
             )
             for place, name in enumerate(self.metrics)
-            if name not in MEASURES
+            if name not in RANKING_MEASURES
         )
-        of_rankings = (Column(name, name, 75) for name in self.metrics if name in MEASURES)
+        of_rankings = (Column(name, name, 75) for name in self.metrics if name in RANKING_MEASURES)
         recall = Column(
             "evidence_recall",
             "recall",
@@ -143,7 +102,7 @@ class ScoreAnswers(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:
         """Questions + Answers -> Scores, in question order, then by metric.
 
-        Every question has an `evidence_recall` row, null without gold evidence. Precision is null
+        Every question has an `evidence_recall` row, None without gold evidence. Precision is None
         where no raw text was read. No calls. Problem: upstream.
         """
         answers = {answer.question_id: answer for answer in rows[Answer]}
@@ -178,7 +137,7 @@ class ScoreAnswers(Stage):
         if not question.references or question.only_judged:
             return
         text = answer.answer if answer.problem is None else None
-        asked = [name for name in self.metrics if name not in MEASURES]
+        asked = [name for name in self.metrics if name not in RANKING_MEASURES]
         for name in dict.fromkeys(part for m in asked for part in PARTS.get(m, (m,))):
             metric = METRICS[name]
             value = metric.score(text, question) if text and metric.applies(question) else 0.0

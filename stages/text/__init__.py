@@ -1,1 +1,1 @@
-"""Plain-text helpers of stages and prompts: words, paragraphs, BM25 ranking, excerpts."""
+"""Words, sentences, paragraphs, dates and ranking of plain text."""

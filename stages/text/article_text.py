@@ -37,7 +37,7 @@ def article_text(article: str) -> str:
 
 
 def html_text(html: str) -> str:
-    """The same of what is known to be HTML or XHTML."""
+    """Plain text of what is known to be HTML or XHTML."""
     parser = _Text()
     parser.feed(_MARKED_SECTION.sub("", _without_cdata(html)))
     parser.close()
@@ -45,7 +45,7 @@ def html_text(html: str) -> str:
 
 
 def _without_cdata(html: str) -> str:
-    """The same with the text of CDATA sections as any other text, also of one without an end."""
+    """The HTML with the text of CDATA sections as any other text, also of one without an end."""
     before, *sections = html.split(_TEXT_BEGINS)
     parts = [before]
     for section in sections:

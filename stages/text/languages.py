@@ -29,7 +29,7 @@ def unicode_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)  # the same references are read for every method
 def writing_of(text: str) -> Writing:
-    """What most words of `text` are written in: Latin letters (texts without letters are, too), or
+    """The writing of most words of `text`: Latin letters (texts without letters are, too), or
     others with spaces between words (Cyrillic, Arabic, Korean ...) or without (Chinese, Thai ...).
     """
     if text.isascii():
@@ -43,5 +43,5 @@ def writing_of(text: str) -> Writing:
 
 
 def is_chinese(text: str) -> bool:
-    """Whether there are Chinese characters in it and no kana, as Japanese has."""
+    """True if there are Chinese characters in it and no kana, as Japanese has."""
     return bool(_HAN.search(text)) and not _KANA.search(text)

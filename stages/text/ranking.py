@@ -63,7 +63,7 @@ def relevance_by_words(texts: Sequence[str], query: str) -> Scores:
 
 @lru_cache(maxsize=16)
 def _word_index(texts: tuple[str, ...]) -> BM25Okapi | None:
-    """Null where there is not a single word."""
+    """None where there is not a single word."""
     split = [text.lower().split() for text in texts]
     return BM25Okapi(split, k1=_K1, b=_B, epsilon=_EPSILON) if any(split) else None
 
@@ -83,7 +83,7 @@ def relevance(texts: Sequence[str], query: str) -> Scores:
 
 
 def centrality(texts: Sequence[str]) -> Scores:
-    """How much each text shares with the others: its weight over the largest one, 0 to 1.
+    """Each text's weight over the largest one, 0 to 1: how much it shares with the others.
 
     A text's weight is the sum over its distinct terms of log(1 + number of texts with the term).
     """

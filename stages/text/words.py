@@ -45,7 +45,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def header_of(text: str) -> str | None:
-    """The session header that `text` begins with, as `[...]`; null without one."""
+    """The session header that `text` begins with, as `[...]`; None without one."""
     found = _HEADER.match(text)
     return found[1] if found else None
 

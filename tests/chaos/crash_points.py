@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.errors import UsageError
-from pipeline.place import place
+from pipeline.core.errors import UsageError
+from pipeline.files.place import as_path
 from tests.chaos.boundary import CRASHED, Boundary
 from tests.chaos.night import Night
 from tests.chaos.tables import Tables, difference, tables
@@ -170,11 +170,13 @@ class CrashTrials:
 def _torn(warehouse: str, asking: set[str]) -> int:
     """Shards that cannot be read, and shards of steps that ask without those of their calls (which
     may be compacted and collected before)."""
-    files = [file for file in place(warehouse).glob("tables/*/*/*") if _SHARD.fullmatch(file.name)]
-    is_compacted = (place(warehouse) / "compacted").exists()
+    files = [
+        file for file in as_path(warehouse).glob("tables/*/*/*") if _SHARD.fullmatch(file.name)
+    ]
+    is_compacted = (as_path(warehouse) / "compacted").exists()
     torn = 0
     for file in files:
-        calls = place(warehouse) / "tables" / "calls" / file.parent.name / file.name
+        calls = as_path(warehouse) / "tables" / "calls" / file.parent.name / file.name
         is_alone = file.parent.name in asking and not calls.exists() and not is_compacted
         torn += is_alone or not _is_readable(file)
     return torn
@@ -182,7 +184,7 @@ def _torn(warehouse: str, asking: set[str]) -> int:
 
 def _kept(warehouse: str) -> set[str]:
     """What names the requests whose replies are in a warehouse: in rows, or in a journal."""
-    folder = place(warehouse)
+    folder = as_path(warehouse)
     files = [file for file in folder.glob("*/calls/**/*.parquet") if _is_readable(file)]
     rows = [pq.read_table(io.BytesIO(file.read_bytes())).column("request_sha") for file in files]
     kept = {str(sha) for column in rows for sha in column.to_pylist()}

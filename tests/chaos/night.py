@@ -16,23 +16,23 @@ from pathlib import Path
 
 import yaml
 
-from jobs.compatibility import stored
-from jobs.config import read_config
-from jobs.loading import load_corpus
-from jobs.provenance import provenance
-from jobs.step_graph import run_steps
-from pipeline.ask import Reader
-from pipeline.engine import Reply, Request
-from pipeline.engines import start_reader
-from pipeline.in_flight import Placement
-from pipeline.prompts import Message
-from pipeline.rows import Call
+from jobs.graph.loading import load_corpus
+from jobs.graph.read_config import read_config
+from jobs.graph.step_graph import run_steps
+from jobs.run.compatibility import run_manifest
+from jobs.run.provenance import provenance
+from pipeline.asking.ask import Reader
+from pipeline.asking.readers import start_reader
+from pipeline.core.engine import Reply, Request
+from pipeline.core.prompts import Message
+from pipeline.core.rows import Call
 from pipeline.store import Shards
-from pipeline.store.runs import RunFolder
-from pipeline.units import Unit, plan_document
-from pipeline.worker import Worker
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.units import Unit, plan_document
+from pipeline.worker.in_flight import Placement
+from pipeline.worker.worker import Worker
 from tests.chaos.replies import reply, sha
-from tests.small_corpus import UNIFORM, document, question, write
+from tests.support.small_corpus import UNIFORM, document, question, write
 
 _METHODS = ("gist_only", "bm25(top_k=1)", "readagent_p(max_pages=1)")
 _SEQUENCES = 2
@@ -77,7 +77,7 @@ class Night:
              "warehouse=nowhere"]
         )  # fmt: skip
         # All that does not touch the warehouse is made once, for every process forked from here.
-        self._stored, self._provenance = stored(self._config), provenance([])
+        self._stored, self._provenance = run_manifest(self._config), provenance([])
         self._steps = [step for step, _ in run_steps(self._config)]
         family = self._config.family_resolved()
         reader = asyncio.run(start_reader(self._config.engine, family, "free"))
@@ -142,5 +142,5 @@ class Night:
 
 def _compact(warehouse: str) -> None:
     """What `gistmill gc older_than=0` does."""
-    import_module("pipeline.store.compaction").compact(warehouse, least=2)
-    import_module("pipeline.store.collection").collect(warehouse, 0.0)
+    import_module("pipeline.store.upkeep.compaction").compact(warehouse, least=2)
+    import_module("pipeline.store.upkeep.garbage").collect(warehouse, 0.0)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.prompts import Message
+from pipeline.core.prompts import Message
 
 _VERDICTS = {
     "YES or NO": ("YES", "NO"),

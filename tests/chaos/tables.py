@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.rows import RECORDS
+from pipeline.core.rows import RECORDS
 from pipeline.store import connect
 
 TABLES = (

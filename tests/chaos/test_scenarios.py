@@ -1,7 +1,7 @@
 """Small runs under one fault each, and the same command again without it.
 
-Poisonous units, engines that die or never start are in tests/test_faults.py, nodes that come and go
-in tests/test_nodes.py; `make chaos` runs those files, too.
+Poisonous units, engines that die or never start are in tests/faults/test_faults.py, nodes that come
+and go in tests/faults/test_nodes.py; `make chaos` runs those files, too.
 """
 
 import json
@@ -19,13 +19,13 @@ from tests.chaos.kills import words
 from tests.chaos.processes import stopped
 from tests.chaos.scenario import Scenario
 from tests.chaos.tables import Tables, contents, difference, tables
-from tests.command import ROOT
-from tests.ray_head import TOKEN, RayHead, environment
+from tests.support.command import ROOT
+from tests.support.ray_head import TOKEN, RayHead, environment
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
 
 Add = Callable[..., None]
-CLOCK, STORAGE = ROOT / "tests" / "chaos" / "clock", ROOT / "tests" / "faulty_storage"
+CLOCK, STORAGE = ROOT / "tests" / "chaos" / "clock", ROOT / "tests" / "support" / "faulty_storage"
 DOCUMENTS, CALLS = 6, 186
 MIDWAY = 60  # requests
 COMPLETE, NO_SERVER, PROBLEMS, INCOMPLETE = 0, 1, 3, 4

@@ -1,0 +1,55 @@
+"""The figures that a part of the benchmark measures, and the thresholds ("bars") they must meet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+Bar = Literal["at most", "at least", "over"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """The median of `values`. `ok`: true if it meets its bar; None if it has none."""
+
+    part: str
+    what: str
+    figure: float
+    bar: str | None = None
+    ok: bool | None = None
+    values: tuple[float, ...] = ()
+
+    def row(self) -> dict[str, str | None]:
+        """The columns of the printed table."""
+        ok = None if self.ok is None else "yes" if self.ok else "no"
+        values = " ".join(f"{value:.3f}" for value in self.values) if len(self.values) > 1 else None
+        figure = f"{self.figure:.3f}"
+        return {
+            "part": self.part,
+            "what": self.what,
+            "figure": figure,
+            "bar": self.bar,
+            "ok": ok,
+            "median of": values,
+        }
+
+
+def figure_without_bar(part: str, what: str, values: Sequence[float]) -> Figure:
+    """The median of `values`, without a bar."""
+    return Figure(part=part, what=what, figure=median(values), values=tuple(values))
+
+
+def figure_with_bar(
+    part: str, what: str, values: Sequence[float], bar: tuple[Bar, float]
+) -> Figure:
+    """The median of `values`, with a bar and whether it is met."""
+    found, (how, limit) = median(values), bar
+    ok = {"at most": found <= limit, "at least": found >= limit, "over": found > limit}[how]
+    return Figure(
+        part=part,
+        what=what,
+        figure=found,
+        bar=f"{how} {limit:.2f}",
+        ok=ok,
+        values=tuple(values),
+    )

@@ -1,0 +1,85 @@
+"""The parts of `gistmill bench` by name, and the run that each measures."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import browser_page as page_part
+from benchmarks import scale as scale_part
+from benchmarks import schedule as schedule_part
+from benchmarks.browser_page import page
+from benchmarks.cache import cache
+from benchmarks.figures import Figure
+from benchmarks.limit import limit
+from benchmarks.scale import scale
+from benchmarks.schedule import schedule
+from benchmarks.throughput import rates
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import read_config
+from pipeline.core.errors import UsageError
+
+# One unit holds all questions of a document, so that the phase is one execution.
+_ALWAYS = ("questions_per_unit=1000000",)
+_QMSUM = ("corpus=qmsum", "rater=none", "engine=vllm", "reply_format=constrained")
+
+
+@dataclass(frozen=True)
+class Part:
+    """`words` are its default overrides; those of the command line take precedence."""
+
+    words: tuple[str, ...]
+    measure: Callable[[RunConfig, Path, int], list[Figure]]
+
+
+_THREE = "methods=gist_only,readagent_p(max_pages=3),bm25(top_k=3)"
+PARTS = {
+    "limit": Part((*_QMSUM, _THREE), limit),
+    "schedule": Part(schedule_part.WORDS, schedule),
+    "cache": Part((*_QMSUM, "methods=readagent_p(max_pages=3)"), cache),
+    "scale": Part(scale_part.WORDS, scale),
+    "page": Part(page_part.WORDS, page),
+    "rates": Part(("engine=vllm", "rater=none"), rates),
+}
+
+
+def bench(words: Sequence[str], pairs: int) -> list[Figure]:
+    """The figures of the parts named in `words`, in that order; words with `=` are overrides.
+
+    Each is a median over `pairs` repetitions. Raises UsageError for an unknown or missing part and
+    for overrides that the part cannot use.
+    """
+    names = [word for word in words if "=" not in word]
+    overrides = [word for word in words if "=" in word]
+    for name in names:
+        if name not in PARTS:
+            raise UsageError(f"{name}: not a part of bench; there are {', '.join(PARTS)}")
+    if not names:
+        raise UsageError(f"name what to measure: {', '.join(PARTS)}")
+    found = []
+    for name in names:
+        with tempfile.TemporaryDirectory(prefix="gistmill-bench-") as folder:
+            config = part_config(name, overrides, Path(folder))
+            found += PARTS[name].measure(config, Path(folder), pairs)
+    return found
+
+
+def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
+    """The config that the part runs. For `schedule` its corpus is written to `folder`."""
+    own = PARTS[name].words
+    if name == "schedule":
+        for word in overrides:
+            if word.startswith("corpus"):
+                raise UsageError(f"{word}: schedule writes its own corpus; leave it out")
+        own = (*own, f"corpus.path={folder / 'corpus'}")
+    given = {word.partition("=")[0] for word in overrides}
+    if name == "scale" and (others := sorted(given - {*scale_part.SIZES})):
+        raise UsageError(f"{others[0]}: scale takes {' and '.join(scale_part.SIZES)}; leave it out")
+    kept = [word for word in (*own, *_ALWAYS) if word.partition("=")[0] not in given]
+    config = read_config([*kept, *overrides])
+    if name == "schedule":
+        engines = config.engine.max_workers or 1
+        num_documents = config.limit or schedule_part.NUM_DOCUMENTS
+        sequences = engines * config.engine.sequences
+        schedule_part.write_corpus(folder / "corpus", num_documents, sequences)
+    return config

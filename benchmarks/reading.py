@@ -1,0 +1,143 @@
+"""Execute the first phase of a run on Ray, timed and with every request recorded."""
+
+import functools
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.chains import Made
+from benchmarks.recorder import (
+    Moment,
+    Recorded,
+    Sent,
+    read_records,
+    recorded_worker,
+    start_recorded,
+)
+from jobs.config.run_config import RunConfig
+from jobs.graph.phases import Phase
+from jobs.graph.preparation import Prepared, prepare
+from jobs.run.stall import StallWatch
+from pipeline.cluster import execute_documents, join
+from pipeline.core.engine import EngineSettings
+from pipeline.core.errors import UsageError
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.units import DocumentKey
+from pipeline.worker.executor import Summary
+
+Order = Callable[[Sequence[DocumentKey]], Sequence[DocumentKey]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The measurements of one phase.
+
+    `driver`: moments of the driver's process, one per second. The first is the start of the
+    execution, the last two are the last document's summary and the end of the execution.
+    """
+
+    engine: EngineSettings
+    driver: Sequence[Moment]
+    workers: Sequence[Recorded]
+    made: Sequence[Made]
+
+    @property
+    def ready(self) -> float:
+        """The clock when the engines were ready, averaged over workers.
+
+        With a perfect schedule, an engine that is ready a second earlier works a second longer:
+        the average start and a common end give the same total of engine seconds.
+        """
+        return sum(worker.ready.clock for worker in self.workers) / len(self.workers)
+
+    @property
+    def seconds(self) -> float:
+        """Wall seconds from `ready` to the last document's summary."""
+        return self.driver[-2].clock - self.ready
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of driver and workers in that time."""
+        before = [moment for moment in self.driver if moment.clock <= self.ready]
+        of_workers = (worker.ended.cpu - worker.ready.cpu for worker in self.workers)
+        return self.driver[-2].cpu - before[-1].cpu + sum(of_workers)
+
+    @property
+    def all_seconds(self) -> float:
+        """Wall seconds of the whole execution, including the start of workers and engines."""
+        return self.driver[-1].clock - self.driver[0].clock
+
+    @property
+    def all_cpu(self) -> float:
+        """CPU seconds of the driver over the whole execution, and of the workers since start."""
+        return self.driver[-1].cpu - self.driver[0].cpu + sum(w.ended.cpu for w in self.workers)
+
+    def sent(self) -> list[Sent]:
+        """The requests of all engines, in the order they were sent."""
+        return sorted((s for worker in self.workers for s in worker.sent), key=lambda s: s.begun)
+
+
+def longest_first(keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
+    """The order in which a run processes documents."""
+    return sorted(keys, key=lambda key: -key.num_words)
+
+
+def read(config: RunConfig, warehouse: Path, order: Order = longest_first) -> Reading:
+    """Execute the first phase of `config` in an empty warehouse.
+
+    Raises UsageError where the phase has no engine.
+    """
+    prepared = prepare(config, warehouse, _warn)
+    phase = prepared.phases[0]
+    if phase.engine is None:
+        raise UsageError(f"methods={config.methods}: need no engine; there is nothing to measure")
+    join(config.cluster.address)
+    driver = _executed(prepared, phase, phase.engine, order(prepared.keys))
+    workers = read_records(warehouse / "recorded")
+    return Reading(phase.engine, driver, workers, _made(prepared, phase))
+
+
+def _executed(
+    prepared: Prepared, phase: Phase, engine: EngineSettings, keys: Sequence[DocumentKey]
+) -> list[Moment]:
+    """Execute the phase; the driver's moments of a Reading."""
+    config, warehouse = prepared.config, prepared.shards.warehouse
+    folder, kept = RunFolder(warehouse, "bench"), Path(str(warehouse)) / "recorded"
+    launch, pool = uuid.uuid4().hex, phase.pool(config.cluster)
+    how = (config.family_resolved(), config.reply_format)
+    start = functools.partial(start_recorded, kept, engine, *how)
+    make = functools.partial(recorded_worker, kept, phase.make_worker(folder.path, launch, start))
+    driver = [Moment.now()]
+    done = [driver[0]]
+    for _, items in phase.executions(keys, prepared.units, pool.size):
+        stall = StallWatch(folder, launch, config.cluster.stall_minutes)
+        watch = functools.partial(_look, stall, driver)
+        execute_documents(make, items, pool, watch, {}, functools.partial(_count, stall, done))
+    return [*driver, done[-1], Moment.now()]
+
+
+def _count(stall: StallWatch, done: list[Moment], summary: Summary) -> None:
+    stall.moved()
+    done.append(Moment.now())
+
+
+def _look(stall: StallWatch, driver: list[Moment]) -> None:
+    driver.append(Moment.now())
+    stall.look()
+
+
+def _made(prepared: Prepared, phase: Phase) -> list[Made]:
+    """Every call that was made, by document and step."""
+    by_id = {step.id: step for step in phase.steps}
+    return [
+        Made(by_id[unit.step_id], call)
+        for unit in prepared.planned()
+        if unit.step_id in by_id
+        for call in prepared.shards.recorded(unit.step_id, unit.unit, unit.attempt) or ()
+    ]
+
+
+def _warn(line: str) -> None:
+    sys.stderr.write(line + "\n")

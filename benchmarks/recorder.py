@@ -1,0 +1,131 @@
+"""Record every request of a worker's engine with its reply, and the worker's CPU seconds.
+
+One pickle file per process, appended to at every event. Requests and replies pass unchanged.
+"""
+
+import os
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.readers import ReplyFormat, start_reader
+from pipeline.cluster.actor import AnyWorker, MakeWorker
+from pipeline.core.calls import Replay
+from pipeline.core.engine import Engine, EngineSettings, Reply, Request
+from pipeline.core.prompts import Message
+from pipeline.families.family import Family
+from pipeline.work.units import Unit
+from pipeline.worker.executor import Summary
+from pipeline.worker.in_flight import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request sent to an engine, and its reply."""
+
+    request_sha: str  # as in the calls table
+    request: Request
+    reply: Reply
+    begun: float  # time.time()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """time.time(), and the CPU seconds of this process so far, without its child processes."""
+
+    clock: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> "Moment":
+        return cls(time.time(), time.process_time())
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The requests of one worker's engine in the order they were sent; the moments when the engine
+    was ready and when the worker's last document was finished."""
+
+    ready: Moment
+    sent: tuple[Sent, ...]
+    ended: Moment
+
+
+class RecordedWorker:
+    """A worker that records the moment when each document is finished."""
+
+    def __init__(self, worker: AnyWorker, folder: Path) -> None:
+        self.usage = worker.usage
+        self._worker, self._folder = worker, folder
+
+    async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
+        summary = await self._worker.work(document_id, units)
+        _keep(self._folder, Moment.now())
+        return summary
+
+
+class _RecordedEngine:
+    """The reader's engine; records its requests."""
+
+    def __init__(self, reader: Reader, folder: Path) -> None:
+        self.name = reader.engine.name
+        self.context_tokens = reader.engine.context_tokens
+        self._engine: Engine = reader.engine
+        self._ask = Ask(reader, "bench", "", Replay())
+        self._folder = folder
+
+    async def generate(self, request: Request) -> Reply:
+        begun = time.time()
+        reply = await self._engine.generate(request)
+        # The calls table has the same sha, which joins a request to its document.
+        _keep(self._folder, Sent(self._ask.sha_of(request), request, reply, begun))
+        return reply
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        return await self._engine.count_tokens(messages)
+
+
+def recorded_worker(folder: Path, make: MakeWorker, placement: Placement) -> RecordedWorker:
+    """The worker that `make` makes, recorded in `folder`."""
+    return RecordedWorker(make(placement), folder)
+
+
+async def start_recorded(
+    folder: Path, engine: EngineSettings, family: Family, reply_format: ReplyFormat
+) -> Reader:
+    """The reader that a run would start, its engine recorded in `folder`."""
+    return record_engine(await start_reader(engine, family, reply_format), folder)
+
+
+def record_engine(reader: Reader, folder: Path) -> Reader:
+    """`reader` with its engine recorded from now on; the engine must be ready."""
+    recorder = _RecordedEngine(reader, folder)
+    _keep(folder, Moment.now())
+    return replace(reader, engine=recorder)
+
+
+def _keep(folder: Path, what: Sent | Moment) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{os.getpid()}.pickle").open("ab") as file:
+        pickle.dump(what, file)
+
+
+def read_records(folder: Path) -> list[Recorded]:
+    """The records of all workers in `folder`, one per process."""
+    found = []
+    for file in sorted(folder.glob("*.pickle")):
+        kept = list(_read(file))
+        moments = [one for one in kept if isinstance(one, Moment)]
+        sent = sorted((s for s in kept if isinstance(s, Sent)), key=lambda s: s.begun)
+        found.append(Recorded(moments[0], tuple(sent), moments[-1]))
+    return found
+
+
+def _read(file: Path) -> Iterator[Any]:
+    with file.open("rb") as open_file:
+        while open_file.peek(1):
+            yield pickle.load(open_file)

@@ -1,0 +1,119 @@
+"""Measure the time of commands on a large warehouse, whose rows are generated without executing a
+run."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.figures import Bar, Figure, figure_with_bar, figure_without_bar
+from jobs.config.run_config import RunConfig
+from jobs.graph.preparation import Prepared, prepare
+from jobs.run.compatibility import run_manifest
+from jobs.run.provenance import provenance
+from pipeline.core.rows import Call, Document, Question, Record, UnitRows
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.shards.layout import raise_layout
+from pipeline.store.upkeep.compaction import compact
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
+
+# Two thousand documents with a hundred questions each: 200,000 questions, 20,000 units.
+SIZES = ("corpus.num_documents", "corpus.questions")  # keys that may be overridden
+WORDS = (
+    "corpus.num_documents=2000", "corpus.questions=100", "run=night", "corpus=synthetic",
+    "corpus.words=3000", "corpus.skew=0.0", "memory=uniform", "rater=none", "max_problem_rate=1.0",
+    "methods=bm25(top_k=3),gist_only",
+)  # fmt: skip
+_SECONDS: Mapping[str, tuple[Bar, float]] = {
+    "sql": ("at most", 3), "status": ("at most", 2), "report": ("at most", 10),
+    "run": ("at most", 20),
+}  # fmt: skip
+_MOST_MB = 1024.0
+
+
+def scale(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
+    """Seconds of `sql` (a count), `status`, `report` and of the same run without pending units,
+    each in a process of its own, and the peak memory of the last."""
+    config = config.model_copy(update={"warehouse": str(folder / "warehouse")})
+    num_units = write_rows(prepare(config, config.warehouse, lambda line: None))
+    compact(config.warehouse)
+    given = config.model_dump()["corpus"]
+    sizes = [f"{key}={given[key.removeprefix('corpus.')]}" for key in SIZES]
+    commands = {
+        "sql": ("sql", "select count(*) from calls"), "status": ("status",),
+        "report": ("report",), "run": ("run", *WORDS[len(SIZES) :], *sizes),
+    }  # fmt: skip
+    found = [figure_without_bar("scale", "units", [num_units])]
+    for name, command in commands.items():
+        took = [_took([*command, f"warehouse={config.warehouse}"]) for _ in range(pairs)]
+        seconds, memory = zip(*took, strict=True)
+        found.append(figure_with_bar("scale", f"seconds of {name}", seconds, _SECONDS[name]))
+    found.append(figure_with_bar("scale", "MB of the run", memory, ("at most", _MOST_MB)))
+    return found
+
+
+def write_rows(prepared: Prepared) -> int:
+    """Commit rows for every pending unit, each with the problem `unit_failed`, and a call for every
+    question or document that would be asked about. Returns the number of units."""
+    steps, units = {step.id: step for step in prepared.steps}, prepared.planned()
+    folder = RunFolder(prepared.shards.warehouse, prepared.config.run_name())
+    raise_layout(folder.warehouse)
+    folder.start(run_manifest(prepared.config), provenance(prepared.keys), has_work=True)
+    folder.plan(prepared.steps, units)
+    for key in prepared.keys:
+        tables: dict[type[Record], tuple[Record, ...]] = {}
+        for unit in prepared.units[key.document_id]:
+            if not unit.is_done:
+                _commit(prepared, steps[unit.step_id], unit, tables)
+    return len(units)
+
+
+def _commit(
+    prepared: Prepared, step: Step, unit: Unit, tables: dict[type[Record], tuple[Record, ...]]
+) -> None:
+    assert step.stage is not None
+    document = Document(document_id=unit.document_id)
+    asked = tuple(Question(document_id=unit.document_id, question_id=name) for name in unit.inputs)
+    rows = tuple(step.stage.failed(UnitRows(document, asked, tables), "unit_failed", "by hand"))
+    tables[step.writes] = rows
+    if step.prompts:
+        calls = [_call(step, unit, index, name) for index, name in enumerate(unit.inputs or [None])]
+        prepared.shards.commit(Call, step, unit, calls)
+    prepared.shards.commit(step.writes, step, unit, rows)
+
+
+def _call(step: Step, unit: Unit, index: int, question_id: str | None) -> Call:
+    return Call(
+        document_id=unit.document_id,
+        call_index=index,
+        stage=step.name,
+        question_id=question_id,
+        page_index=None,
+        turn=None,
+        reference_index=None,
+        prompt="by_hand",
+        request_sha=f"{index:016x}",
+        engine="by hand",
+        attempt=1,
+        prompt_tokens=700,
+        cached_tokens=0,
+        reply_tokens=20,
+        finish_reason="stop",
+        seconds=0.5,
+        reply=f"Reply {index}.",
+    )
+
+
+def _took(words: Sequence[str]) -> tuple[float, float]:
+    """The seconds and the megabytes of a command. Raises CalledProcessError if it fails."""
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "jobs", *words]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return time.perf_counter() - began, used.ru_maxrss / 1024

@@ -1,0 +1,1 @@
+"""The functions that a script or notebook calls: run, report, compare; `ask`; the demo."""

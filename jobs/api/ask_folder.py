@@ -1,0 +1,169 @@
+"""`gistmill ask`: one question to files or folders, answered from stored memories.
+
+Each document is asked by itself, as a memory is one document's: several files give several answers.
+"""
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import composed_values, validated_config
+from jobs.output.cells import counted
+from jobs.output.print_tables import print_json, print_line
+from pipeline.core.errors import UsageError
+from pipeline.store import connect
+from pipeline.store.sql.connect import query
+from pipeline.store.sql.memory_names import SHARED
+
+_OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
+_EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
+_EXAMPLE = 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]'
+_REFUSED = ("corpus", "corpus.path", "corpus.format", "corpus.split", "experiment", "run")
+_EXCERPT_CHARS = 200
+_NO_MODEL = (
+    "answered by engine={}, which is no language model; engine=vllm or engine=openai, with "
+    "engine.model=..., asks one"
+)
+
+
+@dataclass(frozen=True)
+class PageRead:
+    """A page that an answer is based on, and its text."""
+
+    page_index: int
+    text: str
+
+
+@dataclass(frozen=True)
+class AskedAnswer:
+    """The reply of a method about one document."""
+
+    document_id: str
+    question_id: str
+    method: str
+    answer: str | None
+    problem: str | None
+    detail: str | None
+    num_context_words: int | None
+    memory: str | None
+    num_pages: int  # of the memory
+    pages: tuple[PageRead, ...]
+
+
+def ask_config(words: Sequence[str]) -> tuple[RunConfig, str]:
+    """The config of `FILE... QUESTION key=value...`, and the question.
+
+    Raises UsageError where a file or the question is missing, or an option is not for `ask`.
+    """
+    options = [word for word in words if _OPTION.match(word) and not _is_file(word)]
+    *files, question = [word for word in words if word not in options] or [""]
+    if not files or not question.strip():
+        raise UsageError(f"ask: name a file or folder, and then the question: {_EXAMPLE}")
+    if _is_file(question):
+        raise UsageError(f"ask: {question} is a file; the question comes after it: {_EXAMPLE}")
+    keys = [word.partition("=")[0].lstrip("+~") for word in options]
+    for key in keys:
+        if key in _REFUSED:
+            raise UsageError(f"ask: {key}= is not for it; files and the question say what to read")
+    given = [re.sub(r"^method=", "methods=", word) for word in options]
+    values = composed_values([_EXPERIMENT, f"corpus.path={files[0]}", *given])
+    asked = {"format": "asked", "paths": files, "question": question}
+    values["corpus"] = {**values["corpus"], **asked}
+    config = validated_config(values)
+    if not config.expanded():
+        raise UsageError(f"ask: methods={config.methods} asks nothing; name a method")
+    return config, question
+
+
+def _is_file(word: str) -> bool:
+    with suppress(OSError):  # of a name that no file can have
+        return Path(word).exists()
+    return False
+
+
+def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int:
+    """Ask, print the answers and the pages they are based on; returns the exit code of the run."""
+    from jobs.run.launch import run as execute  # imported here, as ray takes a second
+
+    config, question = ask_config(words)
+    outcome = execute(config, warn)
+    answers = _answers(config.warehouse, outcome.run)
+    if as_json:
+        rows = [dataclasses.asdict(answer) for answer in answers]
+        facts = {"question": question, "run": outcome.run, "warehouse": config.warehouse}
+        print_json({**facts, "exit_code": outcome.exit_code, "results": rows})
+    else:
+        where = [f"run={outcome.run}"]
+        where += [] if config.warehouse == "warehouse" else [f"warehouse={config.warehouse}"]
+        for answer in answers:
+            _print(answer, where, len(answers) > 1)
+    for complaint in outcome.complaints:
+        warn(complaint)
+    if not config.engine.is_model:
+        warn(_NO_MODEL.format(config.engine.title))
+    return outcome.exit_code
+
+
+def _answers(warehouse: str, run: str) -> list[AskedAnswer]:
+    with connect(warehouse, run) as connection:
+        rows = query(connection, _RESULTS)
+        return [_with_pages(connection, row) for row in rows]
+
+
+def _with_pages(connection: Any, row: dict[str, Any]) -> AskedAnswer:
+    connection.execute("set variable document = ?", [row["document_id"]])
+    connection.execute("set variable memory = ?", [row["memory"]])
+    texts = {page["page_index"]: page["text"] for page in query(connection, _PAGES)}
+    read = [PageRead(index, texts.get(index) or "") for index in row.pop("page_indexes")]
+    return AskedAnswer(**row, num_pages=len(texts), pages=tuple(read))
+
+
+def _print(answer: AskedAnswer, where: Sequence[str], is_one_of_several: bool) -> None:
+    if is_one_of_several:
+        print_line(f"== {answer.document_id}, {answer.method}")
+    print_line(answer.answer or f"no answer: {answer.problem} {answer.detail or ''}".rstrip())
+    print_line(f"\n{_rests_on(answer)}")
+    for page in answer.pages:
+        print_line(f"  page {page.page_index}: {_excerpt(page.text)}")
+    indexes = ",".join(str(page.page_index) for page in answer.pages)
+    pages = [f"page={indexes}"] if indexes else []
+    if answer.num_pages:
+        memory = [] if answer.memory in (None, SHARED) else [f"memory={answer.memory}"]
+        mark = ["--"] if answer.document_id.startswith("-") else []  # the id is no option
+        show = ["gistmill", "show", *mark, answer.document_id, *pages, *memory, *where]
+        print_line(f"  {shlex.join(show)}")
+    print_line(f"  {shlex.join(['gistmill', 'trace', answer.question_id, *where])}")
+    if is_one_of_several:
+        print_line()
+
+
+def _excerpt(text: str) -> str:
+    """The beginning of a text on one line. Cut within words, which not all languages separate."""
+    line = " ".join(text.split())
+    return line if len(line) <= _EXCERPT_CHARS else f"{line[:_EXCERPT_CHARS]} [...]"
+
+
+def _rests_on(answer: AskedAnswer) -> str:
+    words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
+    if not answer.pages:
+        return f"rests on no whole page; {words}"
+    several = "" if len(answer.pages) == 1 else "s"
+    indexes = ", ".join(str(page.page_index) for page in answer.pages)
+    return f"rests on page{several} {indexes} of {answer.num_pages}; {words}"
+
+
+_RESULTS = """
+select document_id, question_id, method, answer, problem, detail, num_context_words, memory,
+  page_indexes
+from results order by document_id, method, repeat"""
+# The texts of pages themselves, which stand first.
+_PAGES = """
+select page_index, arg_min(text, place) as text from page_texts
+where document_id = getvariable('document') and memory = getvariable('memory')
+group by page_index order by page_index"""

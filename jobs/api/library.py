@@ -1,0 +1,151 @@
+"""The library's functions for scripts and notebooks: `gistmill.run`, `report`, `compare`,
+`config`."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.compare.compare import Comparison
+from jobs.compare.compare import compare as compare_methods
+from jobs.config.options import ReadOptions
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import read_config
+from jobs.report.render import render, report_page
+from jobs.report.report import Report, make_report, report_of
+from jobs.run.rate_run import shown_rater
+from pipeline.core.errors import UsageError
+from pipeline.core.secrets import without_passwords
+from pipeline.files.place import AnyPath, as_path
+from pipeline.files.storage_retries import filesystem_errors, refusal_error
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
+
+if TYPE_CHECKING:
+    from jobs.run.launch import Outcome
+
+_LOG = logging.getLogger("gistmill")
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The result of a run. `exit_code` and `complaints` are those of `gistmill run`: 0 complete, 3
+    finished with more problems than allowed, 4 incomplete (the same call resumes).
+
+    `warehouse` is a folder or an address; `calls`: model calls of this launch, by step.
+    """
+
+    run: str
+    warehouse: str
+    exit_code: int
+    complaints: tuple[str, ...]
+    calls: Mapping[str, int]
+    config: RunConfig
+    report: Report
+
+    def connect(self, unsafe: bool = False) -> Any:
+        """A DuckDB connection with the views of this run; see `gistmill.connect`."""
+        return connect(self.warehouse, self.run, unsafe)
+
+
+def run(*words: str | RunConfig) -> RunResult:
+    """Execute a run, or resume it: `run("experiment=qmsum", "limit=3")`, or `run(config)`.
+
+    `words` are those of `gistmill run`. Warnings go to the logger `gistmill`. A Ray that this
+    process has joined is used, else one is started, which stays up for the next run. Raises
+    CommandError: UsageError for a mistake (exit code 2 of the command), IncompleteError for a run
+    that did not complete (exit code 4: the deadline, storage, an unreachable server or Ray), others
+    for a crash.
+    """
+    config = _config(words)
+    if threading.current_thread() is not threading.main_thread():
+        raise UsageError("gistmill.run: call it from the main thread; only that one sees signals")
+    try:
+        outcome, report = run_and_report(config, _warn)
+    except filesystem_errors() as error:
+        raise refusal_error(getattr(error, "filename", None) or "storage", error) from error
+    return RunResult(
+        run=outcome.run,
+        warehouse=config.warehouse,
+        exit_code=outcome.exit_code,
+        complaints=outcome.complaints,
+        calls=outcome.calls,
+        config=config,
+        report=report,
+    )
+
+
+def report(
+    warehouse: AnyPath = "warehouse",
+    run: str | None = None,
+    *,
+    by: str | None = None,
+    where: str | None = None,
+    rater: str | None = None,
+) -> Report:
+    """The table of a run, by default the latest, as objects: `rows` has one per method, with its
+    means by measure. `by` and `where` are SQL over the questions. Raises UsageError."""
+    options = ReadOptions(as_path(warehouse), run, by=by, where=where, rater=rater)
+    return make_report(options)
+
+
+def compare(
+    *methods: str,
+    warehouse: AnyPath = "warehouse",
+    run: str | None = None,
+    metric: str | None = None,
+    where: str | None = None,
+    rater: str | None = None,
+) -> Comparison:
+    """Two methods, A and B, on the questions that both have a value of: `rows` has one per metric,
+    with its figures. One method: as A, with every other; none: all with the best, as B. `run` may
+    name two runs, `metric` several, with a comma between them. Raises UsageError."""
+    options = ReadOptions(as_path(warehouse), run, where=where, metric=metric, rater=rater)
+    return compare_methods(options, methods)
+
+
+def _config(words: tuple[str | RunConfig, ...]) -> RunConfig:
+    """The one config given, or the config that the words make."""
+    configs = [word for word in words if isinstance(word, RunConfig)]
+    if configs and len(words) > 1:
+        raise UsageError("gistmill.run: give one config, or words; gistmill.config makes a config")
+    if not configs:
+        _refuse_other("run", words)
+    return configs[0] if configs else config(*(word for word in words if isinstance(word, str)))
+
+
+def config(*words: str) -> RunConfig:
+    """The config that the words of `gistmill run` make, checked. Raises UsageError."""
+    _refuse_other("config", words)
+    return read_config(words)
+
+
+def _refuse_other(function: str, words: Sequence[object]) -> None:
+    """Raise UsageError if a word is no text."""
+    for word in words:
+        if not isinstance(word, str):
+            shown = repr(str(word)[:80])
+            raise UsageError(f"gistmill.{function}: {shown} is no text; write 'key=value'")
+
+
+def _warn(line: str) -> None:
+    _LOG.warning("%s", without_passwords(line))
+
+
+def run_and_report(
+    config: RunConfig,
+    warn: Callable[[str], None],
+    retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
+) -> "tuple[Outcome, Report]":
+    """The outcome of a run and its report, which is also written to its folder. Raises as `run`."""
+    from jobs.run.launch import run as execute  # imported here, as ray takes a second
+
+    outcome = execute(config, warn, retry_policy)
+    folder = RunFolder(as_path(config.warehouse), outcome.run)
+    with connect(folder.warehouse, outcome.run) as connection:
+        rater = shown_rater(config, connection)
+        made = report_of(connection, folder, ReadOptions(folder.warehouse, rater=rater))
+    folder.write_report(report_page(render(made)))
+    return outcome, made

@@ -1,0 +1,214 @@
+"""Verbs that execute runs or estimate them."""
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.api.ask_folder import ask as ask_files
+from jobs.api.library import run_and_report
+from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
+from jobs.config.completion import completed
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import read_config
+from jobs.output.print_tables import print_json, print_parts, print_table
+from jobs.report.render import printed_parts
+from jobs.run.retry import run_again
+from jobs.run.score_predictions import with_predictions
+from pipeline.core.errors import UsageError
+from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
+
+
+@app.command(rich_help_panel=MAKE)
+def run(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Run an experiment, or resume it where it stopped.
+
+    \b
+    Example:
+      gistmill run experiment=qmsum corpus.path=val.jsonl engine=vllm
+        engine.model=Qwen/Qwen3-8B methods='gist_only,bm25(top_k=1..3)'
+
+    The same command again goes on where it stopped. gistmill ls lists the choices of a key:
+
+    \b
+    experiment=      a set of these, as a paper has it
+    corpus=          what to read; corpus.path=, corpus.split=, corpus.seed= ...
+    methods=         how to answer: 'readagent_p(max_pages=1..3),bm25'
+    engine=          who reads: extractive, vllm, openai; engine.model= ...
+    rater=           who rates: reader, none or an engine; rater.model= ...
+    memory_engine=   who makes memories, and
+    extractor=       who extracts, if not the engine
+    memory=          how pages are cut: model, uniform ...; memory.words= ...
+    embedder.model=  what dense retrieval embeds with
+    family=          of prompts: a name or a folder
+    reply_tokens.PROMPT=   the reply budget of one prompt
+    reply_format=    free or constrained
+    limit=, sample=  the first, or so many, documents
+    repeats=         how often each question is asked, with another seed;
+    repeat_from=     memory: memories are made anew, too; or questions
+    run=             the name of the run; left out, one is made of the settings
+    warehouse=       where its tables are kept, by default ./warehouse
+    plugins=         folders with stages, methods and prompts of your own
+    cluster=         local, ray, kuberay, slurm; cluster.deadline=07:00 ...
+    questions_per_unit=    of a document; more are shared by several workers
+    max_problem_rate=, max_fallback_rate=   more end in exit code 3
+    """
+    execute(read_config(words or []), json, markdown)
+
+
+@app.command(rich_help_panel=MAKE)
+def submit(
+    words: Words = None,
+    show: Annotated[bool, typer.Option("--print", help="Show what would be submitted.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Do not follow the job.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the run's job.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, logs on standard error.")
+    ] = False,
+) -> None:
+    """Send a run to a cluster and follow it.
+
+    Takes the words of run, and cluster.address=http://HEAD:8265, cluster=kuberay or cluster=slurm.
+    Exit code 0 only if the run is complete.
+    """
+    from jobs.submit import rendered
+    from jobs.submit import stop as stop_job
+    from jobs.submit import submit as send
+
+    if show + detach + stop > 1:
+        raise UsageError("--print, --detach and --stop: one of them at a time")
+    if show:
+        text = rendered(words or [])
+        if json:
+            print_json({"text": text})
+        else:
+            sys.stdout.write(text)
+        return
+    log = None if detach else sys.stderr if json else sys.stdout
+    sent = stop_job(words or []) if stop else send(words or [], log)
+    if json:
+        print_json(dataclasses.asdict(sent))
+    raise typer.Exit(sent.exit_code)
+
+
+@app.command(rich_help_panel=MAKE)
+def ask(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE... QUESTION [KEY=VALUE]...", show_default=False, autocompletion=completed
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """Ask files or folders a question.
+
+    Their memories are made once and kept; every document answers by itself. Keys: method=..., and
+    the words of run but for run=, corpus= and experiment=.
+    """
+    raise typer.Exit(ask_files(words, json, warn))
+
+
+@app.command(rich_help_panel=MAKE)
+def score(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Rate and score another system's answers.
+
+    predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
+    has question_id and answer.
+    """
+    execute(with_predictions(words or []), json, markdown)
+
+
+@app.command(rich_help_panel=MAKE)
+def retry(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Ask again where rows of a run have a problem: run=NAME.
+
+    What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
+    where they have these.
+    """
+    config, retry_policy = run_again(words or [])
+    execute(config, json, markdown, retry_policy)
+
+
+@app.command(rich_help_panel=MAKE)
+def plan(
+    words: Words = None,
+    like: Annotated[
+        str | None, typer.Option(help="A run whose reply lengths and speed to take.")
+    ] = None,
+    rates: Annotated[
+        str | None, typer.Option(help="PREFILL,DECODE: tokens a second of one engine.")
+    ] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="How many there are.")] = 1,
+    price: Annotated[
+        str | None, typer.Option(help="PROMPT,REPLY[,CACHED]: money a million tokens.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what a run will take: calls, tokens, disk, hours, money.
+
+    Takes the words of run and asks no model; pilot=N runs N documents first, and the rest is
+    planned by what they took.
+    """
+    from jobs.plan.rates import Options
+    from jobs.plan.show_plan import show_plan  # here: numpy and the engines take a moment
+
+    show_plan(words or [], Options(like, rates, gpus, price), json, warn)
+
+
+def execute(
+    config: RunConfig,
+    as_json: bool,
+    whole: bool = False,
+    retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
+) -> None:
+    """Execute a run, print its report (`whole`: as Markdown), and exit with its code."""
+    outcome, made = run_and_report(config, warn, retry_policy)
+    if as_json:
+        print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
+    else:
+        where = f"run {outcome.run} in warehouse {config.warehouse}"
+        print_parts([*printed_parts(made, whole, intervals=False), where], whole)
+    for complaint in outcome.complaints:
+        warn(complaint)
+    raise typer.Exit(outcome.exit_code)
+
+
+@app.command(rich_help_panel=MAKE)
+def bench(
+    words: Annotated[
+        list[str], typer.Argument(metavar="PART... [KEY=VALUE]...", autocompletion=completed)
+    ],
+    pairs: Annotated[
+        int, typer.Option("--pairs", min=1, help="Repetitions; medians are printed.")
+    ] = 3,
+    json: Json = False,
+) -> None:
+    """Measure how close runs come to their engine's speed.
+
+    Parts: limit, schedule, cache, scale, page, rates.
+    """
+    _refuse_without_benchmarks()
+    from benchmarks.parts import bench as measure
+
+    figures = measure(words, pairs)
+    if json:
+        print_json([dataclasses.asdict(figure) for figure in figures])
+    else:
+        print_table([figure.row() for figure in figures], left=("what", "bar"))
+    raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)
+
+
+def _refuse_without_benchmarks() -> None:
+    """Make the checkout's `benchmarks` importable, here and on workers. Raises UsageError where
+    gistmill is not installed from a checkout: they are no part of the package."""
+    checkout = Path(__file__).parents[2]
+    if not (checkout / "benchmarks" / "parts.py").is_file():
+        raise UsageError(
+            "bench: not installed with the package; clone gistmill's repository, run make demo "
+            "there, and then .venv/bin/gistmill bench"
+        )
+    if str(checkout) not in sys.path:
+        sys.path.append(str(checkout))

@@ -1,0 +1,21 @@
+"""Entry point of a job on a Ray cluster: checks that the job sees the submitter's warehouse.
+
+`python -m jobs.cli.job_entry JOB WAREHOUSE WORD...` then executes `gistmill run WORD...`.
+"""
+
+import sys
+
+from jobs.cli import main
+from jobs.submit.marker import take_marker
+from pipeline.core.errors import UsageError
+from pipeline.files.place import as_path
+
+if __name__ == "__main__":
+    job_id, warehouse, *words = sys.argv[1:]
+    sys.argv = ["gistmill", "run", *words]
+    try:
+        take_marker(as_path(warehouse), job_id)
+    except UsageError as error:
+        sys.stderr.write(f"gistmill: {error}\n")
+        sys.exit(2)
+    main()

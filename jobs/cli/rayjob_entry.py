@@ -1,0 +1,18 @@
+"""Entry point of a RayJob: `python -m jobs.cli.rayjob_entry run WORD...` is `gistmill run`.
+
+KubeRay starts a failed job again, on new pods, and knows no exit codes. A mistake in the words (2)
+and an early end by a deadline, storage or a server (4) are failures that a new start cannot fix:
+the job is stopped instead, which Ray shows as STOPPED and KubeRay does not start again.
+"""
+
+from jobs.cli import main
+from pipeline.cluster.ray_jobs import stop_this_job
+from pipeline.core.errors import IncompleteError, UsageError
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SystemExit as end:
+        if end.code in (UsageError.exit_code, IncompleteError.exit_code):
+            stop_this_job()
+        raise

@@ -1,0 +1,1 @@
+"""Comparison of methods, paired on the questions that both answered."""

@@ -1,0 +1,186 @@
+"""`gistmill compare`: print a comparison as text."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from jobs.compare.compare import Comparison, Difference, Row
+from jobs.compare.statistics import Paired
+from jobs.output.cells import Table
+from jobs.output.print_tables import print_line, print_parts
+from jobs.report.intervals import LEAST_DOCUMENTS
+
+_SHOWN = 5  # questions of either side
+_NOTE = """\
+Means over the questions that both have a value of, repeats averaged first{problems}.
+95% interval of A - B: cluster bootstrap by document; n/a below {least} documents.
+p: two-sided sign-flip test, whole documents flipped; exact: by all flips there are, else by so many
+drawn with a seed. p (Holm): adjusted for the {tests} shown."""
+_PROBLEMS = """\
+; an answer with a problem
+counts 0{} ({})"""
+_BEST = (
+    "B has the highest mean over the most questions, by these same data: chosen so,",
+    "its lead is overstated and p too small; to test a claim, name both beforehand.",
+)
+_ENOUGH = 6  # documents: 2 / 2**5 is above 0.05
+_TOO_FEW = f"With fewer than {_ENOUGH} documents p is above 0.05 whatever the difference."
+_ONE_PAIR = "gistmill compare A B lists the questions on which two methods differ."
+
+
+def show_comparison(found: Comparison, words: Sequence[str]) -> None:
+    """Print the table, notes on its numbers, and for a single pair the questions that differ.
+    `words`: the options of the command, of which a hint repeats the warehouse."""
+    constant = _constant(found.rows)
+    if constant:
+        print_line("".join(f"{name}: {value}\n" for name, value in constant.items()))
+    rows = [_cells(row, found.rows, constant) for row in found.rows]
+    num_keys = 1 + len({"A", "B"} - {*constant})
+    print_parts([Table(rows, left=("A", "B"), num_keys=num_keys)])
+    print_line()
+    for line in _lines(found):
+        print_line(line)
+    if found.is_one_pair:
+        _show_questions(found.rows, words)
+    else:
+        print_line(_ONE_PAIR)
+
+
+def p_text(p: float | None) -> str:
+    """A p-value with three digits, never 0."""
+    if p is None:
+        return "-"
+    return "<0.001" if p < 0.001 else f"{p:.3g}"
+
+
+def _constant(rows: Sequence[Row]) -> dict[str, str]:
+    """The values equal in all rows, which are printed above the table: sides, and the kind of
+    test."""
+    named = [_named(row, rows) for row in rows]
+    return {key: value for key, value in named[0].items() if all(n[key] == value for n in named)}
+
+
+def _named(row: Row, rows: Sequence[Row]) -> dict[str, str]:
+    """A and B by name, with their runs if rows are of two, and the kind of test."""
+    of_two = any(r.a.run != r.b.run for r in rows)
+    sides = {
+        name: _one_line(f"{side.method} of {side.run}" if of_two else side.method)
+        for name, side in (("A", row.a), ("B", row.b))
+    }
+    draws = row.figures.draws if row.figures else None
+    return {**sides, "test": "exact" if draws is None else f"{draws} flips drawn"}
+
+
+def _cells(row: Row, rows: Sequence[Row], constant: Mapping[str, str]) -> dict[str, object]:
+    named = {k: v for k, v in _named(row, rows).items() if k not in constant}
+    test = {"test": named.pop("test")} if "test" in named else {}
+    of = row.figures
+    return {
+        "metric": row.metric,
+        **named,
+        "n": of.n if of else 0,
+        "documents": of and of.documents,
+        "mean of A": of and of.mean_a,
+        "mean of B": of and of.mean_b,
+        "A - B": of and f"{of.difference:+.1f}",
+        "95% interval": of and _interval(of),
+        "p": p_text(of.p if of else None),
+        **test,
+        "p (Holm)": p_text(row.p_holm),
+        "A higher/tied/lower": of and f"{of.wins}/{of.ties}/{of.losses}",
+    }
+
+
+def _interval(figures: Paired) -> str:
+    return "n/a" if figures.low is None else f"{figures.low:+.1f}..{figures.high:+.1f}"
+
+
+def _lines(found: Comparison) -> list[str]:
+    """Notes on the numbers of the table."""
+    rows = found.rows
+    tests = sum(row.figures is not None for row in rows)
+    lines = [*found.notes]
+    lines += [f"run {run}: {n} inputs are not done; means are over those that are"
+              for run, n in found.not_done.items() if n]  # fmt: skip
+    if found.is_best:
+        lines += _BEST
+    lines += _NOTE.format(
+        problems=_problems(rows),
+        least=LEAST_DOCUMENTS,
+        tests=f"{tests} tests" if tests > 1 else "one test",
+    ).splitlines()
+    if any(row.figures and row.figures.documents < _ENOUGH for row in rows):
+        lines.append(_TOO_FEW)
+    only_a, only_b = [row.only_a for row in rows], [row.only_b for row in rows]
+    if any(only_a + only_b):
+        alone = _range("questions with a value of A alone", only_a, "of B alone", only_b)
+        lines.append(f"left out: {alone}")
+    if any(row.otherwise for row in rows):
+        most = max(row.otherwise for row in rows)
+        lines.append(f"left out: {most} ids that stand for other questions in the other run")
+    return [*lines, *_of_raters(found)]
+
+
+def _problems(rows: Sequence[Row]) -> str:
+    """The number of problems, which count 0 in measures of answers; empty if no row has such a
+    measure."""
+    of_answers = [row for row in rows if row.measures_answers]
+    if not of_answers:
+        return ""
+    a, b = ([row.problems_a for row in of_answers], [row.problems_b for row in of_answers])
+    where = ", as in the report" if len(of_answers) == len(rows) else " in metrics of answers"
+    return _PROBLEMS.format(where, _range("such questions of A", a, "of B", b))
+
+
+def _range(of_a: str, a: Sequence[int], of_b: str, b: Sequence[int]) -> str:
+    """Two counts with their names, as a range if rows differ."""
+    low_high = [f"{min(n)} to {max(n)}" if min(n) < max(n) else str(n[0]) for n in (a, b)]
+    return f"{of_a}: {low_high[0]}, {of_b}: {low_high[1]}"
+
+
+def _of_raters(found: Comparison) -> list[str]:
+    names = {name for name in found.raters.values() if name}
+    if len({*found.raters.values()}) > 1 and names:
+        return ["raters differ: " + ", ".join(f"{_one_line(r or 'none')} in {run}"
+                for run, r in found.raters.items())]  # fmt: skip
+    return [f"rater {_one_line(name)}" for name in names]
+
+
+def _show_questions(rows: Sequence[Row], words: Sequence[str]) -> None:
+    """Print the questions that flipped, or those with the largest differences."""
+    for row in rows:
+        _show_differences(row)
+    example = next((one for row in rows for one in row.differences), None)
+    if example:
+        place = [word for word in words if word.startswith("warehouse=")]
+        of_run = f"run={rows[0].a.run}"
+        hint = shlex.join(["gistmill", "trace", example.question_id, *place, of_run])
+        print_line(f"\nLook at one: {_one_line(hint)}")
+
+
+def _show_differences(row: Row) -> None:
+    if not row.differences:
+        print_line(f"\n{row.metric}: no question on which they differ")
+        return
+    flipped = row.is_right_or_wrong
+    what = "questions that flipped" if flipped else "largest differences"
+    print_line(f"\n{row.metric}: {what}")
+    higher = [one for one in row.differences if one.difference > 0]
+    lower = [one for one in row.differences if one.difference < 0]
+    lower.sort(key=lambda one: (one.difference, one.question_id))
+    _show_side("A right, B wrong" if flipped else "A higher", higher, flipped)
+    _show_side("A wrong, B right" if flipped else "A lower", lower, flipped)
+
+
+def _show_side(title: str, of: Sequence[Difference], flipped: bool) -> None:
+    texts = [
+        _one_line(one.question_id) + ("" if flipped else f" ({one.difference:+.1f})")
+        for one in of[:_SHOWN]
+    ]
+    more = [f"and {len(of) - _SHOWN} more (--json has all)"] if len(of) > _SHOWN else []
+    print_line(f"  {title} ({len(of)}): {', '.join([*texts, *more]) or '-'}")
+
+
+def _one_line(text: str) -> str:
+    """A name without line breaks, which could pass for lines of the command."""
+    return re.sub(r"[\n\r\t]", lambda found: ascii(found[0])[1:-1], text)

@@ -1,0 +1,121 @@
+"""Statistics of paired values: two methods on the same questions. Independent of the warehouse.
+
+Questions about one document are correlated, so documents are the clusters: the interval draws whole
+documents, and the test flips the signs of whole documents.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jobs.report.intervals import interval
+
+MOST_ENUMERATED = 20  # documents whose flips are all enumerated: 2**20
+DRAWS = 19_999  # random flips where there are more
+_BATCH = 4_000_000  # signs drawn at once
+_ROUNDING = 1e-9  # values and sums closer than this, as a share, are equal
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two methods' values of one metric on `n` questions about `documents` documents.
+
+    `difference` is the mean of a - b; `low`, `high`: its 95% interval over documents, None below 10
+    of them. `p` is two-sided; `draws` is None if it is exact. A win is a question where a is
+    higher.
+    """
+
+    n: int
+    documents: int
+    mean_a: float
+    mean_b: float
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    draws: int | None
+    wins: int
+    ties: int
+    losses: int
+
+
+def paired(a: Sequence[float], b: Sequence[float], documents: Sequence[str]) -> Paired:
+    """Compare the values of two methods; a value and a document per question, at least one."""
+    of_a, of_b = np.asarray(a, float), np.asarray(b, float)
+    differences = np.where(is_tie(of_a, of_b), 0.0, of_a - of_b)
+    _, place, counts = np.unique(np.asarray(documents), return_inverse=True, return_counts=True)
+    sums = np.bincount(place, weights=differences)
+    low, high = interval([list(sums)], list(counts)) or (None, None)
+    p, draws = sign_flip(sums)
+    return Paired(
+        n=len(differences),
+        documents=len(counts),
+        mean_a=float(of_a.mean()),
+        mean_b=float(of_b.mean()),
+        difference=float(differences.mean()),
+        low=low,
+        high=high,
+        p=p,
+        draws=draws,
+        wins=int((differences > 0).sum()),
+        ties=int((differences == 0).sum()),
+        losses=int((differences < 0).sum()),
+    )
+
+
+def is_tie(a: Any, b: Any) -> Any:
+    """True if values are equal except for rounding, as means over repeats may be."""
+    return np.isclose(a, b, rtol=_ROUNDING, atol=_ROUNDING)
+
+
+def sign_flip(sums: Any) -> tuple[float, int | None]:
+    """The two-sided p-value of the permutation test that the two methods are interchangeable within
+    each document, and the number of random flips; None if all flips were enumerated.
+
+    `sums`: of the differences of each document's questions. Flipping a document swaps the methods
+    on all its questions. p is the share of flips whose total is as far from 0 as the one observed;
+    with random flips (seeded) the observed one counts as one more of them, so that p is never 0.
+    """
+    sums = np.asarray(sums, float)
+    total_size = np.abs(sums).sum()
+    moving = sums[np.abs(sums) > _ROUNDING * total_size]  # flips of the others change nothing
+    least = abs(moving.sum()) - _ROUNDING * total_size
+    if len(moving) <= MOST_ENUMERATED:
+        return float((np.abs(_all_totals(moving)) >= least).mean()), None
+    return (1 + _num_as_far(moving, least)) / (1 + DRAWS), DRAWS
+
+
+def _all_totals(sums: Any) -> Any:
+    """The totals of all flips that leave the first document as it is: those of the others are the
+    same with the opposite sign."""
+    totals = np.array(sums[:1] if len(sums) else [0.0])
+    for one in sums[1:]:
+        totals = np.concatenate([totals + one, totals - one])
+    return totals
+
+
+def _num_as_far(sums: Any, least: float) -> int:
+    """The number of DRAWS random flips whose total is at least `least`, whatever its sign."""
+    random, found, left = np.random.default_rng(0), 0, DRAWS
+    while left:
+        size = min(left, max(1, _BATCH // len(sums)))
+        is_kept = random.integers(0, 2, (size, len(sums)), dtype=np.int8)
+        totals = 2 * (is_kept @ sums) - sums.sum()
+        found += int((np.abs(totals) >= least).sum())
+        left -= size
+    return found
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values adjusted for their number by Holm's step-down method, in the same order.
+
+    The smallest of m is multiplied by m, the next by m - 1 and so on; none is smaller than one
+    before it, or above 1 (Holm 1979, A simple sequentially rejective multiple test procedure).
+    """
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted

@@ -1,0 +1,1 @@
+"""The words of a command as one checked, frozen RunConfig; options of reading verbs; clusters."""

@@ -1,0 +1,118 @@
+"""The kinds of cluster that a run can use; their default values are in conf/cluster/."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator
+
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import ClusterSettings
+
+# Formats that Kubernetes accepts for CPUs, memory and names, and #SBATCH lines for values.
+Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]i?|m)?$")]
+DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+OneWord = Annotated[str, Field(pattern=r"^[^\s'\"#$`\\]+$")]
+_CLAIM_OR_FOLDER = r"^(/[^\n]*|[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)$"
+_MOST_SLURM_MINUTES = 1091  # and one more: sbatch --signal takes 65535 seconds at most
+Folder = Annotated[str, Field(pattern=r"^/[^\n]*$")]
+OneLine = Annotated[str, Field(pattern=r"^[^\n]*$")]
+
+
+def _with_variables(given: dict[str, Any]) -> dict[str, Any]:
+    variables = given.get("env_vars", {})
+    if not isinstance(variables, dict) or not all(isinstance(v, str) for v in variables.values()):
+        raise UsageError(  # without the values: they may be secrets
+            'cluster.runtime_env: env_vars are names with texts; write {env_vars: {NAME: "text"}}'
+        )
+    return given
+
+
+RuntimeEnv = Annotated[dict[str, Any], AfterValidator(_with_variables)]
+
+
+class LocalCluster(ClusterSettings):
+    """A Ray that the run starts on this machine."""
+
+    name: Literal["local"]
+    address: None
+
+
+class RayCluster(ClusterSettings):
+    """A running Ray cluster."""
+
+    name: Literal["ray"]
+    address: str
+    runtime_env: RuntimeEnv  # Ray's, of the job; working_dir is set by gistmill
+
+
+class KubeRayCluster(ClusterSettings):
+    """A Ray cluster that KubeRay starts for the run and deletes after it."""
+
+    name: Literal["kuberay"]
+    address: None
+    image: str
+    namespace: DnsLabel
+    runtime_env: RuntimeEnv
+    gpus: NonNegativeInt | None  # per worker pod; null: those of one engine
+    max_workers: PositiveInt  # pods
+    worker_cpus: PositiveInt
+    worker_memory: Quantity
+    worker_storage: Quantity | None  # ephemeral, that a node must have left; null: not asked for
+    head_cpus: PositiveInt
+    head_memory: Quantity
+    head_storage: Quantity | None
+    node_selector: dict[str, str]  # of the worker pods
+    tolerations: list[dict[str, Any]]
+    secret: DnsLabel | None  # its keys become environment variables
+    service_account: DnsLabel | None
+    volume_claim: DnsLabel | None  # mounted in every pod at volume_path
+    volume_path: OneLine
+    model_cache: Annotated[str, Field(pattern=_CLAIM_OR_FOLDER)] | None  # HF_HOME
+    model_cache_path: Folder  # where every pod has it
+    auth: Literal["token", "disabled"] | None  # of the Ray; null: left to Ray and the operator
+    active_deadline_seconds: PositiveInt | None  # null: until after the deadline, if there is one
+    overlay: str | None  # a YAML file that is merged into the manifest
+    backoff_limit: NonNegativeInt  # restarts of a failed job; each resumes
+    ttl_seconds: NonNegativeInt  # after the job, until its pods are deleted
+
+
+class SlurmCluster(ClusterSettings):
+    """Nodes that Slurm allocates, with a Ray that the batch script starts and stops."""
+
+    name: Literal["slurm"]
+    address: None
+    nodes: PositiveInt
+    gpus_per_node: NonNegativeInt | None  # null: those of one engine
+    cpus_per_task: PositiveInt  # one task per node
+    memory: OneWord | None
+    time: OneWord
+    partition: OneWord | None
+    account: OneWord | None
+    exclusive: bool  # no other job on the nodes
+    sbatch: list[Annotated[str, Field(pattern=r"^--[^\n]+$")]]  # more #SBATCH options
+    setup: list[OneLine]  # shell lines before anything else
+
+    @field_validator("grace_minutes")
+    @classmethod
+    def _is_told_in_time(cls, minutes: float) -> float:
+        if minutes > _MOST_SLURM_MINUTES:
+            raise UsageError(
+                f"cluster.grace_minutes={minutes:g}: Slurm signals a job {_MOST_SLURM_MINUTES} "
+                "minutes before its end at most; lower it"
+            )
+        return minutes
+
+
+AnyCluster = Annotated[
+    LocalCluster | RayCluster | KubeRayCluster | SlurmCluster, Field(discriminator="name")
+]
+
+
+def refuse_elsewhere(cluster: ClusterSettings) -> None:
+    """Raise UsageError if the cluster can only be used through `gistmill submit`."""
+    if cluster.name in ("kuberay", "slurm"):
+        raise UsageError(f"cluster={cluster.name}: gistmill submit sends a run there")
+    if cluster.address and "://" in cluster.address:
+        raise UsageError(
+            "cluster.address: gistmill submit sends a run to an address; on a machine of the "
+            "cluster itself use cluster.address=auto"
+        )

@@ -1,0 +1,86 @@
+"""Export a method's answers as a file that other systems, benchmarks and `gistmill score` read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jobs.compare.paired_values import resolve_method
+from jobs.config.options import ReadOptions
+from jobs.export.target import warn_incomplete
+from jobs.output.print_tables import json_text
+from jobs.report.answer_rows import answers
+from jobs.report.report import INPUTS
+from pipeline.core.errors import UsageError
+from pipeline.store import connect
+from pipeline.store.sql.connect import query, run_name
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def _jsonl(rows: Rows) -> str:
+    kept = ({key: value for key, value in row.items() if key != "text"} for row in rows)
+    return "".join(json_text(row) + "\n" for row in kept)
+
+
+def _scrolls(rows: Rows) -> str:
+    """One object of answers by id; the benchmark's own script requires every id."""
+    return json_text({row["question_id"]: row["text"] for row in rows}, indent=1) + "\n"
+
+
+def _longmemeval(rows: Rows) -> str:
+    return _jsonl([{"question_id": r["question_id"], "hypothesis": r["text"]} for r in rows])
+
+
+FORMATS: Mapping[str, Callable[[Rows], str]] = {
+    "jsonl": _jsonl,
+    "scrolls": _scrolls,
+    "longmemeval": _longmemeval,
+}
+
+
+def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
+    """The answers of `method=` to the questions that `where=` selects, in `format=`, by default
+    jsonl; and their number. `warn` gets a line if the run is not complete.
+
+    An answer with a problem keeps its text, if it has one. In the formats of benchmarks an answer
+    that chooses an option is the option's text. Raises UsageError if several methods, or several
+    repeats of one, are selected.
+    """
+    form = FORMATS.get(options.format or "jsonl")
+    if form is None:
+        known = ", ".join(FORMATS)
+        raise UsageError(f"format={options.format}: no such format; there are {known}")
+    name = run_name(options.warehouse, options.run)
+    with connect(options.warehouse, name) as connection:
+        method = _method(connection, options.method, name)
+        source = answers(connection, options.where)
+        statement = _ANSWERS.format(source=source, method=method.replace("'", "''"))
+        rows = query(connection, statement)
+        warn_incomplete(name, query(connection, INPUTS)[0], warn)
+    if not rows:
+        raise UsageError(f"where={options.where}: leaves no answer of {method}")
+    if len({row["question_id"] for row in rows}) < len(rows):
+        repeats = sorted({row["repeat"] for row in rows})
+        raise UsageError(
+            f"method={method} has the repeats {', '.join(map(str, repeats))}; choose one with "
+            f"where='repeat = {repeats[0]}'"
+        )
+    return form(rows), len(rows)
+
+
+def _method(connection: Any, wanted: str | None, run: str) -> str:
+    """The method of this name, resolved as in `compare`; without a name the run's only one."""
+    names = [str(row["method"]) for row in query(connection, _METHODS)]
+    if not names:
+        raise UsageError(f"run={run} has no answers yet; gistmill status says what is done")
+    if wanted is not None:
+        return resolve_method(wanted, names, run)
+    if len(names) > 1:
+        raise UsageError(f"method= must name one method of the run: {', '.join(names)}")
+    return names[0]
+
+
+_METHODS = "select distinct method from predictions order by method"
+_ANSWERS = """
+select question_id, document_id, method, repeat, answer, answer_index, problem,
+  coalesce(options[answer_index + 1], answer, '') as text
+from {source} where method = '{method}' order by document_id, question_id, repeat"""

@@ -1,0 +1,103 @@
+"""Load a corpus into committed `documents` and `questions` shards, one document at a time."""
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+
+from jobs.config.run_config import RunConfig
+from pipeline.core.rows import Document, Question
+from pipeline.core.settings import sha
+from pipeline.store import Shards
+from pipeline.work.steps import Step
+from pipeline.work.units import DocumentKey, plan_document
+from stages.corpora import load
+from stages.corpora.reading.loaded import Loaded
+
+_MOST_WARNINGS = 20
+_WHERE = {
+    "not read": "the column detail of skipped documents",
+    "read in part": "`missing` in the metadata of documents",
+    "bad_input": "the column detail of their rows",
+}
+
+
+def load_corpus(
+    config: RunConfig, shards: Shards, steps: Sequence[Step], warn: Callable[[str], None]
+) -> list[DocumentKey]:
+    """Commit the rows of every chosen document; returns their keys for `steps`, in corpus order.
+
+    The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
+    up to 20. Raises UsageError if the corpus cannot be used.
+    """
+    documents, questions = loading = steps[:2]
+    committed = shards.committed(loading)
+    keys = []
+    said = _LoadingWarnings(warn)
+    for loaded in chosen_documents(config):
+        key = DocumentKey.of(loaded.document, loaded.questions, steps)
+        for unit in plan_document(loading, key, committed, config.questions_per_unit):
+            if unit.is_done:
+                continue
+            if unit.step_id == documents.id:
+                shards.commit(Document, documents, unit, [loaded.document])
+            else:
+                rows = [q for q in loaded.questions if q.question_id in unit.inputs]
+                shards.commit(Question, questions, unit, rows)
+        keys.append(key)
+        said.add(loaded)
+    said.warn_all()
+    return keys
+
+
+class _LoadingWarnings:
+    """The warnings about a loaded corpus: rows that were skipped, read in part, or bad."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._without_text = 0
+        self._lines: dict[str, list[str]] = {"not read": [], "read in part": [], "bad_input": []}
+
+    def add(self, loaded: Loaded) -> None:
+        document = loaded.document
+        if document.skipped and document.detail:
+            self._lines["not read"].append(document.detail)
+            return
+        self._without_text += document.skipped
+        if loaded.note:
+            self._lines["read in part"].append(loaded.note)
+        details = [document.detail, *(question.detail for question in loaded.questions)]
+        self._lines["bad_input"] += dict.fromkeys(detail for detail in details if detail)
+
+    def warn_all(self) -> None:
+        if self._without_text:
+            self._warn(
+                f"{self._without_text} documents have no text to read (no story) and are skipped"
+            )
+        for what, lines in self._lines.items():
+            for line in lines[:_MOST_WARNINGS]:
+                self._warn(f"{what}: {line}")
+            if len(lines) > _MOST_WARNINGS:
+                more = len(lines) - _MOST_WARNINGS
+                self._warn(f"{what}: and {more} more; see {_WHERE[what]}")
+
+
+def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
+    """The documents that `limit` or `sample` select, in corpus order.
+
+    Only documents with a text are counted. `limit` also yields those without one on the way;
+    `sample` does not.
+    """
+    if config.sample is None:
+        yield from _first(load(config.corpus), config.limit)
+        return
+    ids = (i.document.document_id for i in load(config.corpus) if not i.document.skipped)
+    draw = set(heapq.nsmallest(config.sample, ids, key=lambda i: sha([config.corpus.seed, i])))
+    yield from (loaded for loaded in load(config.corpus) if loaded.document.document_id in draw)
+
+
+def _first(corpus: Iterator[Loaded], limit: int | None) -> Iterator[Loaded]:
+    num_read = 0
+    for loaded in corpus:
+        num_read += not loaded.document.skipped
+        yield loaded
+        if num_read == limit:
+            return

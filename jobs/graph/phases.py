@@ -1,0 +1,257 @@
+"""Phases: groups of steps that one engine can execute without waiting for another engine.
+
+They follow from what the steps read and which engine each asks. A model is loaded once per GPU and
+phase, and a run with one engine has one phase. A step without an engine belongs to the phase of the
+steps that read it; if none of those asks an engine, to the last phase, after GPUs are released. If
+none are held, `with_scoring` saves that phase an execution of its own.
+"""
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jobs.graph.step_graph import StepWithEngine
+from pipeline.asking.readers import num_slots
+from pipeline.core.engine import EngineSettings
+from pipeline.core.settings import ClusterSettings
+from pipeline.files.place import AnyPath
+from pipeline.work.stage import ROLES, Role
+from pipeline.work.steps import Step
+from pipeline.work.units import DocumentKey, DocumentWork, Unit
+from pipeline.worker.worker import Start, Worker
+
+if TYPE_CHECKING:
+    from pipeline.cluster import MakeWorker, Pool
+
+PlannedUnits = Mapping[str, Sequence[Unit]]
+"""The units of every document, by its id."""
+
+_SCORING_DOCUMENTS = 2  # in flight per worker: one is loaded while the other is scored
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Steps that one engine executes; `section`: the config section of the engine."""
+
+    name: str
+    section: str
+    engine: EngineSettings | None
+    loading: tuple[Step, ...]  # documents and questions, which every phase reads
+    steps: tuple[Step, ...]
+
+    @property
+    def start_timeout(self) -> float:
+        """Seconds that the engine may take to start."""
+        return self.engine.start_timeout if self.engine else 60.0
+
+    def with_upstream(self) -> dict[str, Step]:
+        """The steps and all they read directly, by id."""
+        upstream = [up for step in self.steps for up in step.upstream]
+        return {step.id: step for step in (*self.loading, *upstream, *self.steps)}
+
+    def pool(self, cluster: ClusterSettings) -> "Pool":
+        """The worker pool of the phase."""
+        from pipeline.cluster import Pool  # imported here: ray takes a second, `plan` needs none
+
+        engine = self.engine
+        if engine is None:
+            return Pool(
+                section="cluster",
+                min_workers=1,
+                max_workers=cluster.scoring_workers,
+                cpus=1.0,
+                gpus=0.0,
+                slots=_SCORING_DOCUMENTS,
+                cluster=cluster,
+            )
+        return Pool(
+            section=self.section,
+            min_workers=engine.min_workers,
+            max_workers=engine.max_workers,
+            cpus=engine.cpus_per_worker,
+            gpus=engine.gpus,
+            slots=num_slots(engine),
+            cluster=cluster,
+        )
+
+    def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> "MakeWorker":
+        """The function that makes a worker in its own process; `start` starts the phase's engine.
+
+        The worker gets no RunConfig, whose import would take it a second.
+        """
+        steps = list(self.with_upstream().values())
+        return functools.partial(
+            Worker, run, launch, steps=steps, start=start, start_timeout=self.start_timeout
+        )
+
+    def executions(
+        self, keys: Sequence[DocumentKey], units: PlannedUnits, num_workers: Callable[[], int]
+    ) -> Iterator[tuple[str, list[DocumentWork]]]:
+        """Each Ray Data execution's name and documents, in the order of `keys`.
+
+        There are two if a document has several chunks of questions and several workers could share
+        them: the first builds the memory, the second executes the chunks. Otherwise there is one.
+        """
+        whole = list(self._documents(keys, units))
+        chunked: list[DocumentWork] = [
+            (d, chunk) for d, planned in whole for chunk in _chunks(planned)
+        ]
+        if len(chunked) <= len(whole) or num_workers() == 1:
+            found = {self.name: whole}
+        else:
+            memory: list[DocumentWork] = [(d, [u for u in p if not u.inputs]) for d, p in whole]
+            memory = [(d, planned) for d, planned in memory if not all(u.is_done for u in planned)]
+            chunks = f"{self.name}: questions" if memory else self.name
+            found = {f"{self.name}: memory": memory, chunks: chunked}
+        yield from ((name, items) for name, items in found.items() if items)
+
+    def documents(self, units: PlannedUnits) -> set[str]:
+        """The ids of the documents with pending units in this phase."""
+        own = {step.id for step in self.steps}
+        return {
+            document_id
+            for document_id, planned in units.items()
+            if any(unit.step_id in own and not unit.is_done for unit in planned)
+        }
+
+    def _documents(
+        self, keys: Sequence[DocumentKey], units: PlannedUnits
+    ) -> Iterator[DocumentWork]:
+        """The documents with pending units in this phase. Units of other phases count as done."""
+        own = {step.id for step in self.steps}
+        read = self.with_upstream()
+        for key in keys:
+            planned = [unit for unit in units[key.document_id] if unit.step_id in read]
+            if any(unit.step_id in own and not unit.is_done for unit in planned):
+                yield key.document_id, [u if u.step_id in own else _done(u) for u in planned]
+
+
+def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """The pending question units, one list per chunk, together with the units it reads. Index units
+    count as done."""
+    pending: dict[int, list[Unit]] = defaultdict(list)
+    for unit in planned:
+        if unit.inputs and not unit.is_done:
+            pending[unit.chunk].append(unit)
+    for units in _merged(pending.values()):
+        asked = {question_id for unit in units for question_id in unit.inputs}
+        read = [_done(u) for u in planned if not u.inputs or (u.is_done and asked & set(u.inputs))]
+        yield [*read, *units]
+
+
+def _merged(chunks: Iterable[list[Unit]]) -> list[list[Unit]]:
+    """The chunks, those that share a question merged: a unit that is planned again may have been
+    formed from another number of questions."""
+    found: list[list[Unit]] = []
+    for chunk in chunks:
+        asked = {question_id for unit in chunk for question_id in unit.inputs}
+        same = [units for units in found if any(asked & set(unit.inputs) for unit in units)]
+        found = [units for units in found if units not in same]
+        found.append([*(unit for units in same for unit in units), *chunk])
+    return found
+
+
+def _done(unit: Unit) -> Unit:
+    return replace(unit, is_done=True)
+
+
+def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
+    """The phases in order of execution. The two loading steps are in none.
+
+    Next is always an engine that can execute all its remaining steps; if there is none, the ready
+    engine whose role is first in `ROLES`. So judges come last.
+    """
+    loading = tuple(step for step, _ in steps_with_engines if step.stage is None)
+    engines = _by_role(
+        [(step, engine) for step, engine in steps_with_engines if engine is not None]
+    )
+    done = {step.id for step in loading}
+    left = [(step, engine) for step, engine in steps_with_engines if step.stage is not None]
+    found: list[Phase] = []
+    while any(engine is not None for _, engine in left):
+        own = _next(left, engines, done)
+        done |= {step.id for step, _ in own}
+        left = [(step, engine) for step, engine in left if step.id not in done]
+        found.append(_phase(loading, own, [phase.name for phase in found]))
+    if left:
+        steps = tuple(step for step, _ in left)
+        found.append(Phase("scoring", "cluster", None, loading, steps))
+    return found
+
+
+def _next(
+    left: Sequence[StepWithEngine], engines: Sequence[EngineSettings], done: Iterable[str]
+) -> list[StepWithEngine]:
+    """The steps of the next phase."""
+    ready = [(engine, mine) for engine in engines if (mine := _possible(left, engine, done))]
+    for engine, mine in ready:
+        if sum(own == engine for _, own in left) == sum(own == engine for _, own in mine):
+            return mine
+    return ready[0][1]
+
+
+def _by_role(asking: Sequence[StepWithEngine]) -> list[EngineSettings]:
+    """The engines without duplicates, in the order of their first role in `ROLES`."""
+    found: dict[str, EngineSettings] = {}
+    for role in ROLES:
+        for step, engine in asking:
+            if engine and step.stage and step.stage.role == role:
+                found.setdefault(repr(engine), engine)
+    return list(found.values())
+
+
+def _possible(
+    left: Sequence[StepWithEngine], engine: EngineSettings, done: Iterable[str]
+) -> list[StepWithEngine]:
+    """The steps that can be executed now with this engine alone: those that ask it, and those
+    without an engine that they read. Empty where no step that asks it is ready."""
+    ready, found = set(done), list[StepWithEngine]()
+    for step, own in left:
+        reads = {upstream.id for upstream in step.upstream}
+        if reads <= ready and (own is None or own == engine):
+            ready.add(step.id)
+            found.append((step, own))
+    needed: set[str] = set()
+    kept = []
+    for step, own in reversed(found):
+        if own is not None or step.id in needed:
+            needed |= {upstream.id for upstream in step.upstream}
+            kept.append((step, own))
+    return kept[::-1]
+
+
+_NAMES: Mapping[Role, str] = {
+    "reader": "reading", "memory": "building memories", "extractor": "extracting",
+    "judge": "rating",
+}  # fmt: skip
+_SECTIONS: Mapping[Role, str] = {
+    "reader": "engine", "memory": "memory_engine", "extractor": "extractor", "judge": "rater",
+}  # fmt: skip
+
+
+def _phase(loading: tuple[Step, ...], own: Sequence[StepWithEngine], names: Sequence[str]) -> Phase:
+    """The phase of these steps, named after the first role of its engine."""
+    roles = {step.stage.role for step, engine in own if engine and step.stage}
+    role = next(role for role in ROLES if role in roles)
+    engine = next(engine for _, engine in own if engine)
+    times = sum(name.split(" (")[0] == _NAMES[role] for name in names)
+    name = f"{_NAMES[role]} ({times + 1})" if times else _NAMES[role]
+    return Phase(name, _SECTIONS[role], engine, loading, tuple(step for step, _ in own))
+
+
+def with_scoring(phases: Sequence[Phase], units: PlannedUnits) -> list[Phase]:
+    """`phases`, with scoring merged into the phase before it if that holds no GPU and has work for
+    every document to be scored: no engine starts for documents that ask it nothing.
+
+    A worker takes more than a second of CPU to start, which a small run would pay twice. No GPU is
+    held for scoring: if the engine holds one, scoring is a phase of its own, on CPUs.
+    """
+    if len(phases) < 2 or phases[-1].engine is not None:
+        return list(phases)
+    *others, asking, scoring = phases
+    holds_gpu = asking.engine is not None and asking.engine.gpus > 0
+    if holds_gpu or not scoring.documents(units) <= asking.documents(units):
+        return list(phases)
+    return [*others, replace(asking, steps=(*asking.steps, *scoring.steps))]

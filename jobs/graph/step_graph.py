@@ -1,0 +1,286 @@
+"""Build the steps of a run in dependency order: the two that load the corpus, those of the shared
+memory, then for every method those of its `stages` and those that judge its answers. Rows of a
+memory that no question needs are not made, unless there is no method.
+
+`repeats=N` makes the steps of questions N times, `repeat_from=memory` those of memories, too: each
+repeat has a memory of its own name and, with sampling, draws with a seed of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jobs.config.run_config import RunConfig
+from pipeline.core.engine import EngineSettings
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import Document, IndexRow, Question, Record
+from pipeline.store.sql.memory_names import SHARED, WHOLE_TEXT, of_repeat
+from pipeline.work.methods import Method, StageSpec, stage_specs
+from pipeline.work.stage import STAGES, Stage
+from pipeline.work.steps import Step
+
+# Raise when loaders or sentence cutting change what a file becomes.
+LOADING_VERSION = 4
+StepWithEngine = tuple[Step, EngineSettings | None]
+"""A step and the engine that its stage asks; None if it asks none."""
+
+
+def run_steps(config: RunConfig) -> list[StepWithEngine]:
+    """Every step of a run, without duplicates, in dependency order.
+
+    Raises UsageError, naming the file, the stage and what to do, if a stage reads a table that no
+    earlier one writes, or has contradictory settings.
+    """
+    return _Graph(config).steps_with_engines()
+
+
+class _Graph:
+    """Builds the steps of one run; `found`: step_id -> step and engine, including steps of memories
+    that no question needs, which `_without_unread` removes."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self.family = config.family_resolved()
+        self.found: dict[str, StepWithEngine] = {}
+        self.named_by: dict[str, str] = {}  # step_id -> the first method that names it
+        self.documents = self._load(Document)
+        self._load(Question)
+        self.shared = {0: self._shared_memory(0)}
+        for repeat in range(1, config.repeats) if config.repeat_from == "memory" else ():
+            self.shared[repeat] = self._shared_memory(repeat)
+
+    def steps_with_engines(self) -> list[StepWithEngine]:
+        for method in self.config.expanded():
+            for repeat in range(self.config.repeats if method.has_repeats else 1):
+                self._method(method, repeat)
+        return self._without_unread()
+
+    def _without_unread(self) -> list[StepWithEngine]:
+        """All steps except those that make rows of a memory that no method reads: nothing would use
+        those rows. Without methods the shared memory is the result. Raises UsageError if a
+        remaining step cannot run on this machine."""
+        shared = () if self.named_by else self.shared.values()
+        needed = {step.id for memory in shared for step in memory.values()}
+        kept: list[StepWithEngine] = []
+        for step, engine in reversed(self.found.values()):
+            if step.stage is not None and step.stage.is_index() and step.id not in needed:
+                continue
+            needed |= {upstream.id for upstream in step.upstream}
+            kept.append((step, engine))
+            if step.stage is not None and step.id in self.named_by:
+                step.stage.refuse_unusable(self.named_by[step.id])
+        return kept[::-1]
+
+    def _load(self, record: type[Record]) -> Step:
+        corpus = self.config.corpus
+        step = Step(
+            corpus=corpus.name,
+            name=record.table,
+            version=LOADING_VERSION,
+            writes=record,
+            settings=corpus.hashed(),
+        )
+        self.found[step.id] = (step, None)
+        return step
+
+    def _shared_memory(self, repeat: int) -> dict[str, Step]:
+        """The steps of the run's own memory, `shared`; if its settings derive another memory from
+        it, methods read that one."""
+        place, earlier = f"memory={self.config.memory.name}", dict[str, Step]()
+        specs = stage_specs(place, self.config.memory.stages)
+        values = {**self._values(repeat), **self.config.memory.overrides()}
+        for spec in specs:
+            if not spec.stage.is_index():
+                raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
+            stage = spec.made(place, values)
+            upstream = self._upstream(place, spec, earlier, {})
+            memory = spec.memory(values) if earlier else SHARED
+            for engine in self._engines(place, spec, stage):
+                where, of = f"{place}: {spec.key}", ("", repeat)
+                earlier[spec.key] = self._step(where, stage, upstream, engine, of, memory)
+        return earlier
+
+    def _method(self, method: Method, repeat: int) -> None:
+        judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
+        judging = stage_specs(f"{self.family.folder}/family.yaml: judging", self.family.judging)
+        own = [(method.file, spec) for spec in method.stages]
+        earlier: dict[str, Step] = {}
+        shared = self.shared.get(repeat, self.shared[0])
+        for place, spec in (*own, *((judged, spec) for spec in judging)):
+            values = self._values(repeat)
+            stage = spec.made(f"{place} ({method.name})", values)
+            upstream = self._upstream(place, spec, earlier, shared)
+            where = f"{place}: {spec.key}"
+            for engine in self._engines(place, spec, stage, is_needed=place is not judged):
+                of = (method.name, repeat)
+                step = self._step(where, stage, upstream, engine, of, spec.memory(values))
+                earlier[spec.key] = step
+                self.named_by.setdefault(step.id, method.name)
+
+    def _engines(
+        self, place: str, spec: StageSpec, stage: Stage, is_needed: bool = True
+    ) -> list[EngineSettings | None]:
+        """The engines of the stage's role: all raters for a judge, else one; [None] if the stage
+        asks no model. Raises UsageError if there is none although `is_needed`."""
+        if not stage.prompts_used():
+            return [None]
+        engines = self.config.engines(stage.role)
+        if not engines and is_needed:
+            raise UsageError(
+                f"{place}: {spec.key}: asks the role {stage.role}, which has no engine; set "
+                f"{self.config.section(stage.role)}=..."
+            )
+        return list(engines)
+
+    def _upstream(
+        self, place: str, spec: StageSpec, earlier: Mapping[str, Step], shared: Mapping[str, Step]
+    ) -> list[Step]:
+        """The steps whose rows the stage reads, in the order of its `reads`."""
+        tables = [record.table for record in spec.stage.reads]
+        for table in spec.reads_from:
+            if table not in tables:
+                raise UsageError(
+                    f"{place}: {spec.key}: from: it does not read {table}; it reads "
+                    f"{', '.join(tables) or 'no table of another stage'}"
+                )
+        return [self._input(place, spec, record, earlier, shared) for record in spec.stage.reads]
+
+    def _input(
+        self,
+        place: str,
+        spec: StageSpec,
+        record: type[Record],
+        earlier: Mapping[str, Step],
+        shared: Mapping[str, Step],
+    ) -> Step:
+        """The nearest earlier step that writes the record, or the one that `from` names."""
+        named = spec.reads_from.get(record.table)
+        known = {**{k: step for k, step in shared.items() if k not in earlier}, **earlier}
+        found = {key: step for key, step in known.items() if step.writes is record}
+        if named in found:
+            return found[named]
+        where = f"{place}: {spec.key}"
+        if named is not None and found:
+            raise UsageError(
+                f"{where}: from: {record.table}: no earlier stage {named!r} writes it; "
+                f"{' or '.join(found)} does"
+            )
+        if not found:
+            writers = [name for name, kinds in STAGES.items() for s in kinds.values()
+                       if s.writes is record]  # fmt: skip
+            raise UsageError(
+                f"{where}: reads {record.table}, which no earlier stage writes; put "
+                f"{' or '.join(dict.fromkeys(writers)) or 'a stage that does'} before it"
+            )
+        return list(found.values())[-1]
+
+    def _values(self, repeat: int) -> dict[str, Any]:
+        """The values of settings that a YAML leaves out, by the family, the corpus and the run."""
+        config = self.config
+        return {
+            **self.family.settings,
+            "paragraphs": config.corpus.paragraphs,
+            "page_breaks": config.corpus.page_breaks,
+            "seed": config.engine.seed,
+            "repeat": repeat,
+            "embedder": config.embedder,
+        }
+
+    def _step(
+        self,
+        where: str,
+        stage: Stage,
+        upstream: Sequence[Step],
+        engine: EngineSettings | None,
+        of: tuple[str, int],
+        memory: str,
+    ) -> Step:
+        """A stage's step; the existing one if an equal step was built before.
+
+        `upstream`: the steps it reads, without `documents`. `of`: method and repeat. `memory`: the
+        name of the memory that the stage starts, if it does.
+        """
+        own = self._made(where, stage, upstream, engine, of)
+        if stage.starts_memory:
+            of_run = of_repeat(SHARED, own.repeat)
+            shared = replace(own, memory=of_run)
+            if own.memory in (None, of_run):
+                name = of_repeat(memory, own.repeat)
+            else:
+                name = f"{memory} of {own.memory}"  # which says the repeat
+            own = shared if shared.id in self.found else replace(own, memory=name)
+        self._refuse_second(where, own)
+        return self.found.setdefault(own.id, (own, engine))[0]
+
+    def _refuse_second(self, where: str, own: Step) -> None:
+        """Raise UsageError if another step makes the same rows for the same memory."""
+        if not issubclass(own.writes, IndexRow) or not own.writes.once_per_memory:
+            return
+        for other, _ in self.found.values():
+            if (other.writes, other.memory) == (own.writes, own.memory) and other.id != own.id:
+                starts = [s.label() for kinds in STAGES.values() for s in kinds.values()
+                          if s.starts_memory]  # fmt: skip
+                raise UsageError(
+                    f"{where}: {own.table} of the memory {own.memory} are made already, with other "
+                    f"settings; put a stage before it that starts another memory: "
+                    f"{', '.join(starts)}"
+                )
+
+    def _made(
+        self,
+        where: str,
+        stage: Stage,
+        upstream: Sequence[Step],
+        engine: EngineSettings | None,
+        of: tuple[str, int],
+    ) -> Step:
+        is_index = stage.is_index()
+        repeat = of[1] if not is_index or self.config.repeat_from == "memory" else 0
+        memory = _memory(where, stage, upstream)
+        if memory is None and is_index and not stage.starts_memory:
+            memory = of_repeat(WHOLE_TEXT, repeat)
+        return Step(
+            corpus=self.config.corpus.name,
+            name=stage.name,
+            version=stage.version,
+            writes=stage.writes,
+            settings=stage.hashed(),
+            prompts=self._prompts(stage, engine),
+            engine=engine.identity() if engine else None,
+            method=None if is_index else of[0],
+            repeat=repeat,
+            memory=memory,
+            upstream=(self.documents, *upstream),
+            stage=stage,
+        )
+
+    def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
+        """The hashed part of a step's prompts: template, reply budget and constrained form."""
+        family, is_constrained = self.family, engine and self.config.is_constrained(engine)
+        found: dict[str, Any] = {
+            prompt.name: {"max_reply_tokens": family.max_reply_tokens(prompt)}
+            for prompt in (*stage.leaves_room_for, *stage.prompts_used())
+        }
+        for prompt in stage.prompts_used():
+            found[prompt.name]["template"] = family.sha(prompt)
+            if is_constrained and (form := family.form(prompt)):
+                found[prompt.name]["form"] = form
+        return found
+
+
+def _memory(where: str, stage: Stage, upstream: Sequence[Step]) -> str | None:
+    """The memory that a stage's page indexes refer to: that of the rows it reads, except those of
+    `reads_other_memory`.
+
+    Raises UsageError if it reads rows of two memories: their page indexes mean different pages.
+    """
+    own = [step for step in upstream if step.writes not in stage.reads_other_memory]
+    found = {step.memory for step in own if step.writes.has_pages} - {None}
+    if len(found) > 1:
+        read = [f"{step.table} of {step.memory}" for step in upstream if step.memory]
+        raise UsageError(
+            f"{where}: would mix two memories, {' and '.join(read)}; read all from stages that "
+            "use the same one, with `from` where several write a table"
+        )
+    others = [step.memory for step in upstream if step.memory is not None]
+    return found.pop() if found else others[0] if others else None

@@ -1,0 +1,54 @@
+"""`gistmill report --html FILE`: the page of a run in one file that needs nothing else."""
+
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
+
+from jobs.config.options import ReadOptions
+from jobs.html.run_page import page
+from jobs.html.source import Source
+from pipeline.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Written:
+    """The counts of a written page's contents, and its size."""
+
+    file: str
+    run: str
+    documents: int
+    questions: int
+    bytes: int
+
+
+def write_page(options: ReadOptions, file: Path) -> Written:
+    """Write the page of a run, with a progress bar in a terminal. An older file of the name is
+    replaced once the new one is whole.
+
+    Raises UsageError as `gistmill report` does, and if the file cannot be written or does not end
+    in .html.
+    """
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
+    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
+    console = Console(stderr=True)
+    with closing(Source(options)) as source:
+        chunks = track(
+            source.chunks(), f"writing {escape(file.name)}", source.num_chunks,
+            console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        made = page(source.run, [source.first(is_served=False)], chunks, served=False)
+        try:
+            made.dump(str(beside), encoding="utf-8")
+            beside.replace(file)
+        except OSError as error:
+            raise UsageError(f"--html {file}: {error.strerror}; write it elsewhere") from None
+        finally:
+            beside.unlink(missing_ok=True)
+        num_bytes = file.stat().st_size
+        return Written(str(file), source.run, source.num_documents, source.num_questions, num_bytes)

@@ -1,0 +1,1 @@
+"""Printing by commands: cells, tables for terminals, Markdown and CSV."""

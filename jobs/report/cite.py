@@ -1,0 +1,124 @@
+"""The facts that a paper must state of a run: corpus, methods, models, prompts, raters, metrics and
+versions."""
+
+import importlib.metadata
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobs.config.options import ReadOptions
+from jobs.report.intervals import LEAST_DOCUMENTS, RESAMPLES
+from jobs.report.report import Report, make_report
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connect import query, run_name
+
+MEANS = (
+    "Means are over all answers of a method; an answer with a problem counts 0. Intervals are "
+    f"95% percentile intervals of {RESAMPLES:,} bootstrap samples of documents (cluster "
+    f"bootstrap), not given below {LEAST_DOCUMENTS} documents."
+)
+
+
+def statement(options: ReadOptions) -> dict[str, Any]:
+    """All facts that must be stated of a run, as JSON. Raises UsageError for an unknown run."""
+    name = run_name(options.warehouse, options.run)
+    folder = RunFolder(options.warehouse, name)
+    with connect(options.warehouse, name) as connection:
+        raters = query(connection, _RATERS)
+        models = sorted({row["rater"] for row in raters if row["is_model"]})
+        engines = [_engine(row) for row in query(connection, _ENGINES)]
+        memories = query(connection, _FALLBACK)
+        people = query(connection, "select rater, count(*) as labels from people group by all")
+        num_questions = query(connection, _QUESTIONS)[0]["questions"]
+        report = make_report(
+            ReadOptions(options.warehouse, name, rater=models[0] if models else None)
+        )
+    facts = folder.report_facts("methods", "judging")
+    judging = facts["judging"]
+    return {
+        "run": name,
+        "inputs": report.inputs,
+        "corpus": {"name": report.foot["corpus"], **_size(report), "questions": num_questions},
+        "repeats": report.foot["repeats"],
+        "repeat_from": report.foot["repeat_from"],
+        "methods": _methods(report, facts.get("imported", {})),
+        "reading": [engine for engine in engines if engine["stage"] not in judging],
+        "replies": report.foot["replies"],
+        "prompts": {"family": report.foot["family"], "wording": report.foot["wording"]},
+        "raters": raters,
+        "rating": [engine for engine in engines if engine["stage"] in judging],
+        "people": people,
+        "metrics": [
+            {"name": c.measure, "heading": c.heading, "about": c.about} for c in report.columns
+        ],
+        "means": MEANS,
+        "fallback": memories,
+        "commits": report.foot["commits"],
+        "versions": report.foot["versions"],
+        "launches": [_launch(launch) for launch in folder.readable_launches()],
+        "papers": facts.get("papers"),
+        "gistmill": _itself(report),
+    }
+
+
+def _size(report: Report) -> dict[str, Any]:
+    return {key: report.memory[key] for key in ("documents", "words")}
+
+
+def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The methods with their means; `n` counts answers, over repeats; `sd`: of the repeats' means,
+    by measure."""
+    return [
+        {
+            "method": row.method,
+            "n": row.counts.get("n"),
+            "answered": row.counts.get("answered"),
+            "unscored": row.counts.get("unscored"),
+            "file": given.get(row.method),
+            "sd": {name: mean.sd for name, mean in row.means.items() if mean.sd is not None},
+        }
+        for row in report.rows
+    ]
+
+
+def _engine(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A stage's model, with all settings that change its replies, and its prompts by name."""
+    prompts = {name: own for text in row["prompts"] for name, own in json.loads(text).items()}
+    return {"stage": row["stage"], "engine": json.loads(row["engine"]), "prompts": prompts}
+
+
+def _launch(launch: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: launch.get(key) for key in ("started_at", "python", "hardware")}
+
+
+def _itself(report: Report) -> str:
+    """BibTeX of the gistmill version that made the last rows."""
+    made = report.foot["versions"].get("gistmill", importlib.metadata.version("gistmill"))
+    commits: Sequence[str] = report.foot["commits"]
+    return (
+        "@software{gistmill,\n"
+        "  title = {gistmill: reads very long documents and answers from memory},\n"
+        "  author = {{The gistmill contributors}},\n"
+        f"  url = {{{_url()}}},\n"
+        f"  version = {{{made}, commit {', '.join(commits)}}}\n}}"
+    )
+
+
+def _url() -> str:
+    """The repository that `[project.urls]` of pyproject.toml names; empty where it names none."""
+    found = importlib.metadata.metadata("gistmill").get_all("Project-URL") or []
+    return next((url.partition(", ")[2] for url in found if url.startswith("Repository,")), "")
+
+
+_QUESTIONS = "select count(*) as questions from questions where problem is null"
+_RATERS = """
+select rater, rater_is_model as is_model, rubric, count(*) as n,
+  count(*) filter (label is null) as unscored
+from verdicts group by all order by rater, rubric"""
+_ENGINES = """
+select stage, engine, list(distinct prompts order by prompts) as prompts
+from steps where engine is not null and engine <> 'null' group by stage, engine order by all"""
+_FALLBACK = """
+select memory, sum(asked)::bigint as asked, sum(fell_back)::bigint as fell_back
+from fallbacks group by memory order by memory"""

@@ -1,0 +1,31 @@
+-- name: overall
+-- In order: the last digit of a sum of floats would differ from one look to the next.
+select method, by_value, measure, avg(value order by value) as mean, count(*) as n,
+  avg(value order by value) filter (problem is null) as answered_mean,
+  count(*) filter (problem is null) as answered_n
+from mine group by method, by_value, measure;
+
+-- name: per_document
+select method, by_value, measure, document_id, sum(value order by value) as s, count(*) as n
+from mine group by all order by document_id;
+
+-- name: per_repeat
+select method, by_value, measure, repeat, avg(value order by value) as mean
+from mine group by all order by repeat;
+
+-- name: of_means
+with means as (
+  select method, by_value, {group}, avg(value order by value) as mean, count(*) as n,
+    avg(value order by value) filter (mine.problem is null) as answered_mean,
+    count(*) filter (mine.problem is null) as answered_n
+  from mine join questions using (question_id) where measure = '{measure}' group by all)
+select method, by_value, avg(mean order by mean) as mean, sum(n)::bigint as n,
+  avg(answered_mean order by answered_mean) as answered_mean, sum(answered_n)::bigint as answered_n
+from means group by method, by_value;
+
+-- name: of_means_per_repeat
+with means as (
+  select method, by_value, repeat, {group}, avg(value order by value) as mean
+  from mine join questions using (question_id) where measure = '{measure}' group by all)
+select method, by_value, repeat, avg(mean order by mean) as mean
+from means group by all order by repeat;

@@ -1,0 +1,38 @@
+-- name: kinds
+select bool_or(len(options) = 0 and len("references") > 0) as free,
+  bool_or(len(options) > 0) as choice from questions;
+
+-- name: counted
+select method, by_value, counted, sum(value)::bigint as value
+from counts join chosen using (question_id) where rater is null or rater = {rater} group by all;
+
+-- name: calls
+select method, by_value, count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens
+from calls join chosen using (question_id)
+where method is not null and stage not in ({judging}) group by all;
+
+-- name: rests_on
+-- Per method, not per question: all questions of a method use the same memories.
+with fell_back as (
+  select memory, sum(fell_back) as fell_back, sum(asked) as asked from fallbacks group by memory)
+select method, 100 * sum(f.fell_back) / nullif(sum(f.asked), 0) as fallback,
+  sum(m.calls) filter (not {is_shared})::bigint as memory_calls,
+  sum(m.tokens) filter (not {is_shared})::bigint as memory_tokens
+from rests_on join memories m using (memory) left join fell_back f using (memory)
+group by method;
+
+-- name: memories
+from memories where pages is not null or calls > 0
+order by not {is_shared}, memory;
+
+-- name: corpus
+select count(*) filter (not skipped) as documents, coalesce(sum(num_words), 0)::bigint as words
+from documents where problem is null;
+
+-- name: stages
+-- Cached: prompt tokens found in the engine's prefix cache.
+select stage, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
+  sum(cached_tokens)::bigint as cached_tokens,
+  100 * sum(cached_tokens) / nullif(sum(prompt_tokens), 0) as cached_share,
+  sum(reply_tokens)::bigint as reply_tokens
+from calls where not is_shared group by stage order by list_position([{stages}], stage);

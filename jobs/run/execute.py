@@ -1,0 +1,93 @@
+"""Execute the phases of a run, one Ray Data execution after another, with progress and limits."""
+
+import functools
+import uuid
+from contextlib import suppress
+from typing import Any
+
+from jobs.graph.phases import Phase, with_scoring
+from jobs.graph.preparation import Prepared
+from jobs.run.eta import REPLY_COSTS, weights
+from jobs.run.graceful_stop import GracefulStop
+from jobs.run.progress import Progress
+from jobs.run.stall import StallWatch
+from pipeline.asking.readers import start_reader
+from pipeline.core.errors import EndedError
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.worker.executor import Summary
+from pipeline.worker.stop_signal import StopSignal
+from pipeline.worker.worker import Start
+
+
+class RunExecutor:
+    """Executes one launch of a run. `progress` counts its calls and units."""
+
+    def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
+        self._config = prepared.config
+        self._folder = folder
+        self._keys = sorted(prepared.keys, key=lambda key: -key.num_words)
+        self._units = prepared.units
+        self._phases = with_scoring(prepared.phases, prepared.units)
+        self._launch = uuid.uuid4().hex
+        pending = sum(not unit.is_done for unit in prepared.planned())
+        self._publish = functools.partial(folder.write_progress, self._launch)
+        self.progress = Progress(pending, self._publish, refused=folder.advisory.state)
+        self.ended: str | None = None  # why the run ended early; None if it did not
+
+    def execute(self, stop: GracefulStop) -> None:
+        """Execute the phases, until `stop` has begun. Raises the errors of workers."""
+        from pipeline.cluster import join  # imported here, as ray takes a second
+
+        join(self._config.cluster.address)
+        stop.workers_see(StopSignal(self._folder.path, self._launch))
+        with self.progress:
+            for phase in self._phases:
+                with suppress(EndedError):  # units still in flight are not committed
+                    self._phase(phase, stop)
+                if stop.has_begun:
+                    self.ended = stop.reason
+                    return
+
+    def _phase(self, phase: Phase, stop: GracefulStop) -> None:
+        from pipeline.cluster import execute_documents
+
+        cluster = self._config.cluster
+        pool = phase.pool(cluster)
+        make = phase.make_worker(self._folder.path, self._launch, self._start(phase))
+        asking = {step.id for step in phase.steps if step.prompts}
+        for name, documents in phase.executions(self._keys, self._units, pool.size):
+            on_heartbeats = functools.partial(_take_heartbeats, stop, self.progress)
+            stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, on_heartbeats)
+            watch = functools.partial(_look, stop, stall)
+            finished = functools.partial(_count, stall, self.progress)
+            planned = weights(documents, self._keys, asking)
+            self.progress.start(name, planned, REPLY_COSTS if phase.engine else None)
+            self._publish(self.progress.state())
+            tags = {"run": self._folder.path.name, "phase": name}
+            try:
+                execute_documents(make, documents, pool, watch, tags, finished)
+            finally:
+                self._folder.took(self.progress.took())
+            if stop.has_begun:
+                return
+
+    def _start(self, phase: Phase) -> Start | None:
+        if phase.engine is None:
+            return None
+        how = (self._config.family_resolved(), self._config.reply_format)
+        return functools.partial(start_reader, phase.engine, *how)
+
+
+def _look(stop: GracefulStop, stall: StallWatch) -> None:
+    stop.look()
+    stall.look()
+
+
+def _count(stall: StallWatch, progress: Progress, summary: Summary) -> None:
+    stall.moved()
+    progress.add(summary)
+
+
+def _take_heartbeats(stop: GracefulStop, progress: Progress, workers: list[dict[str, Any]]) -> None:
+    progress.alive(workers)
+    stop.seen(workers)

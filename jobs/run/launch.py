@@ -1,0 +1,178 @@
+"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting.
+
+jobs/graph/phases.py decides which stages are executed together, jobs/run/execute.py executes them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from upath import UPath
+
+from jobs.config.clusters import refuse_elsewhere
+from jobs.config.deadline import PassedError
+from jobs.config.run_config import RunConfig
+from jobs.graph.phases import phases
+from jobs.graph.preparation import Prepared, prepare
+from jobs.graph.step_graph import run_steps
+from jobs.run.compact_while_running import compact_if_worth_it, compact_periodically
+from jobs.run.compatibility import merge_with_stored_run, refuse_fewer, run_manifest
+from jobs.run.exceeded_limits import exceeded_limits
+from jobs.run.execute import RunExecutor
+from jobs.run.graceful_stop import GracefulStop
+from jobs.run.provenance import provenance
+from jobs.run.run_lock import LEASE, count_removals, wait_for_others
+from pipeline.core.errors import EndedError, UsageError
+from pipeline.files.place import as_path, is_remote, refuse_unreachable_path, unwritable, write
+from pipeline.files.storage_retries import retry_for
+from pipeline.store import connect
+from pipeline.store.runs.kept_families import keep_family
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.shards.layout import check_layout, raise_layout
+from pipeline.store.sql.accounts import accounts
+from pipeline.store.upkeep.lease import lease
+from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
+
+COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a run; `complaints`: why the exit code is not 0."""
+
+    run: str
+    exit_code: int
+    complaints: tuple[str, ...]
+    calls: Mapping[str, int]  # model calls of this launch, by step_id
+    workers: Mapping[str, Mapping[str, int]]  # units committed in this launch, by phase and worker
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """The results of one launch; `ended`: why it ended early, None if it did not."""
+
+    ended: str | None
+    calls: Mapping[str, int]
+    workers: Mapping[str, Mapping[str, int]]
+
+
+def run(
+    config: RunConfig,
+    warn: Callable[[str], None],
+    retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
+) -> Outcome:
+    """Execute a run, from the corpus to the checked accounting: units that are not committed, and
+    those that `retry_policy` selects.
+
+    Raises UsageError before execution if config or corpus cannot be used, AccountingError if rows
+    do not match their inputs, EngineError if an engine died, StorageError if storage refuses,
+    OutageError if an engine's server stays unreachable, ClusterError if Ray does not start.
+    """
+    refuse_elsewhere(config.cluster)
+    retry_for(config.cluster.storage_seconds)
+    folder = RunFolder(as_path(config.warehouse), config.run_name())
+    with _graceful_stop(config, folder) as stop:
+        _refuse_unwritable(folder.warehouse)
+        check_layout(folder.warehouse)
+        while True:
+            wait_for_others(folder, stop, warn)
+            outcome = _run(config, folder, warn, stop, retry_policy)
+            if outcome is not None:
+                return outcome
+
+
+def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
+    """The run's GracefulStop. Raises UsageError if the deadline is wrong, EndedError if it has
+    passed and the run was started before: a cluster that knows no exit codes has started it
+    again."""
+    try:
+        return GracefulStop(config.cluster)
+    except PassedError as error:
+        with refuse_unreachable_path(folder.warehouse, "warehouse"):
+            if folder.config() is None:
+                raise
+        raise EndedError(str(error)) from None
+
+
+def _run(
+    config: RunConfig,
+    folder: RunFolder,
+    warn: Callable[[str], None],
+    stop: GracefulStop,
+    retry_policy: RetryPolicy | None,
+) -> Outcome | None:
+    """Plan and execute the run. None if meanwhile another command began to execute it, or removed a
+    run: then it must be planned again."""
+    before = folder.config()
+    config = merge_with_stored_run(config, folder)
+    if config.cluster.address:  # check the cluster's size before a long load of the corpus
+        for phase in phases(run_steps(config)):
+            phase.pool(config.cluster).size()
+    compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
+    removed = count_removals(folder.warehouse)
+    prepared = prepare(config, folder.warehouse, warn, retry_policy=retry_policy)
+    refuse_fewer(folder, prepared.keys)
+    with lease(folder.path, LEASE) as held:
+        if held is None or folder.config() != before:
+            return None
+        has_work = _plan(prepared, folder)
+        if count_removals(folder.warehouse) != removed:
+            return None
+        launch = _execute(prepared, folder, warn, stop, has_work)
+        del prepared  # its units would need as much memory again beside the accounting
+        return _outcome(config, folder, launch)
+
+
+def _plan(prepared: Prepared, folder: RunFolder) -> bool:
+    """Write the run's manifest, planned units and family; returns true if any unit is pending."""
+    planned = prepared.planned()
+    has_work = any(not unit.is_done for unit in planned)
+    raise_layout(folder.warehouse)
+    folder.start(run_manifest(prepared.config), provenance(prepared.keys), has_work)
+    folder.plan(prepared.steps, planned)
+    keep_family(folder.path, prepared.config.family_resolved())
+    return has_work
+
+
+def _execute(
+    prepared: Prepared,
+    folder: RunFolder,
+    warn: Callable[[str], None],
+    stop: GracefulStop,
+    has_work: bool,
+) -> _Launch:
+    executor = RunExecutor(prepared, folder)
+    if has_work:
+        try:
+            with compact_periodically(folder.warehouse):
+                executor.execute(stop)
+        finally:
+            folder.all_gone()
+            compact_if_worth_it(folder.warehouse, warn)
+    prepared.shards.verify(prepared.steps)
+    workers = {phase: dict(units) for phase, units in executor.progress.workers.items()}
+    return _Launch(executor.ended, dict(executor.progress.calls), workers)
+
+
+def _refuse_unwritable(warehouse: UPath) -> None:
+    """Raise UsageError if the warehouse cannot be written to or created."""
+    if blocking := unwritable(warehouse):
+        raise UsageError(
+            f"warehouse={warehouse}: {blocking} is not a writable folder; name another"
+        )
+    if is_remote(warehouse):
+        with refuse_unreachable_path(warehouse, "warehouse"):
+            write(warehouse / "runs" / ".writable", b"")
+
+
+def _outcome(config: RunConfig, folder: RunFolder, launch: _Launch) -> Outcome:
+    """Check the accounting, and whether there are more problems than allowed."""
+    with connect(folder.warehouse, folder.path.name) as connection:
+        counts = accounts(connection)
+        found = tuple(exceeded_limits(connection, counts, config))
+    took = (launch.calls, launch.workers)
+    not_done = sum(step.not_done for step in counts)
+    if not_done:
+        ended = launch.ended or "not done"
+        why = f"{ended}: {not_done} inputs are left; run the same command to resume"
+        return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
+    return Outcome(folder.path.name, PROBLEMS if found else COMPLETE, found, *took)

@@ -1,0 +1,191 @@
+"""Show the progress of a run on standard error: a live bar in a terminal, else a line per minute.
+
+`runs/<name>/alive/progress` holds the same for `gistmill status`.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as RichProgress
+
+from jobs.run.eta import Eta, cost
+from jobs.run.progress_line import BAR_WIDTH, StateColumn, progress_line
+from pipeline.core.unit_progress import UsageCounters
+from pipeline.worker.executor import Summary
+
+_SECONDS_BETWEEN_LINES = 60.0
+_NAMES = [field.name for field in fields(UsageCounters)]
+
+
+class Progress:
+    """The progress of one launch. `publish` is called with each new state, for `status`; `refused`
+    returns the refusals of storage to write it, as `Advisory.state` does."""
+
+    def __init__(
+        self,
+        num_units: int,
+        publish: Callable[[Mapping[str, Any]], None] = lambda state: None,
+        clock: Callable[[], float] = time.monotonic,
+        refused: Callable[[], Mapping[str, Any] | None] = lambda: None,
+    ) -> None:
+        self._num_units = num_units
+        self._publish, self._clock, self._refused = publish, clock, refused
+        self.calls: Counter[str] = Counter()  # by step_id, of finished documents
+        self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
+        self._phase = ""
+        self._before = UsageCounters()  # of earlier phases
+        self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, by last heartbeat
+        self._gone: set[str] = set()  # workers of earlier phases
+        self._finished = UsageCounters()  # of this phase's finished documents
+        self._inside: list[Mapping[str, Any]] = []  # of documents in flight
+        self._waiting_for = ""  # the server that requests wait for
+        self._eta = Eta([])
+        self._reply_costs: float | None = None
+        self._started = self._printed = clock()
+        self._console = Console(file=sys.stderr)
+        self._bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=BAR_WIDTH),
+            TaskProgressColumn(),
+            StateColumn(lambda: self._console.width),
+            console=self._console,
+        )
+        self._task = self._bar.add_task("", total=1.0, state=self.state())
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal and self._num_units:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._console.is_terminal:
+            self._bar.stop()
+        elif self._num_units:
+            self._print()
+
+    def start(
+        self, phase: str, planned: Sequence[tuple[str, float]], reply_costs: float | None
+    ) -> None:
+        """Start a phase or execution on these documents, each with its weight.
+
+        `reply_costs`: the cost of a reply token; None for a phase without an engine.
+        """
+        self._end_phase()
+        self._phase, self._reply_costs = phase, reply_costs
+        self._eta = Eta(planned)
+        self._started = self._clock()
+        if not self._console.is_terminal:
+            what = "chunks of questions" if phase.endswith("questions") else "documents"
+            self._console.print(f"{phase}: {len(planned)} {what}", highlight=False)
+
+    def _end_phase(self) -> None:
+        self._gone |= set(self._alive)
+        self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
+        self._inside = []
+
+    def took(self) -> dict[str, Any]:
+        """The seconds, workers, calls and tokens of the phase so far, as JSON."""
+        seconds = round(self._clock() - self._started, 3)
+        workers = len(self.workers.get(self._phase, ()))
+        total = asdict(self._phase_total())
+        return {"phase": self._phase, "seconds": seconds, "workers": workers, **total}
+
+    def add(self, summary: Summary) -> None:
+        """Count a document that has finished the phase."""
+        self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
+        self.calls.update(summary.asked)
+        self._finished = _sum([self._finished, summary])
+        spared = 0.0
+        if summary.spared and self._reply_costs is not None:
+            spared = cost(summary.spared, self._reply_costs)
+        self._eta.finished(summary.document_id, self._cost(summary), spared)
+        self._inside = self._eta.in_flight(self._inside)
+        self._eta.spent(self._cost(self._phase_total()), self._clock())
+        self._show()
+
+    def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
+        """Update from the workers' heartbeats. The last one of a crashed worker still counts."""
+        own = [worker for worker in workers if worker["worker"] not in self._gone]
+        for worker in own:
+            self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
+        inside = [document for worker in own for document in worker.get("inside", ())]
+        self._inside = self._eta.in_flight(inside)
+        waiting = [away for worker in workers if (away := worker.get("waiting_for"))]
+        self._waiting_for = next(iter(waiting), "")
+        self._eta.spent(self._cost(self._phase_total()), self._clock())
+        self._show()
+        self._publish(self.state())
+
+    def state(self) -> dict[str, Any]:
+        """The phase, its share done, rates and estimated end, as JSON."""
+        seconds = max(self._clock() - self._started, 1e-9)
+        done = self._phase_total()
+        left = self._eta.seconds
+        ends = None if left is None else datetime.now() + timedelta(seconds=left)
+        return {
+            "phase": self._phase,
+            "share": round(self._eta.share, 4),
+            "seconds_left": left and round(left),
+            "ends_at": ends and ends.isoformat(timespec="minutes"),
+            "units": self._total().units,
+            "planned_units": self._num_units,
+            "rows_per_second": round(done.rows / seconds, 2),
+            "calls_per_second": round(done.calls / seconds, 2),
+            "tokens_per_second": round((done.prompt_tokens + done.reply_tokens) / seconds, 1),
+            "cached_share": round(done.cached_tokens / max(done.prompt_tokens, 1), 4),
+            "problems": self._total().problems,
+            "refused": self._refused(),
+            "waiting_for": self._waiting_for,
+            # With several documents in flight, the share shows the progress.
+            "inside": self._inside[0] if len(self._inside) == 1 else None,
+        }
+
+    def _cost(self, done: UsageCounters) -> float:
+        if self._reply_costs is None:
+            return float(done.units)
+        return cost(vars(done), self._reply_costs)
+
+    def _phase_total(self) -> UsageCounters:
+        """The larger of two counts: heartbeats, which are late but include documents in flight, and
+        summaries of finished documents."""
+        alive = _sum(self._alive.values())
+        return UsageCounters(
+            **{n: max(getattr(alive, n), getattr(self._finished, n)) for n in _NAMES}
+        )
+
+    def _total(self) -> UsageCounters:
+        return _sum([self._before, self._phase_total()])
+
+    def _show(self) -> None:
+        state = self.state()
+        if self._console.is_terminal:
+            self._bar.update(
+                self._task,
+                description=self._phase,
+                completed=state["share"],
+                state=state,
+            )
+        elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
+            self._printed = self._clock()
+            self._print()
+
+    def _print(self) -> None:
+        self._console.print(progress_line(self.state()), highlight=False, soft_wrap=True)
+
+
+def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
+    listed = list(counters)
+    return UsageCounters(**{name: sum(getattr(usage, name) for usage in listed) for name in _NAMES})

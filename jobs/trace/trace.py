@@ -1,0 +1,153 @@
+"""Collect all rows of one question: its document's memories, and the rows of every method."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jobs.config.options import ReadOptions
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import RECORDS, Record
+from pipeline.core.sql_files import sql_beside
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.memory_names import SHARED
+
+_SQL = sql_beside(__file__)
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows that a stage wrote for one question, or for its document in one memory.
+
+    `record` is None if it belongs to a plugin that is not loaded.
+    """
+
+    stage: str
+    table: str
+    record: type[Record] | None
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Memories by name, methods by name and repeat; sections in the order of the stages."""
+
+    question: dict[str, Any]
+    memories: dict[str, list[Section]]
+    methods: dict[tuple[str, int], list[Section]]
+    left_out: Rows  # damaged files, and why
+
+    def as_json(self) -> dict[str, Any]:
+        """Rows by table, as JSON. A stage with one row per question also has a key of its name."""
+        return {
+            "question": self.question,
+            "memories": {name: _by_table(sections) for name, sections in self.memories.items()},
+            "methods": [
+                {"method": method, "repeat": repeat, **_single(sections), **_by_table(sections)}
+                for (method, repeat), sections in self.methods.items()
+            ],
+            "left_out": self.left_out,
+        }
+
+
+def _by_table(sections: Iterable[Section]) -> dict[str, Rows]:
+    found: dict[str, Rows] = {}
+    for section in sections:
+        found.setdefault(section.table, []).extend(section.rows)
+    return found
+
+
+def _single(sections: Iterable[Section]) -> dict[str, Any]:
+    return {
+        section.stage: section.rows[0]
+        for section in sections
+        if section.record is not None and section.record.key == ("question_id",) and section.rows
+    }
+
+
+def trace(options: ReadOptions, question_id: str) -> Trace:
+    """The trace of a question, by the methods whose name starts with `options.method`.
+
+    Raises UsageError if the run has no such question or method.
+    """
+    name = run_name(options.warehouse, options.run)
+    stages = RunFolder(options.warehouse, name).report_facts()["stages"]
+    with connect(options.warehouse, name) as connection:
+        return _Reader(connection, question_id, stages).trace(options.method)
+
+
+class _Reader:
+    """Reads the trace of one question from the views of a run: each table once, as a run may have
+    thousands of files."""
+
+    def __init__(self, connection: Any, question_id: str, stages: Sequence[str]) -> None:
+        self.connection = connection
+        connection.execute("set variable question = ?", [question_id])
+        connection.execute("set variable stages = ?", [list(stages)])
+        found = query(connection, _SQL["question"])
+        if not found:
+            similar = ", ".join(row["question_id"] for row in query(connection, _SQL["like"]))
+            raise UsageError(f"{question_id}: no such question in the run; nearest: {similar}")
+        self.question = found[0]
+        connection.execute("set variable document = ?", [self.question["document_id"]])
+        self.steps = {row["step_id"]: row["stage"] for row in query(connection, STEPS)}
+        self.tables = query(connection, TABLES)
+
+    def trace(self, prefix: str | None) -> Trace:
+        sections = self._sections(True, "question_id = getvariable('question')")
+        found = sorted({(row["method"], row["repeat"]) for s in sections for row in s.rows})
+        methods = [pair for pair in found if prefix is None or pair[0].startswith(prefix)]
+        if prefix is not None and not methods:
+            question_id = self.question["question_id"]
+            raise UsageError(f"method={prefix}: no such method has answered {question_id}")
+        of_documents = self._sections(False, "document_id = getvariable('document')")
+        names = [SHARED, *self._rests_on(method for method, _ in methods)]
+        memories = {name: _where(of_documents, memory=name) for name in names}
+        return Trace(
+            self.question,
+            {name: own for name, own in memories.items() if own},
+            {(m, repeat): _where(sections, method=m, repeat=repeat) for m, repeat in methods},
+            query(self.connection, "from left_out"),
+        )
+
+    def _rests_on(self, methods: Iterable[str]) -> list[str]:
+        self.connection.execute("set variable methods = ?", [list(methods)])
+        return [row["memory"] for row in query(self.connection, _SQL["rests_on"])]
+
+    def _sections(self, per_question: bool, where: str) -> list[Section]:
+        """The rows of every stage, of all methods and memories."""
+        tables = [row for row in self.tables if row["per_question"] == per_question]
+        rows = {name: self._rows(name, where) for name in {row["table_name"] for row in tables}}
+        return [
+            Section(
+                of["stage"],
+                of["table_name"],
+                RECORDS.get(of["table_name"]),
+                [r for r in rows[of["table_name"]] if self.steps.get(r["step_id"]) == of["stage"]],
+            )
+            for of in tables
+        ]
+
+    def _rows(self, table: str, where: str) -> Rows:
+        """The rows of a table, ordered by step and key."""
+        record = RECORDS.get(table)
+        traced = record.sql().get("traced") if record else None
+        source = f"({traced}\n)" if traced else table
+        order = ", ".join(["step_id", *record.key]) if record else "all"
+        return query(self.connection, f"from {source} where {where} order by {order}")
+
+
+def _where(sections: Iterable[Section], **values: Any) -> list[Section]:
+    """The sections with only the rows that have these values; empty sections are left out."""
+    found = [
+        replace(s, rows=[r for r in s.rows if all(r[k] == v for k, v in values.items())])
+        for s in sections
+    ]
+    return [section for section in found if section.rows]
+
+
+TABLES = _SQL["tables"]
+STEPS = "select step_id, stage from steps"

@@ -1,0 +1,23 @@
+-- name: question
+select q.*, d.title, d.num_words as document_words,
+  list_transform(evidence, lambda s: substring(d.text, s.start_char + 1, s.end_char - s.start_char))
+    as evidence_texts
+from questions q join documents d using (document_id) where question_id = getvariable('question');
+
+-- name: like
+select question_id from questions
+order by jaro_winkler_similarity(question_id, getvariable('question')) desc, question_id limit 3;
+
+-- name: tables
+-- The tables that each stage of the run wrote, in the order of the stages.
+with columns as (
+  select table_name, bool_or(column_name = 'question_id') as per_question
+  from information_schema.columns group by table_name)
+select distinct s.stage, table_name, per_question
+from shards semi join units using (step_id, unit) join steps s using (step_id)
+join columns using (table_name) where table_name not in ('documents', 'questions', 'calls')
+order by list_position(getvariable('stages'), s.stage), table_name;
+
+-- name: rests_on
+select distinct memory from rests_on where list_contains(getvariable('methods'), method)
+order by memory;

@@ -1,0 +1,134 @@
+"""`gistmill ls`: lists what can be run, or the runs and steps of a warehouse."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from upath import UPath
+
+from jobs.config.options import ReadOptions
+from jobs.graph.read_config import GROUPS
+from jobs.output.cells import Table
+from jobs.output.print_tables import print_json, print_line, print_parts
+from jobs.run.run_lock import LEASE
+from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.settings import CONF
+from pipeline.families.family_file import read_family_file
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connect import query, readable_run
+from pipeline.store.upkeep.lease import holder
+from pipeline.work.methods import methods_in
+
+
+def show_listing(
+    options: ReadOptions, of_warehouse: bool, as_json: bool, whole: bool = False
+) -> None:
+    """Print the runs and steps of a warehouse if `of_warehouse`, else the choices of every config
+    group, the methods and prompt families, including those of plugins."""
+    if of_warehouse:
+        found = _warehouse(options.warehouse)
+    else:
+        found = _choices([CONF, *load_plugins(plugin_folders(options.plugins))])
+    if as_json:
+        print_json(found)
+        return
+    found.pop("left_out", None)  # on standard error
+    for name, rows in found.items():
+        print_line(f"{name.upper()}\n")
+        table = Table([*map(_shown, rows)], _left(rows), unless_zero=("repeat",))
+        print_parts([table], whole)
+        print_line()
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row for printing: times to the minute."""
+    return {k: v.replace("T", " ")[:16] if k == "started_at" and v else v for k, v in row.items()}
+
+
+def _left(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The columns that hold no numbers, which are left-aligned."""
+    return tuple(name for name in (rows[0] if rows else ())
+                 if not any(isinstance(row[name], int) for row in rows))  # fmt: skip
+
+
+def _choices(folders: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
+    """The choices in these `conf` folders, each with the first comment of its file."""
+    groups = {group: [_row(file) for file in _files(folders, group)] for group in GROUPS}
+    methods = [
+        {**_row(file), "arguments": _arguments(arguments)}
+        for name, (file, arguments) in methods_in([folder / "method" for folder in folders]).items()
+    ]
+    families = [
+        {"name": file.parent.name, "base": ", ".join(read_family_file(file.parent).base)}
+        for folder in folders
+        for file in sorted(folder.glob("prompts/*/family.yaml"))
+    ]
+    return {**groups, "methods": methods, "prompts": families}
+
+
+def _files(folders: Sequence[Path], group: str) -> list[Path]:
+    return [file for folder in folders for file in sorted((folder / group).glob("*.yaml"))]
+
+
+def _row(file: Path) -> dict[str, Any]:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    comments = [line[2:] for line in lines if line.startswith("# ") and "@package" not in line]
+    return {"name": file.stem, "about": comments[0] if comments else ""}
+
+
+def _arguments(arguments: Any) -> str:
+    pairs = (f"{key}={'...' if value is None else value}" for key, value in arguments.items())
+    return ", ".join(pairs)
+
+
+def _warehouse(warehouse: UPath) -> dict[str, list[dict[str, Any]]]:
+    """The runs, the last one first, then the steps of all of them."""
+    with connect(warehouse, readable_run(warehouse)) as connection:
+        found = query(connection, _RUNS)
+        counts = query(connection, _COUNTS)
+        steps = query(connection, _STEPS)
+        left_out = query(connection, "from left_out")
+    runs = [_run(RunFolder(warehouse, row["run"]), row, counts) for row in found]
+    runs.sort(key=lambda row: row["started_at"] or "", reverse=True)
+    return {"runs": runs, "steps": steps, "left_out": left_out}
+
+
+def _run(
+    folder: RunFolder, row: dict[str, Any], counts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A run's last start, corpus, engine and state."""
+    nothing: dict[str, Any] = {}
+    config = folder.left_out.unless_damaged(folder.config, None) or nothing
+    facts, settings = config.get("report", nothing), config.get("config", nothing)
+    launches = folder.readable_launches()
+    own = [count for count in counts if count["run"] == row["run"]]
+    return {
+        "run": row["run"],
+        "started_at": launches[-1].get("started_at") if launches else None,
+        "corpus": facts.get("corpus"),
+        "engine": facts.get("engine"),
+        "state": _state(folder, own, settings.get("max_problem_rate", 0.0)),
+        **{name: row[name] for name in ("documents", "questions", "methods", "steps")},
+    }
+
+
+def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems: float) -> str:
+    """running, incomplete, problems (more rows with one than `max_problem_rate`) or complete."""
+    if holder(folder.path, LEASE):
+        return "running"
+    if any(count["not_done"] for count in counts):
+        return "incomplete"
+    if any(count["problem"] > most_problems * count["inputs"] for count in counts):
+        return "problems"
+    return "complete"
+
+
+_RUNS = """
+select run, count(distinct document_id) as documents, count(distinct question_id) as questions,
+  count(distinct method) as methods, count(distinct step_id) as steps
+from all_planned left join raw_steps using (step_id) group by run"""
+_COUNTS = "select run, inputs, problem, not_done from all_accounting"
+_STEPS = """
+select step_id, stage, method, repeat, count(run) as runs
+from all_steps group by all order by stage, method, repeat, step_id"""

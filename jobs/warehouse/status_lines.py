@@ -1,0 +1,134 @@
+"""The text of `gistmill status`, fitted to a screen of a given width and height."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobs.output.cells import counted, printable
+from jobs.output.print_tables import markdown
+from jobs.run.progress_line import document_text, progress_line, refusal_text
+
+Rows = list[dict[str, Any]]
+_NO_LIMIT = 10**6
+_COUNTS = ("inputs", "ok", "problem", "skipped", "not_done", "calls", "prompt_tokens",
+           "cached_tokens", "reply_tokens", "seconds")  # fmt: skip
+# Columns that are left out where the table is too wide, the first one first.
+_SPARED = ("seconds", "cached tokens", "steps", "reply tokens", "skipped", "prompt tokens", "calls",
+           "ok")  # fmt: skip
+
+
+def status_lines(
+    found: Mapping[str, Any], width: int = _NO_LIMIT, height: int = _NO_LIMIT, steps: bool = False
+) -> list[str]:
+    """The status that `jobs/warehouse/status.py` has read, in at most `width` characters and,
+    except with `steps`, `height` lines: a row per stage, or with `steps` per step, problems and
+    workers."""
+    lines = [*_head(found, width), ""]
+    if progress := found["progress"]:
+        lines += [progress_line(progress, width), ""]
+    if steps:
+        lines += markdown(found["steps"], left=("method", "step_id")).splitlines()
+    else:
+        lines += _stages(found["steps"], width)
+    workers = [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]
+    room = height - len(lines)
+    lines += _problems(found["problems"], room - len(workers), width)
+    lines += _first(workers, max(height - len(lines), 2))
+    return [_cut(printable(line), _NO_LIMIT if steps else width) for line in lines]
+
+
+def not_done(steps: Rows) -> int:
+    return sum(step["not_done"] for step in steps)
+
+
+def _head(found: Mapping[str, Any], width: int) -> list[str]:
+    state = "complete" if found["complete"] else f"{not_done(found['steps'])} inputs not done"
+    first, who = f"run {found['run']}: {state}", _who(found["driver"], found["alive"])
+    both = f"{first}, {who}"
+    head = [both] if len(both) <= width else [first, who]
+    if job := found["job"]:
+        head.append(f"job {job['id']}: {job['status'].lower()}")
+    return head
+
+
+def _who(driver: str | None, alive: Rows) -> str:
+    """A line about the command that executes the run, and its workers by machine."""
+    hosts = Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive)
+    workers = f"{counted(len(alive), 'worker')} at work"
+    if hosts:
+        workers += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
+    if driver is None:
+        return workers
+    host, _, pid = driver.rpartition("-")
+    return f"executed on {host} (process {pid}), {workers}"
+
+
+def _stages(steps: Rows, width: int) -> list[str]:
+    """A table with a row per stage. Columns that no stage has a value of, or that do not fit, are
+    left out; `seconds` is the sum over all calls."""
+    rows: dict[str, dict[str, Any]] = {}
+    for step in steps:
+        row = rows.setdefault(step["stage"], {"stage": step["stage"], "steps": 0})
+        row["steps"] += 1
+        for name in _COUNTS:
+            heading = name.replace("_", " ")
+            row[heading] = row.get(heading, 0) + (step[name] or 0)
+    shown = [row | {"seconds": round(row["seconds"])} for row in rows.values()]
+    empty = {name for name in shown[0] if not any(row[name] for row in shown)} if shown else set()
+    spared = [name for name in _SPARED if name not in empty]
+    for number in range(len(spared) + 1):
+        left_out = {*empty, *spared[:number]}
+        kept = [{k: v for k, v in row.items() if k not in left_out} for row in shown]
+        lines = markdown(kept).splitlines()
+        if max(map(len, lines)) <= width:
+            break
+    return lines
+
+
+def _problems(problems: Rows, room: int, width: int) -> list[str]:
+    """A table with an empty line before it, if there are any; one line if `room` lines are too
+    few."""
+    if not problems:
+        return []
+    table = ["", *markdown(problems, left=("problem",)).splitlines()]
+    if len(table) <= room:
+        return table
+    most = sorted(problems, key=lambda row: -row["inputs"])
+    line = "problems: " + ", ".join(f"{p['inputs']} {p['problem']} ({p['stage']})" for p in most)
+    return [_cut(line, width)]
+
+
+def _first(lines: Sequence[str], room: int) -> list[str]:
+    """The lines, or the first of them and the number of the others."""
+    if len(lines) <= room:
+        return list(lines)
+    shown = lines[: room - 1]
+    return [*shown, f"and {len(lines) - len(shown)} more lines like these; --json has all"]
+
+
+def _at_work(worker: Mapping[str, Any]) -> str:
+    """A worker, and the document that it has had in flight for the longest time."""
+    documents = worker["documents"]
+    oldest = max(documents, key=documents.__getitem__, default=None)
+    line = f"worker {worker['worker']}: "
+    if oldest is None:
+        line += "engine starting" if worker.get("is_starting") else "waiting"
+    else:
+        line += f"{len(documents)} documents, " if len(documents) > 1 else ""
+        line += f"{' '.join(oldest.split())} for {documents[oldest]:.0f} s"
+        of_it = [one for one in worker.get("inside", ()) if one["document_id"] == oldest]
+        line += "".join(f", {rows}" for one in of_it[:1] if (rows := document_text(one)))
+    return f"{line}; waiting for {away}" if (away := worker.get("waiting_for")) else line
+
+
+def _refused(alive: Rows, silent: Mapping[str, float]) -> Iterator[str]:
+    """Lines about workers whose heartbeats storage refuses or that send none."""
+    for worker in alive:
+        if worker.get("refused"):
+            yield f"worker {worker['worker']}: its heartbeat {refusal_text(worker['refused'])}"
+    for name, seconds in silent.items():
+        yield f"worker {name}: no heartbeat for {seconds:.0f} s; it died, hangs or cannot write"
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"

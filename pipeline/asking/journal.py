@@ -1,0 +1,145 @@
+"""The journal of an open unit: its finished calls, written as they arrive, and replayed after a
+crash of the process.
+
+<warehouse>/journal/<step_id>/<unit>.<attempt>/<process>-<hex>.<part>.jsonl: a Call as JSON per
+line. Locally each call is appended at once: the kernel keeps what a killed process has written (it
+is not synced: after a power cut some calls are sent again). On object stores a part holds 20 calls,
+or those of 30 seconds, and is one PUT. Advisory: a call that cannot be written or read is sent
+again.
+"""
+
+import asyncio
+import uuid
+from asyncio import to_thread
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import TypeAdapter, ValidationError
+from upath import UPath
+
+from pipeline.core.calls import UNANSWERED
+from pipeline.core.rows import Call
+from pipeline.files.place import delete_folder, is_remote, list_paths, read, write
+from pipeline.files.process import process_name
+from pipeline.files.storage_retries import ignore_refusals
+
+_CALLS_A_PART = 20
+_SECONDS_A_PART = 30.0
+# Threads of its own: a call holds its slot until it is written, and must not wait for commits.
+_WRITERS = ThreadPoolExecutor(4, "journal")
+
+
+class Journal:
+    """The journal of one unit, while it is executed in this process.
+
+    Leaving the context deletes it, as the unit is committed by then; after an error it stays.
+    """
+
+    def __init__(self, warehouse: UPath, step_id: str, unit: str, attempt: int) -> None:
+        self._folder = warehouse / "journal" / step_id / f"{unit}.{attempt}"
+        # No two processes ever write to the same file, not even those of equal name on two hosts.
+        self._name = f"{process_name()}-{uuid.uuid4().hex[:8]}"
+        self._is_used = False
+        self._num_parts = 0
+        self._pending: list[bytes] = []
+        self._lock = asyncio.Lock()
+        self._timer: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._timer:
+            self._timer.cancel()
+        if kind is not None:
+            await self._flush()
+        elif self._is_used:
+            async with self._lock:
+                await to_thread(_delete, self._folder)
+
+    async def read(self) -> tuple[Call, ...]:
+        """The calls that earlier executions of the unit have written. Lines that are no call, such
+        as a torn last one, are left out."""
+        files, calls = await to_thread(_read, self._folder)
+        self._is_used = self._is_used or bool(files)
+        return calls
+
+    async def add(self, call: Call) -> None:
+        """Write a finished call, unless it failed in a way that is sent again."""
+        if call.problem in UNANSWERED:
+            return
+        # A line may follow one that a full disk has torn.
+        self._pending.append(b"\n" + _json().dump_json(call) + b"\n")
+        self._is_used = True
+        if not is_remote(self._folder) or len(self._pending) >= _CALLS_A_PART:
+            await self._flush()
+        elif self._timer is None or self._timer.done():
+            self._timer = asyncio.create_task(self._flush_later())
+
+    async def _flush_later(self) -> None:
+        await asyncio.sleep(_SECONDS_A_PART)
+        await self._flush()
+
+    async def _flush(self) -> None:
+        async with self._lock:
+            content, self._pending = b"".join(self._pending), []
+            if content:
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(_WRITERS, self._write, content)
+
+    def _write(self, content: bytes) -> None:
+        with ignore_refusals():
+            if is_remote(self._folder):
+                write(self._folder / f"{self._name}.{self._num_parts}.jsonl", content)
+                self._num_parts += 1
+                return
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with (self._folder / f"{self._name}.0.jsonl").open("ab") as file:
+                file.write(content)
+
+
+def committed_journals(warehouse: UPath, committed: Mapping[str, Mapping[str, int]]) -> list[UPath]:
+    """The journal files of committed units, which killed processes and full disks have left behind.
+    `committed`: step_id -> unit -> its highest attempt. Raises StorageError."""
+    files = list_paths(warehouse / "journal", "*/*/*.jsonl")
+    return [file for file in files if _is_over(file.parent, committed)]
+
+
+def _is_over(folder: UPath, committed: Mapping[str, Mapping[str, int]]) -> bool:
+    unit, _, attempt = folder.name.partition(".")
+    done = committed.get(folder.parent.name, {}).get(unit, 0)
+    return attempt.isdecimal() and done >= int(attempt)
+
+
+def _read(folder: UPath) -> tuple[list[UPath], tuple[Call, ...]]:
+    with ignore_refusals():
+        files = sorted(list_paths(folder, "*.jsonl"))
+        found = [_call(line) for file in files for line in read(file).split(b"\n") if line]
+        return files, tuple(call for call in found if call is not None)
+    return [], ()
+
+
+def _call(line: bytes) -> Call | None:
+    try:
+        call: Call = _json().validate_json(line)
+    except ValidationError:
+        return None
+    return None if call.problem in UNANSWERED else call
+
+
+def _delete(folder: UPath) -> None:
+    with ignore_refusals():
+        delete_folder(folder)
+
+
+@cache
+def _json() -> TypeAdapter[Any]:
+    return TypeAdapter(Call)

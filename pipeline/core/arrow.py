@@ -1,0 +1,93 @@
+"""Arrow tables of records: schemas that follow from their classes, and rows to and from them."""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+import pyarrow as pa
+from pydantic import TypeAdapter
+
+from pipeline.core.rows import Record
+
+R = TypeVar("R", bound=Record)
+_STAMPS: dict[str, Any] = {
+    "corpus": pa.string(), "step_id": pa.string(), "unit": pa.string(), "method": pa.string(),
+    "repeat": pa.int64(), "memory": pa.string(), "input_sha": pa.string(),
+}  # fmt: skip
+_ARROW_TYPES: dict[Any, Any] = {
+    str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(),
+    datetime: pa.timestamp("us"),
+}  # fmt: skip
+_LAST = ("skipped", "problem", "detail")  # the last columns of every table that has them
+
+
+def schema(record: type[Record]) -> Any:
+    """The Arrow schema of a record's table: its stamps, then its fields."""
+    return _schema(typing.cast(Any, record))
+
+
+def empty_table(columns: Any) -> Any:
+    """A table of this schema without rows. (Its own `empty_table` imports pandas.)"""
+    return pa.Table.from_batches([], columns)
+
+
+@cache
+def _schema(record: Any) -> Any:
+    hints = typing.get_type_hints(record, include_extras=True)
+    names = ["corpus", "step_id", "unit", *(name for name in _STAMPS if name in record.stamps)]
+    stamps = [pa.field(name, _STAMPS[name]) for name in names]
+    return pa.schema(stamps + [pa.field(n, _arrow_type(hints[n])) for n in _own_columns(record)])
+
+
+def _own_columns(record: type[Record]) -> list[str]:
+    names = [field.name for field in dataclasses.fields(record)]
+    return sorted(names, key=lambda name: _LAST.index(name) if name in _LAST else -1)
+
+
+def _arrow_type(hint: Any) -> Any:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _arrow_type(next(a for a in args if a is not type(None)))
+    if origin is typing.Literal:
+        return pa.string()
+    if origin is Annotated:
+        return args[1]
+    if origin is tuple:
+        return pa.list_(_arrow_type(args[0]))
+    if dataclasses.is_dataclass(hint):
+        inner = typing.get_type_hints(hint)
+        return pa.struct([(f.name, _arrow_type(inner[f.name])) for f in dataclasses.fields(hint)])
+    return _ARROW_TYPES[hint]
+
+
+def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[dict[str, Any]]) -> Any:
+    """The Arrow table of `rows`. `stamps`: one dictionary per row; keys that the table lacks are
+    ignored."""
+    dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
+    return pa.Table.from_pylist(dicts, schema=schema(record))
+
+
+def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
+    """The records of an Arrow table, in its order, without stamps. A column that an earlier version
+    did not write is at its default."""
+    names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
+    return tuple(_adapter(typing.cast(Any, record)).validate_python(rows.select(names).to_pylist()))
+
+
+def rows_with_stamps(record: type[R], made: Sequence[R], stored: Any) -> list[dict[str, Any]]:
+    """The records `made`, which were read from the Arrow table `stored`, as dictionaries of all
+    columns of their table; a stamp that an earlier version did not write is None."""
+    names = schema(record).names
+    written = stored.select([name for name in names if name in stored.column_names]).to_pylist()
+    rows = [{**dataclasses.asdict(one), **row} for one, row in zip(made, written, strict=True)]
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+@cache
+def _adapter(record: Any) -> TypeAdapter[Any]:
+    rows: Any = types.GenericAlias(list, record)
+    return TypeAdapter(rows)

@@ -1,0 +1,182 @@
+"""Compose conf/ and `key=value` overrides into one plain dictionary. The only file importing hydra.
+
+Hydra's `instantiate` is not used: YAML names things, code makes them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from omegaconf.omegaconf import register_default_resolvers
+
+from pipeline.core.errors import UsageError
+from pipeline.core.registry import hint
+from pipeline.core.secrets import refuse_secret, refuse_secrets
+from pipeline.core.settings import CONF
+
+# Keys whose values are taken literally: paths, names and lists of methods contain characters that
+# have a meaning in Hydra's grammar.
+_PLAIN = {
+    "corpus.path", "corpus.name", "corpus.stories", "corpus.fillers", "embedder.model",
+    "cluster.address", "warehouse", "run",
+    "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
+    "cluster.account", "plugins",
+    *(f"{section}.{key}" for section in ("engine", "rater", "memory_engine", "extractor")
+      for key in ("model", "script", "base_url", "chat_template")),
+}  # fmt: skip
+# Sections whose keys are those of another library, or prompts' names: any key may be added there.
+_OPEN = re.compile(
+    r"((engine|rater|memory_engine|extractor)\.(args|chat_template_kwargs)"
+    r"|cluster\.(runtime_env|node_selector)|reply_tokens)(\.|$)"
+)
+# Sections whose choices are the files of the group `rater`.
+_LIKE_RATER = ("memory_engine", "extractor")
+_GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
+
+OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)
+# Resolvers of OmegaConf and Hydra: what they read in the environment would be stored with the run.
+_DEFAULT_RESOLVERS = (
+    "oc.create", "oc.decode", "oc.deprecated", "oc.env", "oc.select", "oc.dict.keys",
+    "oc.dict.values",
+)  # fmt: skip
+_NOT_READ = "{} is not read, as the config is stored with the run; write the value itself"
+_HYDRA_RESOLVERS = ("hydra", "now", "python_version")  # Hydra registers them whenever it starts
+
+
+def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, Any]:
+    """conf/config.yaml with `overrides` applied and resolved.
+
+    `folders`: further config folders (of plugins) whose groups are searched, too. Raises
+    UsageError, a single line that names the key; for secrets, too, and for interpolations of
+    anything but other keys.
+    """
+    from hydra import initialize_config_dir  # imported here: 0.1 s, which other verbs do not need
+    from hydra.errors import HydraException, OverrideParseException
+
+    for word in overrides:
+        refuse_secret(word)
+    with initialize_config_dir(str(CONF), version_base="1.3"), _keys_alone():
+        try:
+            words = [_quoted(word, folders) for word in overrides]
+            config = _hydra_compose(words, folders)
+            resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        except OverrideParseException as error:
+            word = str(error.override).removeprefix("++")
+            raise UsageError(f"{word}: cannot be parsed; put quotes around the value") from None
+        except (HydraException, OmegaConfBaseException) as error:
+            raise UsageError(_one_line(error, overrides, folders)) from None
+    assert isinstance(resolved, dict)
+    composed = {str(key): value for key, value in resolved.items()}
+    refuse_secrets(composed)
+    return composed
+
+
+@contextmanager
+def _keys_alone() -> Iterator[None]:
+    """Leave `${other.key}` and `${conf_dir:}` as the only interpolations."""
+    for name in (*_DEFAULT_RESOLVERS, *_HYDRA_RESOLVERS):
+        OmegaConf.clear_resolver(name)
+    try:
+        yield
+    finally:
+        register_default_resolvers()
+
+
+def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
+    """The config; the last override adds the folders to Hydra's search path."""
+    from hydra import compose as hydra_compose
+
+    where = [f"hydra.searchpath=[{','.join(map(_file_url, folders))}]"] if folders else []
+    return hydra_compose("config", overrides=[*overrides, *where])
+
+
+def _file_url(folder: Path) -> str:
+    return "'file://" + str(folder).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _quoted(word: str, folders: Sequence[Path]) -> str:
+    """The override as Hydra's grammar needs it; values of _PLAIN keys are quoted.
+
+    Raises UsageError for what is not an override, or has no value.
+    """
+    key, equals, value = word.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
+        raise UsageError(f"{word!r} is not an override; write key=value")
+    if key.split(".")[0] == "hydra" or "_target_" in key.split("."):
+        raise UsageError(f"{key}: no such key; Hydra's own settings cannot be overridden")
+    if not value:
+        raise UsageError(f"{key}= is empty; give it a value or leave it out")
+    if value == "null" and key in _GROUPS:
+        raise UsageError(f"{key}=null: no such choice; {key} is one of {_options(key, folders)}")
+    if key in _LIKE_RATER:
+        return _chosen(word)
+    if key not in _PLAIN or value == "null":
+        return f"++{word}" if _OPEN.match(key) else word
+    # OmegaConf unescapes backslashes before ${, then Hydra those before quotes and at the end.
+    inner = re.sub(r"(\\*)\$\{", r"\1\1\${", value)
+    inner = re.sub(r"(\\*)('|\Z)", _escaped, inner)
+    return f"{key}='{inner}'"
+
+
+def _chosen(word: str) -> str:
+    """The choice of a group's file in Hydra's syntax."""
+    return f"rater@{word}" if word.partition("=")[0] in _LIKE_RATER else word
+
+
+def _escaped(found: re.Match[str]) -> str:
+    quote = r"\'" if found[2] else ""
+    return found[1] * 2 + quote
+
+
+def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path]) -> str:
+    """Hydra's multi-line error as one line that says what to do."""
+    text = str(error)
+    if "Missing mandatory value" in text:
+        key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
+        return f"{key} is not set; add {key}=..."
+    resolver = re.search(r"Unsupported interpolation type ([\w.]+)", text)
+    if resolver:
+        return (
+            f"{getattr(error, 'full_key', None)}: {_NOT_READ.format('${' + resolver[1] + ':...}')}"
+        )
+    choice = re.search(r"Error resolving interpolation '([^']+)'", text)
+    if choice:  # among the defaults of the config or of a plugin's file
+        key = next((w.partition("=")[0] for w in overrides if choice[1] in w), "defaults")
+        return f"{key}: {_NOT_READ.format(choice[1])}"
+    option = re.search(r"Could not find '([^']+)'", text)
+    if option:
+        group, _, name = option[1].rpartition("/")
+        keys = (group, *_LIKE_RATER) if group == "rater" else (group,)
+        key = next((key for key in keys if f"{key}={name}" in overrides), group)
+        return f"{key}={name}: no such choice; {key} is one of {_options(key, folders)}"
+    unknown = re.search(r"Could not override '([^']+)'", text)
+    if unknown:
+        return f"{unknown[1]}: no such key; {_nearest(unknown[1], overrides, folders)}"
+    return " ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _options(key: str, folders: Sequence[Path]) -> str:
+    group = "rater" if key in _LIKE_RATER else key
+    files = {file.stem for folder in (CONF, *folders) for file in (folder / group).glob("*.yaml")}
+    return ", ".join(sorted(files))
+
+
+def _nearest(key: str, overrides: Sequence[str], folders: Sequence[Path]) -> str:
+    """A hint: the most similar keys of the same section of the chosen config, or of all of it."""
+    chosen = [_chosen(word) for word in overrides if word.partition("=")[0] in _GROUPS]
+    with_groups = _hydra_compose(chosen, folders)
+    known = list(_keys(OmegaConf.to_container(with_groups), ""))
+    section = key.rpartition(".")[0]
+    beside = [other for other in known if section and other.rpartition(".")[0] == section]
+    return hint(key, sorted(beside or known))
+
+
+def _keys(section: Any, prefix: str) -> Iterator[str]:
+    for key, value in section.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _keys(value, f"{prefix}{key}.")

@@ -1,0 +1,114 @@
+"""The interface of engines: an async `generate`, token counts, a context length, settings."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Protocol
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from pipeline.core.errors import Problem
+from pipeline.core.prompts import Constraint, Message, Prompt
+from pipeline.core.settings import Settings
+
+Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
+NumWorkers = Annotated[int, Field(gt=0, le=100_000)]
+FinishReason = Literal["stop", "length", "abort"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One rendered prompt to answer."""
+
+    prompt: str  # its name
+    fields: Prompt[Any] | None  # what `messages` show, for engines without a model; None: no prompt
+    messages: tuple[Message, ...]
+    max_reply_tokens: int  # in the engine's tokens, not counting thinking
+    constraint: Constraint | None = None
+    temperature: float = 0.0
+    seed: int = 0
+    attempt: int = 1  # more than 1: asked again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An engine's reply."""
+
+    text: str  # what follows any thinking
+    thinking: str | None = None
+    finish_reason: FinishReason
+    prompt_tokens: int = 0
+    cached_tokens: int = 0  # of the prompt tokens, those found in the prefix cache
+    reply_tokens: int = 0  # of thinking and text
+    seconds: float = 0.0
+    problem: Problem | None = (
+        None  # engines set context_overflow, and timeout if they keep the deadline
+    )
+
+
+class Engine(Protocol):
+    """An engine answers requests. It raises `EngineError` only when it is dead, and `OutageError`
+    when its server stays unreachable; every other failure is a Reply with a problem.
+
+    `context_tokens`: the limit of prompt and answer together, tokens for thinking already
+    subtracted.
+    """
+
+    name: str
+    context_tokens: int
+
+    async def generate(self, request: Request) -> Reply: ...
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        """The tokens of the whole prompt, rendered as `generate` renders it."""
+        ...
+
+
+class EngineSettings(Settings):
+    """The keys of an `engine` or `rater` section that every engine has."""
+
+    name: str
+    context_tokens: PositiveInt | None  # prompt and reply; null: the model's maximum
+    temperature: NonNegativeFloat = Field(le=10)
+    seed: NonNegativeInt
+    sequences: PositiveInt = Field(le=100_000)  # concurrent sequences of one engine
+    deadline_seconds: Seconds  # of a request, from its admission to the engine
+    start_timeout: Seconds  # seconds that an engine may take to start
+    min_workers: NumWorkers
+    max_workers: NumWorkers | None  # null: as many as the cluster fits
+    cpus_per_worker: NonNegativeFloat = Field(le=10_000)
+
+    is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
+    is_deterministic: ClassVar[bool] = False
+    keeps_deadline: ClassVar[bool] = False  # true: the engine itself ends late requests
+    keeps_journal: ClassVar[bool] = True  # false: replies cost no more than to write them down
+
+    @property
+    def takes_constraints(self) -> bool:
+        return False
+
+    @property
+    def gpus(self) -> float:
+        """The GPUs that a worker with this engine reserves."""
+        return 0.0
+
+    @property
+    def title(self) -> str:
+        """The engine's name in reports."""
+        return self.name
+
+    def identity(self) -> dict[str, Any]:
+        """The settings that change replies, which are hashed; limits and addresses are not."""
+        sampling: dict[str, Any] = {"temperature": self.temperature}
+        if self.temperature > 0:
+            sampling["seed"] = self.seed
+        own = {"engine": self.name, "context_tokens": self.context_tokens}
+        return {**own, **self.own_identity(), **sampling}
+
+    @abstractmethod
+    def own_identity(self) -> Mapping[str, Any]:
+        """The engine's own part of `identity`. Raises UsageError where a named file is missing."""
+
+    @abstractmethod
+    async def start(self) -> Engine:
+        """Start the engine; return it once it is ready. Raises StartError where it cannot start."""

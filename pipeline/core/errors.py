@@ -1,0 +1,94 @@
+"""The errors that cross module boundaries, and the closed set of problem codes.
+
+Those that end a command carry its exit code. All other failures become rows.
+"""
+
+import re
+from typing import ClassVar, Literal, get_args
+
+Problem = Literal[
+    "truncated",  # the reply budget ended the reply; its text is kept
+    "unparseable",  # the reply cannot be parsed; its text is kept in calls
+    "no_answer",  # the method ended without an answer
+    "out_of_range",  # the reply names an option that does not exist
+    "context_overflow",  # prompt + reply budget exceed the engine's context; not sent
+    "empty_input",  # a text without words
+    "timeout",  # no reply within engine.deadline_seconds of the request's admission
+    "engine_failed",  # the engine aborted or refused the request
+    "unit_failed",  # a stage raised, or crashed its worker, on this unit
+    "upstream",  # a row that this one depends on has a problem itself
+    "bad_input",  # an entry of a file that is no valid document, question or answer
+]
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+PROBLEMS: tuple[str, ...] = get_args(Problem)
+
+
+class CommandError(Exception):
+    """An error that ends a command with `exit_code`: one line on standard error, followed by
+    `hints`."""
+
+    exit_code: ClassVar[int] = 1
+    hints: tuple[str, ...] = ()  # lines that show where the mistake is
+
+
+class UsageError(CommandError):
+    """A mistake in a command, config or file: one line that names it and what to do."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, hints: tuple[str, ...] = ()) -> None:
+        """Line breaks and other control characters, of a name in the message, are escaped."""
+        super().__init__(_escaped(message))
+        self.hints = tuple(map(_escaped, hints))
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class AccountingError(CommandError):
+    """Rows were lost, doubled or do not match their inputs."""
+
+
+class DamagedError(AccountingError):
+    """A file of the warehouse that cannot be used: the message says why, and what to do about it.
+    Commands that only read the warehouse leave the file out."""
+
+    def __init__(self, file: object, why: str) -> None:
+        super().__init__(f"{file}: {why}")
+        self.file, self.why = str(file), why
+
+
+class LeftOutWarning(UserWarning):
+    """A reader has left out a damaged file."""
+
+
+class IncompleteError(CommandError):
+    """The run is not complete; the same command resumes it."""
+
+    exit_code = 4
+
+
+class EndedError(IncompleteError):
+    """The run ended early, at its deadline or by SIGTERM."""
+
+
+class StorageError(IncompleteError):
+    """Storage refuses an operation for good, or for longer than it is repeated: the message names
+    the path and what to do."""
+
+
+class ClusterError(IncompleteError):
+    """Ray did not start on this machine: the message says what to do."""
+
+
+class OutageError(IncompleteError):
+    """The server of an engine stays unreachable, or refuses the API key."""
+
+
+class EngineError(CommandError):
+    """The engine is dead and cannot answer any more requests."""
+
+
+class StartError(EngineError):
+    """The engine cannot start: the message says what to do. Ends the run."""

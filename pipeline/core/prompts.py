@@ -1,0 +1,131 @@
+"""The base class of prompts: their fields, and how replies are parsed, constrained and estimated.
+
+`await ask(prompt)` renders a prompt by the family's template of the same name and returns an
+`Asked`. Importing a prompt's module registers its class in `PROMPTS` by name.
+"""
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar
+
+from pipeline.core.errors import Problem, UsageError
+from pipeline.core.registry import register
+
+T = TypeVar("T")
+_NEEDED = ("max_reply_tokens", "read", "extractive", "expected", "samples")  # in every subclass
+PROMPTS: "dict[str, type[Prompt[Any]]]" = {}
+
+
+class Message(TypedDict):
+    """One chat message."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """The legal replies: `choices`, or if there are none, matches of `regex`.
+
+    `regex` uses only what vLLM's structured output supports: groups, classes, `|`, `?`, `{m,n}`.
+    """
+
+    choices: tuple[str, ...] = ()
+    regex: str = ""
+
+
+@dataclass(frozen=True)
+class Prompt(Generic[T]):
+    """The values that a prompt's template is filled with, one field each. Every prompt is a
+    subclass in its own module, together with its parser, constraint and estimates.
+
+    References, evidence and the right option are never fields of a reader's prompt.
+    """
+
+    name: ClassVar[str]  # of its template, and in the calls table
+    max_reply_tokens: ClassVar[int]  # default budget, in the engine's tokens; families override it
+    # The form of a constrained reply, with {} for the value; None: replies are free text, as legal
+    # ones cannot be enumerated. Families override it.
+    form: ClassVar[str | None] = None
+    others: ClassVar[tuple[str, ...]] = ()  # other legal constrained replies, in no form
+    assumed: ClassVar[str] = ""  # the assumptions of `expected`, printed below a plan
+    # Whether a truncated reply is a problem even if it can be parsed.
+    is_whole: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        name = cls.__dict__.get("name")
+        if not isinstance(name, str):
+            return
+        for member in _NEEDED:
+            found = getattr(cls, member, None)
+            if found is None or getattr(found, "__isabstractmethod__", False):
+                raise UsageError(
+                    f"{cls.__module__}: the prompt {cls.__name__} has no {member}; write one"
+                )
+        register(PROMPTS, name, cls, f"is the prompt {name!r}")
+
+    @abstractmethod
+    def read(self, reply: str, is_cut: bool) -> T | None:
+        """Parse a reply to its value, or None if it cannot be read: never guesses, never raises.
+
+        `is_cut`: the reply budget ended the reply.
+        """
+
+    def legal(self, form: str) -> Constraint | None:
+        """All replies that are legal in this form; None if they cannot be enumerated."""
+        return None
+
+    @abstractmethod
+    def extractive(self) -> str:
+        """The extractive engine's reply, made from the fields by lexical rules."""
+
+    @abstractmethod
+    def expected(self) -> str:
+        """A typical reply of a model, for the estimates of `plan`."""
+
+    def at_most(self) -> str:
+        """The parseable reply that leads to the most further calls, for the upper bounds of `plan`,
+        which count the whole reply budget as its tokens."""
+        return self.expected()
+
+    def fewest(self) -> str:
+        """The legal reply that leads to the fewest further prompts, each of them longer. The upper
+        bounds of `plan` are the larger of those from this reply and from `at_most`."""
+        return self.at_most()
+
+    @classmethod
+    @abstractmethod
+    def samples(cls) -> tuple[Self, ...]:
+        """Instances to test templates with, in which every field is set at least once. The first
+        parses a family's example replies."""
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        """Values to test forms with: text to fill in -> the value that the parser must read."""
+        return {}
+
+    def shown(self) -> Sequence[Any]:
+        """The values that the rendered prompt must show; by default those of every field."""
+        return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """A parsed reply. `value` is None if there is a problem other than truncated.
+
+    `raw` is the reply without thinking, kept in any case. Problems: context_overflow (not sent),
+    timeout, engine_failed, unparseable; truncated (if the prompt `is_whole`, or if the truncated
+    reply cannot be parsed).
+    """
+
+    value: T | None
+    problem: Problem | None
+    raw: str
+
+    @property
+    def has_reply(self) -> bool:
+        """True if the engine replied at all, even if the reply is truncated or unparseable."""
+        return self.problem in (None, "truncated", "unparseable")

@@ -1,0 +1,69 @@
+"""Read a reply: first the value stated in its family's form, else by the prompt's own parser."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from pipeline.core.prompts import Prompt
+
+T = TypeVar("T")
+_DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»\\#")
+# Characters of the longest reply that is parsed: 25,000 tokens of English, more than ten times the
+# largest reply budget. Parsers take time by the length, and a longer reply follows no instruction.
+MOST_CHARS = 100_000
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+# A form that ends with its value is also how a page is mentioned: "Page 3 says so".
+_END_OF_VALUE = r"\s*(?:[.!]?\Z|(?:to|for|as|because|since)\b)"
+
+
+def plain_text(reply: str) -> str:
+    """A reply without bold and quotes, its full-width signs as ASCII."""
+    return unicodedata.normalize("NFKC", reply).translate(_DECORATION).strip()
+
+
+def read_reply(prompt: Prompt[T], form: str | None, reply: str, is_cut: bool) -> T | None:
+    """The value of a reply: the one stated in the family's form, else the one that `prompt.read`
+    finds.
+
+    A justification may name other values in passing, so a statement takes precedence. None if two
+    statements differ, as either would be a guess, and for a reply longer than `MOST_CHARS`.
+    """
+    if len(reply) > MOST_CHARS:
+        return None
+    if form is None or prompt.legal(form) is None:  # free text, in which no form means anything
+        return prompt.read(reply, is_cut)
+    values: list[T] = []
+    for statement in _statements(plain_text(reply), form, prompt.others):
+        value = prompt.read(statement, is_cut)
+        if value is not None and value not in values:
+            values.append(value)
+    if values:
+        return values[0] if len(values) == 1 else None
+    return prompt.read(reply, is_cut)
+
+
+def _statements(text: str, form: str, others: Sequence[str]) -> Iterator[str]:
+    """The sentences that begin with the form, from there on, and those that are one of `others`."""
+    pattern = _pattern(form)
+    for sentence in _SENTENCE.split(text):
+        found = pattern.match(sentence) if pattern else None
+        if found:
+            yield sentence[found.start("statement") :]
+        elif any(re.fullmatch(rf"\W*{re.escape(other)}\W*", sentence, re.I) for other in others):
+            yield sentence
+
+
+def _pattern(form: str) -> Any:
+    """A regex of a sentence that begins with the form, maybe after "So:"; None for a form without
+    words."""
+    before, after = (plain_text(part) for part in form.split("{}"))
+    if not re.search(r"\w", before):
+        return None
+    value = rf"[^\n]*?{_spaced(after)}" if after else rf"\s*[\[<(]?\w+[\])>]?{_END_OF_VALUE}"
+    return re.compile(rf"\W*(?:\w+\s*[:,]\s*)?(?P<statement>{_spaced(before)}{value})", re.I)
+
+
+def _spaced(text: str) -> str:
+    """A regex of a text that accepts any spacing between its words."""
+    return r"\s*".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]", text))

@@ -1,0 +1,246 @@
+"""Rows: the base classes of every table's record, and the Arrow schemas derived from them.
+
+Importing a record class's module registers it in `RECORDS` by its table's name; its SQL is a file
+beside that module (sql_files.py). Positions count from 0, spans are half-open, words are counted by
+stages/text/words.py, tokens by the engine. Stamps are the columns that identify the step and unit
+that made a row; they are added when the shard is written.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import pyarrow as pa
+
+from pipeline.core.errors import Problem, UsageError
+from pipeline.core.registry import register
+from pipeline.core.sql_files import table_sql
+from pipeline.core.trace_lines import Line, columns_line, titled
+
+Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
+RECORDS: "dict[str, type[Record]]" = {}
+_TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
+_VIEWS = (  # that DuckDB has of every warehouse
+    "accounting", "counts", "footers", "inputs", "left_out", "measures", "memories", "page_texts",
+    "people", "planned", "rests_on", "results", "runs", "shards", "sizes", "steps", "units",
+)  # fmt: skip
+
+
+# Columns that are added when a shard is written, and what they mean in every table.
+STAMPS = {
+    "corpus": "the corpus's name",
+    "step_id": "the step that made the row: its stage and 8 hex of a hash of all that shaped it",
+    "unit": "the unit of work that made the row, named by a hash of what it worked on",
+    "method": "the method that the row was made for; null for rows that methods share",
+    "repeat": "which of the run's `repeats`, from 0",
+    "memory": "the pagination that page indexes refer to; `shared` is the run's own",
+    "input_sha": "hash of all inputs of the question's rows",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Half-open span of characters of a document's text."""
+
+    start_char: int
+    end_char: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A row of a table. `key`: the columns that identify it within its step."""
+
+    table: ClassVar[str]
+    key: ClassVar[tuple[str, ...]]
+    stamps: ClassVar[tuple[str, ...]] = ()  # in addition to corpus, step_id and unit
+    # Whether rows hold page indexes: what reads them must read pages of the same memory.
+    has_pages: ClassVar[bool] = False
+    # Records that the lines of a trace include, which are not traced again.
+    shows: ClassVar[tuple[type["Record"], ...]] = ()
+    # Whether the HTML page (jobs/html) draws the rows by their columns; it has the lines of a trace
+    # for all others.
+    drawn: ClassVar[bool] = False
+    document_id: str  # of the corpus, or made of the text's hash
+    problem: Problem | None = None  # why the row is not what was asked for; null: it is
+
+    def __init_subclass__(cls) -> None:
+        table = cls.__dict__.get("table")
+        if table is None:
+            return
+        if table in _VIEWS or not _TABLE_NAME.fullmatch(table):
+            raise UsageError(
+                f"{cls.__module__}: the table {table!r}: not a name that SQL can use, or that of a "
+                "view; rename it"
+            )
+        register(RECORDS, table, cls, f"writes the table {table!r}")
+        cls.sql()  # for its mistakes: a plugin is refused when it is loaded
+
+    @classmethod
+    def sql(cls) -> Mapping[str, str]:
+        """The sections of the file `<table>.sql` beside its module (sql_files.py), by name."""
+        return table_sql(cls.__module__, cls.table)
+
+    def why_unusable(self) -> str | None:
+        """The reason why a stage that reads this row cannot use it; None if it can.
+
+        A truncated row keeps its text and is used.
+        """
+        return None if self.problem in (None, "truncated") else f"{self.table}: {self.problem}"
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        """The lines that `gistmill trace` prints for a row; `row`: as selected by SQL."""
+        return [columns_line(row)]
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        """The lines for all rows of one question; `rows` are in the order of their key."""
+        return [line for row in rows for line in cls.trace(row)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRow(Record):
+    """A row of a document's memory (pages, gists, embeddings ...), made once for all questions.
+
+    The stamp `memory` names the pagination it is based on. `once_per_memory`: only one step of a
+    run may write them for a memory, so that joins on memory and page_index find one row.
+    """
+
+    stamps: ClassVar[tuple[str, ...]] = ("memory",)
+    has_pages: ClassVar[bool] = True
+    once_per_memory: ClassVar[bool] = True
+    detail: str | None = None  # more about the problem
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        """The lines for all rows of one document's memory, under a heading."""
+        return titled(f"{cls.table.upper()} ({len(rows)} rows)", rows, cls.trace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRow(Record):
+    """A row that one method made for one question.
+
+    The stamp `memory` names the pagination that its page indexes refer to; `input_sha` is the hash
+    of all inputs of the question's rows.
+    """
+
+    stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
+    has_pages: ClassVar[bool] = True
+    question_id: str  # of the corpus, or made of the question's hash
+    detail: str | None = None  # more about the problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document(Record):
+    """One text to read. Problem: bad_input (it could not be loaded; the reason is in `detail`)."""
+
+    table: ClassVar[str] = "documents"
+    key: ClassVar[tuple[str, ...]] = ("document_id",)
+    title: str = ""  # as the corpus has it
+    text: str = ""  # the whole text
+    num_words: int = 0  # words of the text
+    num_paragraphs: int = 0  # as pagination finds them
+    metadata: str = "{}"  # JSON object: other fields of the corpus format
+    skipped: bool = False  # a document without a text to read (no story)
+    detail: str | None = None  # why it could not be loaded
+
+    def why_unusable(self) -> str | None:
+        if self.problem is not None:
+            return self.detail or f"document: {self.problem}"
+        return "document: skipped" if self.skipped else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(Record):
+    """One question about one document; `options` are empty for a free-form question."""
+
+    table: ClassVar[str] = "questions"
+    key: ClassVar[tuple[str, ...]] = ("question_id",)
+    stamps: ClassVar[tuple[str, ...]] = ("input_sha",)
+    question_id: str  # of the corpus, or made of the question's hash
+    question: str = ""  # as it is asked
+    options: tuple[str, ...] = ()  # to choose from; empty: the answer is free-form
+    references: tuple[str, ...] = ()  # for a multiple-choice question the text of the right option
+    answer_index: int | None = None  # the right option
+    question_type: str | None = None  # as the corpus has it
+    evidence: tuple[Span, ...] = ()  # gold characters of the document's text; empty: not given
+    asked_at: str | None = None  # the question's date, as the corpus has it
+    only_judged: bool = False  # word-overlap metrics do not apply; a judge decides
+    task: str | None = None  # of a benchmark that scores each of its tasks in another way
+    classes: tuple[str, ...] = ()  # the labels that a classification task chooses from
+    metadata: str = "{}"  # JSON object: other fields of the corpus format
+    detail: str | None = None  # why it could not be loaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Record):
+    """One model call. `request_sha` hashes rendered messages, model, sampling, seed and attempt."""
+
+    table: ClassVar[str] = "calls"
+    key: ClassVar[tuple[str, ...]] = ("unit", "call_index")
+    stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
+    call_index: int  # position within the unit, sorted by the columns below
+    stage: str  # the stage that asked
+    question_id: str | None  # the question that it was for; null: for the document
+    page_index: int | None  # the page that it was for
+    turn: int | None  # of a question's turns, from 0
+    reference_index: int | None  # the reference that an answer was compared with
+    prompt: str  # the name of its template
+    request_sha: str  # hash of rendered messages, model, sampling, seed and attempt
+    engine: str  # the engine and model
+    attempt: int  # 0, or how often the request had failed before
+    prompt_tokens: int  # counted by the engine
+    cached_tokens: int  # of the prompt's tokens, those that the engine had in its cache
+    reply_tokens: int  # counted by the engine, thinking included
+    finish_reason: str  # stop; length: the reply budget ended it; abort: no usable reply
+    seconds: float  # from when it was sent to its reply
+    reply: str  # without any thinking
+    thinking: str | None = None  # what the model wrote before its reply
+    is_shared: bool = False  # copied from another page's identical request, at no cost
+    started_at: datetime | None = None  # UTC; when it was sent to the engine
+    worker: str | None = None  # host and process
+
+
+R = TypeVar("R", bound=Record)
+Q = TypeVar("Q", bound=QuestionRow)
+
+
+@dataclass(frozen=True)
+class UnitRows:
+    """The rows that a stage reads for one unit; `rows[Page]` are the rows of class Page.
+
+    `questions` is empty for a stage that writes index rows. Fields of the document and of questions
+    that the stage does not name hold their defaults.
+    """
+
+    document: Document
+    questions: tuple[Question, ...] = ()
+    tables: Mapping[type[Record], tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+
+    def __getitem__(self, record: type[R]) -> tuple[R, ...]:
+        """The rows of a record class. Raises KeyError for one that the stage does not read."""
+        return self.tables[record]
+
+    def of(self, record: type[Q], question: Question) -> list[Q]:
+        """The rows of a record class for one question, in order."""
+        return [row for row in self[record] if row.question_id == question.question_id]
+
+    def made_of(self, question: Question) -> list[QuestionRow]:
+        """The rows of all record classes for one question."""
+        found = [row for rows in self.tables.values() for row in rows]
+        return [row for row in found if getattr(row, "question_id", None) == question.question_id]
+
+
+def is_per_question(record: type[Record]) -> bool:
+    """True if the record has a question_id: the units of its step are chunks of questions."""
+    return "question_id" in record.__dataclass_fields__
+
+
+def utc_now() -> datetime:
+    """The current time in UTC, without a zone: DuckDB would show a time with one in the reader's
+    zone."""
+    return datetime.now(UTC).replace(tzinfo=None)

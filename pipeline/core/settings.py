@@ -1,0 +1,89 @@
+"""The base class of settings sections, the cluster's settings, and the hash used everywhere."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from pipeline.core.errors import UsageError
+
+# Data of the package gistmill, as any package might own a folder `conf` in site-packages. In a
+# checkout a link to conf/ at the top.
+CONF = (Path(__file__).parents[2] / "gistmill" / "conf").resolve()
+Minutes = Annotated[float, Field(gt=0, le=1_000_000)]  # at most two years
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # but tab and newline
+_MOST_CHARS = 4096  # of a path on Linux; no other setting is longer
+_LEAST, _MOST = -(2**63), 2**63 - 1  # of a whole number that tables and Ray can hold
+
+
+class Settings(BaseModel):
+    """Base class of settings sections: frozen; refuses unknown keys and type coercion."""
+
+    # Built when first used: commands that only read a warehouse do without most settings.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+
+def sha(content: Any, digits: int = 64) -> str:
+    """Hex of the sha256 of the canonical JSON of `content` (sorted keys, no spaces)."""
+    return sha_of_json(canonical_json(content), digits)
+
+
+def sha_of_json(content: str, digits: int = 64) -> str:
+    """`sha` of a content given as its canonical JSON, for callers that have most of that JSON
+    already: a plan takes millions of hashes."""
+    return hashlib.sha256(content.encode()).hexdigest()[:digits]
+
+
+def canonical_json(content: Any) -> str:
+    """JSON with sorted keys, no spaces, and ASCII alone."""
+    return _CANONICAL.encode(content)
+
+
+# Made once: a plan of 200,000 questions takes millions of hashes.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def refuse_nonsense(value: Any, key: str = "") -> None:
+    """Raise UsageError, naming the key, for a value that no setting of any section accepts.
+
+    These are: a number that is not finite or beyond 64 bits, control characters, over 4,096
+    characters.
+    """
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            refuse_nonsense(inner, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            refuse_nonsense(inner, key)
+    elif isinstance(value, str) and len(value) > _MOST_CHARS:
+        raise UsageError(f"{key}: {len(value)} characters; write at most {_MOST_CHARS}")
+    elif isinstance(value, str) and _CONTROL.search(value):
+        raise UsageError(f"{key}={value[:80]!r}: holds a control character; remove it")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{key}={value}: not a number that is finite")
+    elif isinstance(value, int) and not _LEAST <= value <= _MOST:
+        raise UsageError(f"{key}: beyond 64 bits; write a smaller number")
+
+
+class ClusterSettings(Settings):
+    """The keys of a `cluster` section that every kind of cluster has. Never hashed.
+
+    `address`: null in YAML starts a local Ray, `auto` joins the one this machine is part of, and a
+    URL is the dashboard that `gistmill submit` sends the run to.
+    """
+
+    name: str
+    address: str | None
+    autoscales: bool  # whether the cluster adds machines on demand
+    wait_minutes: Minutes  # for the first workers to be placed
+    scoring_workers: PositiveInt | None  # null: one per CPU
+    stall_minutes: Minutes  # without progress, after which the run ends
+    # Seconds for which a refused file operation is repeated. Earlier versions stored no such key.
+    storage_seconds: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+    deadline: str | None  # HH:MM (the next such local time) or an ISO 8601 date and time
+    grace_minutes: Minutes  # to finish what is in flight, before the deadline or on SIGTERM

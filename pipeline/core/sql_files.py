@@ -1,0 +1,111 @@
+"""SQL in files: a `.sql` file lies beside the module that uses it.
+
+Its sections each begin with a line `-- name: NAME`, and may end with a semicolon. Comments before
+the first are about the whole file. In braces stand names that a module fills in.
+
+That of a table is called `<table>.sql` and lies beside the module of its record class, of a plugin,
+too. A section of it is a view over the table, or the table's part of a view that commands read
+(`PARTS`). A view's section is `create view {prefix}NAME as ...`, where {prefix} is empty or `all_`,
+whose rows have a column `run` before all others: {run} is empty or `run, `. Comments after that
+line say what a row is, and `-- column: ...` what a column means, for `gistmill schema`. Parts join
+rows of a memory by (memory, document_id, page_index).
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from pipeline.core.errors import UsageError
+
+PARTS = (
+    # whose means reports show: method, repeat, document_id, question_id, rater, problem, measure,
+    # value.
+    "measures",
+    # whose values reports add up: method, document_id, question_id, rater, counted (n, answered,
+    # unscored), value.
+    "counts",
+    # the distributions of `report --corpus`: memory (or null), measure, rows_of (the unit of the
+    # sample, in the plural), place (the measure's position in the report), value.
+    "sizes",
+    # what `gistmill show` has: memory, document_id, page_index, last_page_index (of a text of
+    # several pages), place (the column's position), heading, text, num_words, problem.
+    "page_texts",
+    # what methods reply to questions: method, repeat, memory, document_id, question_id, answer,
+    # answer_index, page_indexes (of pages read), num_context_words, problem, detail.
+    "results",
+    # memory, and columns of its own, one row per memory.
+    "memories",
+    # the rows that `gistmill trace` reads instead of the table's.
+    "traced",
+)
+_NAME = re.compile(r"^-- name: *(.*?) *$\n?", re.MULTILINE)
+_FIELD = re.compile(r"\{(\w+)\}")
+_COMMENT = re.compile(r"^\s*(--.*)?$")
+_VIEW = re.compile(r"create view \{prefix\}(\w+) as\s", re.IGNORECASE)
+
+
+def sql_beside(module_file: str) -> Mapping[str, str]:
+    """The sections of the `.sql` file beside a module, by name; `module_file`: its `__file__`."""
+    return sql_sections(Path(module_file).with_suffix(".sql"))
+
+
+@cache
+def sql_sections(file: Path) -> Mapping[str, str]:
+    """The sections of a file, by name. Each file is read once by a process.
+
+    Raises UsageError, naming file and section, where it cannot be read as such.
+    """
+    try:
+        head, *parts = _NAME.split(file.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: byte {error.start} is no UTF-8; save it as UTF-8") from None
+    if not all(map(_COMMENT.match, head.splitlines())):
+        raise UsageError(f"{file}: SQL before the first section; begin it with `-- name: NAME`")
+    found: dict[str, str] = {}
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        sql = text.strip().removesuffix(";").rstrip()
+        if all(map(_COMMENT.match, sql.splitlines())):
+            raise UsageError(f"{file}: section {name!r}: no SQL; write it or remove the section")
+        if name in found:
+            raise UsageError(f"{file}: section {name!r}: twice; rename one")
+        found[name] = sql
+    return MappingProxyType(found)
+
+
+def filled(sql: str, **values: str) -> str:
+    """The SQL with each `{name}` of `values` replaced; other braces stay, those of a value too."""
+    return _FIELD.sub(lambda field: values.get(field[1], field[0]), sql)
+
+
+def table_file(module: str, table: str) -> Path | None:
+    """The table's file, if there is one; `module`: the name of its record class's module."""
+    source = getattr(sys.modules.get(module), "__file__", None)
+    file = Path(source).with_name(f"{table}.sql") if source else None
+    return file if file is not None and file.is_file() else None
+
+
+def table_sql(module: str, table: str) -> Mapping[str, str]:
+    """The sections of the table's file, by name; none where it has no file.
+
+    Raises UsageError, naming file and section, for one that is neither a view nor one of `PARTS`.
+    """
+    file = table_file(module, table)
+    found = sql_sections(file) if file else {}
+    for name, sql in found.items():
+        view = _VIEW.match(sql)
+        if name not in PARTS and (view is None or view[1] != name):
+            raise UsageError(
+                f"{file}: section {name!r}: neither `create view {{prefix}}{name} as` nor one of "
+                f"{', '.join(PARTS)}"
+            )
+    return found
+
+
+def table_views(sections: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
+    """The views among the sections of a table: their section's name, and `create view`."""
+    for name, sql in sections.items():
+        if name not in PARTS:
+            yield name, filled(sql, prefix=prefix, run="run, " if prefix else "")

@@ -1,0 +1,39 @@
+"""The lines that `gistmill trace` prints for rows of any table."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Columns left out of a trace, as its headings identify the row already.
+PLACE = (
+    *("corpus", "step_id", "unit", "method", "repeat", "memory", "input_sha"),
+    *("document_id", "question_id"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RawText:
+    """A line that ends in a possibly long text, which `gistmill trace` cuts without `--full`."""
+
+    lead: str
+    text: str
+
+
+Line = str | RawText
+
+
+def columns_line(row: Mapping[str, Any]) -> str:
+    """The names and values of a row's columns on one line, without ids and SQL nulls."""
+    shown = {name: value for name, value in row.items() if name not in PLACE and value is not None}
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
+
+
+def titled(
+    title: str,
+    rows: Iterable[Mapping[str, Any]],
+    trace: Callable[[Mapping[str, Any]], Sequence[Line]],
+) -> list[Line]:
+    """A heading, followed by the indented lines of each row."""
+    lines = [line for row in rows for line in trace(row)]
+    return [title, *(f"  {x}" if isinstance(x, str) else RawText(f"  {x.lead}", x.text)
+                     for x in lines)]  # fmt: skip

@@ -1,0 +1,140 @@
+"""Embed texts as unit vectors by a sentence-transformers model.
+
+The only file that imports sentence_transformers. The model is loaded once per process, when first
+used. Encoding runs in one thread of its own, one request at a time, so that the event loop keeps
+sending requests to the engine.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import PositiveInt
+
+from pipeline.core.errors import StartError, UsageError
+from pipeline.core.settings import Settings, sha
+from pipeline.files.model_hash import content_hash
+
+Vectors = np.ndarray[tuple[int, int], np.dtype[np.float32]]
+Kind = Literal["document", "query"]  # some models have a prompt of their own for either
+
+_HUGGING_FACE_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_MODEL_FILES = ("modules.json", "config.json")  # every model's folder has one of them
+# Of texts that many documents have, as chat histories share sessions: 300 MB at 768 dimensions.
+_VECTORS: dict[str, np.ndarray[Any, Any]] = {}
+_MOST_VECTORS = 100_000
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+
+
+class EmbedderSettings(Settings):
+    """The `embedder` section. Hashed are `model` and `chunk_words`: they change the vectors."""
+
+    model: str | None  # a folder, or a Hugging Face name; null: none, if no method needs one
+    # A long text is embedded in pieces of this many words; null: whole.
+    chunk_words: PositiveInt | None
+    device: str  # cpu, cuda, cuda:1 ...
+    batch_size: PositiveInt
+
+    def refuse_unusable(self, method: str) -> None:
+        """Raise UsageError where the vectors that `method` needs certainly cannot be made.
+
+        Looks at names and files only; a model that does not load raises StartError later, in
+        `embed`.
+        """
+        if self.model is None:
+            raise UsageError(
+                f"embedder.model is not set, and {method} needs it; add embedder.model=FOLDER or "
+                "the name of a sentence-transformers model"
+            )
+        folder, key = Path(self.model), f"embedder.model={self.model}"
+        if not folder.is_dir() and not _HUGGING_FACE_NAME.fullmatch(self.model):
+            raise UsageError(f"{key}: no such folder; name one that holds a model")
+        if folder.is_dir() and not any((folder / name).is_file() for name in _MODEL_FILES):
+            files = " and no ".join(_MODEL_FILES)
+            raise UsageError(f"{key}: no {files} there; name a folder that holds a model")
+        if find_spec("sentence_transformers") is None:
+            raise UsageError(
+                f"{key}: sentence-transformers is not installed; pip install 'gistmill[dense]'"
+            )
+
+    def identity(self) -> str:
+        """The model in a step's hash: the hash of a folder's content, so that a moved folder is the
+        same model, or a Hugging Face name; "" without a model. Raises UsageError."""
+        if not self.model:
+            return ""
+        folder = Path(self.model)
+        return content_hash(folder) if folder.is_dir() else self.model
+
+    def hashed(self) -> dict[str, Any]:
+        """The settings that change vectors, under the section's name; {} without a model."""
+        if self.model is None:
+            return {}
+        return {"embedder": {"model": self.identity(), "chunk_words": self.chunk_words}}
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        """One vector of length 1 per text, in order: float32 of shape (texts, dimensions).
+
+        The shape is (0, 0) without texts. Raises StartError where the model cannot be loaded.
+        """
+        if not texts:
+            return np.empty((0, 0), dtype=np.float32)
+        return await asyncio.get_running_loop().run_in_executor(
+            _THREAD, self._known, list(texts), kind
+        )
+
+    def _known(self, texts: list[str], kind: Kind) -> Vectors:
+        """The vectors of the texts; those that this process has made before are taken from its
+        cache."""
+        names = [sha([self.model, kind, text], 32) for text in texts]
+        missing = {name: text for name, text in zip(names, texts, strict=True)
+                   if name not in _VECTORS}  # fmt: skip
+        made = {}
+        if missing:
+            vectors = self._encode(list(missing.values()), kind)
+            made = dict(zip(missing, vectors, strict=True))
+        found = np.stack([_VECTORS[name] if name in _VECTORS else made[name] for name in names])
+        _remember(made)
+        return np.asarray(found, dtype=np.float32)
+
+    def _encode(self, texts: list[str], kind: Kind) -> Vectors:
+        assert self.model is not None, "refuse_unusable has been called"
+        model = _model(self.model, self.device)
+        encode = model.encode_query if kind == "query" else model.encode_document
+        return np.asarray(
+            encode(
+                texts,
+                batch_size=self.batch_size,
+                normalize_embeddings=True,
+                show_progress_bar=False,
+            ),
+            dtype=np.float32,
+        )
+
+
+def _remember(made: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Cache vectors; if there are too many, the oldest are dropped."""
+    _VECTORS.update(made)
+    for name in list(islice(_VECTORS, max(0, len(_VECTORS) - _MOST_VECTORS))):
+        del _VECTORS[name]
+
+
+@lru_cache(maxsize=1)
+def _model(name: str, device: str) -> Any:
+    from safetensors import SafetensorError
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        return SentenceTransformer(name, device=device)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        why = " ".join(str(error).split())
+        raise StartError(
+            f"embedder.model={name} cannot be loaded on embedder.device={device} ({why}); change "
+            "one of them"
+        ) from None

@@ -1,0 +1,76 @@
+"""The built-in extractive engine: replies by lexical rules, without a model.
+
+It demonstrates the pipeline on real text; it does not replace a model. Deterministic. The rules for
+each prompt are in the prompt's module.
+"""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from pipeline.core.engine import EngineSettings, FinishReason, Reply, Request
+from pipeline.core.prompts import Message
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+class ExtractiveSettings(EngineSettings):
+    """The `engine` section of engine=extractive; it has no keys of its own."""
+
+    name: Literal["extractive"]
+    context_tokens: PositiveInt
+
+    is_model: ClassVar[bool] = False
+    is_deterministic: ClassVar[bool] = True
+    keeps_journal: ClassVar[bool] = False  # a journal took an eighth of a worker's time
+
+    def own_identity(self) -> Mapping[str, Any]:
+        return {"version": ExtractiveEngine.version}
+
+    async def start(self) -> "ExtractiveEngine":
+        return ExtractiveEngine(self.context_tokens)
+
+
+class ExtractiveEngine:
+    """Runs on the CPU and is ready at once. Tokens are those of `num_tokens`."""
+
+    name = "extractive"
+    version = 1  # raise when its replies change
+
+    def __init__(self, context_tokens: int = 1_000_000) -> None:
+        self.context_tokens = context_tokens
+
+    async def generate(self, request: Request) -> Reply:
+        """The prompt's extractive reply, cut at `max_reply_tokens` (finish_reason length)."""
+        started = time.perf_counter()
+        assert request.fields is not None, "only engines with a model get requests without a prompt"
+        text, finish_reason = _within(request.fields.extractive(), request.max_reply_tokens)
+        return Reply(
+            text=text,
+            finish_reason=finish_reason,
+            prompt_tokens=await self.count_tokens(request.messages),
+            cached_tokens=0,
+            reply_tokens=num_tokens(text),
+            seconds=time.perf_counter() - started,
+        )
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        """The tokens of all messages, without a chat template."""
+        return sum(num_tokens(message["content"]) for message in messages)
+
+
+@lru_cache(maxsize=32)  # a prompt is counted when its length is checked and when it is answered
+def num_tokens(text: str) -> int:
+    """The number of tokens: runs of letters and digits, and each punctuation mark."""
+    return len(_TOKEN.findall(text))
+
+
+def _within(text: str, max_tokens: int) -> tuple[str, FinishReason]:
+    if num_tokens(text) <= max_tokens:
+        return text, "stop"
+    ends = [0, *(match.end() for match in _TOKEN.finditer(text))]
+    return text[: ends[max(max_tokens, 0)]], "length"

@@ -1,0 +1,289 @@
+"""An engine that sends its requests to a running OpenAI-compatible server.
+
+The API key is read from an environment variable. Settings are stored with the run and therefore
+hold only the variable's name.
+"""
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
+
+from pipeline.core.engine import EngineSettings, Reply, Request
+from pipeline.core.errors import StartError, UsageError
+from pipeline.core.prompts import Constraint, Message
+from pipeline.core.settings import sha
+from pipeline.core.time_limit import wait_excluding_suspend
+from pipeline.engines.openai_client import OpenAIClient
+from pipeline.engines.outage import FailedError, Outage
+
+T = TypeVar("T")
+_BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
+_TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
+_CACHED_COUNTS = 100_000
+_MODELS_SHOWN = 5
+_SET_BY_ENGINE = {
+    "model",
+    "messages",
+    "max_tokens",
+    "temperature",
+    "seed",
+    "structured_outputs",
+    "stream",
+    "n",
+}
+
+
+class OpenAISettings(EngineSettings):
+    """The `engine` section of engine=openai; conf/engine/openai.yaml explains the keys.
+
+    `args` are added to the body of every request; `sequences` limits the requests in flight.
+    """
+
+    name: Literal["openai"]
+    base_url: str
+    model: str = Field(min_length=1)
+    api_key_env: str | None
+    args: dict[str, Any]
+    retries: NonNegativeInt
+    outage_minutes: NonNegativeFloat
+    thinking_tokens: NonNegativeInt
+    structured_outputs: Literal["vllm", "none"]
+
+    keeps_deadline: ClassVar[bool] = True
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        if re.search("[@?#]", url):  # the message leaves the value out: it may hold a secret
+            raise UsageError(
+                "engine.base_url (or rater.base_url) has an @, ? or #; write http://HOST:PORT/v1 "
+                "and put a key or password into the variable that api_key_env names"
+            )
+        if not re.match("https?://[^/]", url):
+            raise ValueError("not an address; write http://HOST:PORT/v1")
+        return url.rstrip("/")
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_variable(cls, name: str | None) -> str | None:
+        if name is not None and not re.fullmatch("[A-Z_][A-Z0-9_]*", name):
+            # The message leaves the value out: it may be the key itself.
+            raise UsageError(
+                "engine.api_key_env (or rater.api_key_env) is not the name of an environment "
+                "variable (A-Z, 0-9, _); put the key into such a variable and write its name here"
+            )
+        return name
+
+    @field_validator("args")
+    @classmethod
+    def _sets_only_free_keys(cls, args: dict[str, Any]) -> dict[str, Any]:
+        if taken := sorted(_SET_BY_ENGINE & args.keys()):
+            raise ValueError(f"{taken[0]} is set by the engine itself; remove it from args")
+        return args
+
+    @property
+    def takes_constraints(self) -> bool:
+        return self.structured_outputs != "none"
+
+    @property
+    def title(self) -> str:
+        return f"openai:{self.model}"
+
+    def own_identity(self) -> Mapping[str, Any]:
+        return {"model": self.model, "args": self.args, "thinking_tokens": self.thinking_tokens}
+
+    async def start(self) -> "OpenAIEngine":
+        """Connect to the server: list its models, then request one short reply.
+
+        Raises StartError where no server answers, where it refuses one of the two requests, does
+        not serve the model or ignores constraints, and where its context is too small or unknown.
+        """
+        client = OpenAIClient(self.base_url, self.api_key_env, self.retries)
+        try:
+            context_tokens = self._usable_context(client, await client.models())
+            engine = OpenAIEngine(self, client, context_tokens)
+            await engine.check_server()
+        except FailedError as error:
+            words = str(error)
+            named = words if words.startswith(client.address) else f"{client.address}: {words}"
+            raise StartError(named) from None
+        return engine
+
+    def _usable_context(self, client: OpenAIClient, models: Mapping[str, int | None] | None) -> int:
+        """The tokens for prompt and answer: `context_tokens`, or the context that the server lists,
+        less `thinking_tokens`. Raises StartError where it is unknown or too small."""
+        if models is None:
+            raise StartError(
+                f"{client.address}: lists no models; make sure that the address ends in /v1"
+            )
+        if self.model not in models:
+            names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
+            listed = ", ".join(names) or "no models"
+            raise StartError(
+                f"engine.model={self.model}: the server serves {listed}; set it to a served model"
+            )
+        served = models[self.model]
+        total = self.context_tokens or served
+        if total is None:
+            raise StartError(
+                f"{client.address}: the server does not list its context length; set "
+                "engine.context_tokens"
+            )
+        if served and total > served:
+            raise StartError(
+                f"engine.context_tokens={total}: the server has a context of {served}; lower it"
+            )
+        if total <= self.thinking_tokens:
+            raise StartError(
+                f"engine.thinking_tokens={self.thinking_tokens}: leaves no tokens for prompt and "
+                f"answer in a context of {total}; lower it"
+            )
+        return total - self.thinking_tokens
+
+
+class OpenAIEngine:
+    """Sends requests to one server, at most `sequences` at a time.
+
+    The server's reasoning text becomes the Reply's `thinking`. A request allows `thinking_tokens`
+    more than the reply budget; as a server has one limit for both, an answer may also use tokens
+    that the thinking left over.
+    """
+
+    def __init__(self, settings: OpenAISettings, client: OpenAIClient, context_tokens: int) -> None:
+        self.name = settings.title
+        self.context_tokens = context_tokens
+        self._settings = settings
+        self._client = client
+        self._reply_slots = asyncio.Semaphore(settings.sequences)
+        self._count_slots = asyncio.Semaphore(settings.sequences)
+        self._counts: dict[str, int] = {}  # tokens, by hash of the messages
+        self._server_counts_exactly = False
+        self.outage = Outage(client.address, self._probe, settings.outage_minutes, settings.retries)
+
+    async def generate(self, request: Request) -> Reply:
+        """The reply to one request. If the server does not answer it while it answers others, a
+        Reply with finish_reason abort and the server's message.
+
+        Problem: context_overflow if the server refuses it because of the length; timeout if it
+        takes longer than `deadline_seconds`, which do not count while the server is unreachable.
+        Raises OutageError if the server stays unreachable or refuses the key.
+        """
+        async with self._reply_slots:
+            try:
+                return await self.outage.send_when_up(partial(self._sent, request))
+            except FailedError as error:
+                is_late = error.problem == "timeout"
+                return Reply(
+                    text="" if is_late else str(error),
+                    finish_reason="abort",
+                    seconds=self._settings.deadline_seconds if is_late else 0.0,
+                    problem=error.problem,
+                )
+
+    async def _sent(self, request: Request) -> Reply:
+        started = time.perf_counter()
+        reply = await self._in_time(self._complete(request))
+        return replace(reply, seconds=time.perf_counter() - started)
+
+    async def _in_time(self, response: Awaitable[T]) -> T:
+        try:
+            return await wait_excluding_suspend(response, self._settings.deadline_seconds)
+        except TimeoutError:
+            why = f"no reply within {self._settings.deadline_seconds:g} s"
+            raise FailedError(why, "request", "timeout") from None
+
+    async def _probe(self) -> None:
+        """Send the short request of `check_server`; any reply is a success."""
+        await self._sent(self._short_request())
+
+    def waiting_for(self) -> str:
+        """The server that requests wait for, and for how long now; "" if they do not wait."""
+        return self.outage.waiting_for
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        """The tokens of the whole prompt, by the server's /tokenize if `check_server` found it to
+        be exact (vLLM's is).
+
+        Otherwise an estimate from UTF-8 bytes, too high for most prose. Where it is too low, the
+        server refuses the request (context_overflow).
+        """
+        if not self._server_counts_exactly:
+            return estimated_tokens(messages)
+        key = sha(list(messages), 32)
+        if key not in self._counts:
+            async with self._count_slots:
+                count = await self._count_there(messages)
+            if len(self._counts) >= _CACHED_COUNTS:
+                self._counts.pop(next(iter(self._counts)))
+            self._counts[key] = estimated_tokens(messages) if count is None else count
+        return self._counts[key]
+
+    async def check_server(self) -> None:
+        """Send one short request, and compare its token count with that of /tokenize.
+
+        Raises FailedError where the server does not answer the request, StartError where the reply
+        breaks its constraint.
+        """
+        takes_constraints = self._settings.takes_constraints
+        request = self._short_request()
+        reply = await self._complete(request)
+        if takes_constraints and reply.finish_reason == "stop" and reply.text != "ready":
+            key = f"engine.structured_outputs={self._settings.structured_outputs}"
+            raise StartError(f"{key}: the server ignores constraints; set it to none")
+        with suppress(FailedError):
+            count = await self._count(request.messages)
+            self._server_counts_exactly = count == reply.prompt_tokens
+
+    def _short_request(self) -> Request:
+        return Request(
+            prompt="check_server",
+            fields=None,
+            messages=({"role": "user", "content": "Say: ready"},),
+            max_reply_tokens=16,
+            constraint=Constraint(choices=("ready",)) if self._settings.takes_constraints else None,
+            temperature=self._settings.temperature,
+        )
+
+    async def _complete(self, request: Request) -> Reply:
+        body = {
+            "max_tokens": request.max_reply_tokens + self._settings.thinking_tokens,
+            "temperature": request.temperature,
+            **({"seed": request.seed} if request.temperature > 0 else {}),
+            **_structured_outputs(request.constraint),
+            **self._settings.args,
+        }
+        return await self._client.complete(self._settings.model, request.messages, body)
+
+    async def _count_there(self, messages: Sequence[Message]) -> int | None:
+        """The count of tokens by the server; None if it cannot count these messages."""
+        try:
+            return await self.outage.send_when_up(partial(self._count, messages))
+        except FailedError:
+            return None
+
+    async def _count(self, messages: Sequence[Message]) -> int | None:
+        model, args = self._settings.model, self._settings.args
+        return await self._in_time(self._client.count_tokens(model, messages, args))
+
+
+def _structured_outputs(constraint: Constraint | None) -> dict[str, Any]:
+    """The constraint as vLLM's server expects it in a request's body."""
+    if constraint is None:
+        return {}
+    if constraint.choices:
+        return {"structured_outputs": {"choice": list(constraint.choices)}}
+    return {"structured_outputs": {"regex": constraint.regex}}
+
+
+def estimated_tokens(messages: Sequence[Message]) -> int:
+    """The tokens of messages for a server that does not count them, from their bytes."""
+    sizes = [len(message["content"].encode()) for message in messages]
+    return sum(math.ceil(size / _BYTES_PER_TOKEN) + _TEMPLATE_TOKENS for size in sizes)

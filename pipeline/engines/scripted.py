@@ -1,0 +1,138 @@
+"""The scripted engine, for tests: replies by the rules of a YAML file.
+
+    replies:                      # the first rule that matches a request gives the reply
+      - {prompt: answer, match: "Who wrote", reply: "Answer: (B)"}
+      - {prompt: gist, reply: "cut off", finish_reason: length}
+      - {match: "chapter 9", hang: true}    # never replies; with die: true the engine dies
+      - {reply: "anything else"}
+    start_seconds: 2.5            # how long the engine takes to start
+    start_dies: true              # its process exits while it starts
+    start_fails: "out of memory"  # it cannot start, for this reason
+
+`match` is a regular expression, searched in the rendered messages. Tokens are words. A request that
+no rule matches gets finish_reason abort.
+"""
+
+import asyncio
+import hashlib
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import PositiveInt, ValidationError, field_validator
+
+from pipeline.core.engine import EngineSettings, Reply, Request
+from pipeline.core.errors import EngineError, StartError, UsageError
+from pipeline.core.prompts import Message
+from pipeline.core.settings import Settings
+
+
+class Rule(Settings):
+    """One entry of `replies`. `prompt`, `match` and `attempt` select requests; None selects all."""
+
+    prompt: str | None = None
+    match: str = ""
+    attempt: int | None = None
+    reply: str = ""
+    finish_reason: Literal["stop", "length", "abort"] = "stop"
+    seconds: float = 0.0
+    hang: bool = False
+    die: bool = False
+
+    @field_validator("match")
+    @classmethod
+    def _is_pattern(cls, match: str) -> str:
+        try:
+            re.compile(match)
+        except re.error as error:
+            raise ValueError(f"{match!r} is not a regular expression ({error})") from None
+        return match
+
+
+class Script(Settings):
+    """The content of a script file."""
+
+    replies: list[Rule]
+    start_seconds: float = 0.0
+    start_dies: bool = False
+    start_fails: str | None = None
+
+    @classmethod
+    def read(cls, path: str) -> "Script":
+        """Read a script. Raises UsageError naming file and key where it is missing or invalid."""
+        try:
+            return cls.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+        except OSError as error:
+            raise UsageError(
+                f"engine.script={path}: {error.strerror}; set it, or rater.script, to a YAML file "
+                "of replies"
+            ) from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the file"
+            raise UsageError(f"{path}: {where}: {first['msg']}") from None
+
+
+class ScriptedSettings(EngineSettings):
+    """The `engine` section of engine=scripted; `script` is the YAML file.
+
+    It counts as a model, so its verdicts are ratings.
+    """
+
+    name: Literal["scripted"]
+    script: str
+    context_tokens: PositiveInt
+
+    def own_identity(self) -> Mapping[str, Any]:
+        Script.read(self.script)
+        return {"script": hashlib.sha256(Path(self.script).read_bytes()).hexdigest()[:8]}
+
+    async def start(self) -> "ScriptedEngine":
+        script = Script.read(self.script)
+        await asyncio.sleep(script.start_seconds)
+        if script.start_fails is not None:
+            raise StartError(script.start_fails)
+        if script.start_dies:
+            os._exit(1)
+        return ScriptedEngine(self.script, self.context_tokens)
+
+
+class ScriptedEngine:
+    """Replies by a script. `generate` raises EngineError where the rule is `die: true`."""
+
+    def __init__(self, script: str, context_tokens: int) -> None:
+        self.name = f"scripted:{Path(script).stem}"
+        self.context_tokens = context_tokens
+        self._rules = Script.read(script).replies
+
+    async def generate(self, request: Request) -> Reply:
+        start = time.perf_counter()
+        rule = self._rule(request)
+        if rule.die:
+            raise EngineError(f"{self.name}: died, as its script asks, at prompt {request.prompt}")
+        await asyncio.sleep(rule.seconds if not rule.hang else 10**9)
+        return Reply(
+            text=rule.reply,
+            finish_reason=rule.finish_reason,
+            prompt_tokens=await self.count_tokens(request.messages),
+            reply_tokens=len(rule.reply.split()),
+            seconds=time.perf_counter() - start,
+        )
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        return sum(len(message["content"].split()) for message in messages)
+
+    def _rule(self, request: Request) -> Rule:
+        text = "\n".join(message["content"] for message in request.messages)
+        for rule in self._rules:
+            fits_prompt = rule.prompt in (None, request.prompt)
+            fits_attempt = rule.attempt in (None, request.attempt)
+            if fits_prompt and fits_attempt and re.search(rule.match, text, re.DOTALL):
+                return rule
+        return Rule(finish_reason="abort")

@@ -1,0 +1,204 @@
+"""The simulated engine: a GPU engine's sequences, token rates and KV cache, on the real clock.
+
+For measuring scheduling without a GPU; its replies are meaningless.
+
+- Tokens are words. Requests are admitted in the order of their arrival, each once a sequence is
+  free and the KV cache has space for its prompt and reply beside those of the running requests.
+- Prompts are prefilled one after the other, at `prefill_tokens_per_second`. Leading whole blocks
+  of an earlier prompt that are still cached are skipped; the last token is always prefilled.
+- All running sequences decode at the same time, each at `decode_tokens_per_second`.
+- Blocks that no running request uses stay cached until their space is needed; the least recently
+  used are evicted first. Requests with a common prefix share its blocks.
+- An unconstrained reply begins with the text in `openings` for its prompt and is filled up to
+  `reply_tokens`. A reply constrained to choices is the first of them; one constrained to a pattern
+  is the opening alone.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import takewhile
+from typing import Any, ClassVar, Literal
+
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, ValidationInfo, field_validator
+
+from pipeline.core.engine import EngineSettings, Reply, Request
+from pipeline.core.prompts import Message
+from pipeline.core.settings import sha
+
+
+class SimulatedSettings(EngineSettings):
+    """The `engine` section of engine=simulated; conf/engine/simulated.yaml explains the keys.
+
+    It is not a model, so its verdicts do not count as ratings.
+    """
+
+    name: Literal["simulated"]
+    context_tokens: PositiveInt
+    prefill_tokens_per_second: PositiveFloat
+    decode_tokens_per_second: PositiveFloat  # of each sequence
+    kv_tokens: PositiveInt
+    block_tokens: PositiveInt
+    reply_tokens: PositiveInt  # of every unconstrained reply, unless the request allows fewer
+    openings: dict[str, str]  # prompt -> the beginning of its replies
+    gpus_per_worker: NonNegativeFloat  # reserved but not used, to test placement on a cluster
+
+    is_model: ClassVar[bool] = False
+    takes_constraints: ClassVar[bool] = True
+
+    @field_validator("kv_tokens")
+    @classmethod
+    def _holds_a_request(cls, kv_tokens: int, info: ValidationInfo) -> int:
+        context_tokens = info.data.get("context_tokens") or 0
+        if kv_tokens < context_tokens:
+            raise ValueError(f"smaller than context_tokens={context_tokens}; raise it")
+        return kv_tokens
+
+    @property
+    def gpus(self) -> float:
+        return self.gpus_per_worker
+
+    def own_identity(self) -> Mapping[str, Any]:
+        return {"reply_tokens": self.reply_tokens, "openings": self.openings}
+
+    async def start(self) -> "SimulatedEngine":
+        return SimulatedEngine(self)
+
+
+class SimulatedEngine:
+    """Has no model to load. A cancelled request releases its sequence and its KV blocks."""
+
+    name = "simulated"
+
+    def __init__(self, settings: SimulatedSettings) -> None:
+        self.context_tokens = settings.context_tokens
+        self.block_tokens = settings.block_tokens
+        self._settings = settings
+        self._kv_cache = KVCache(settings.kv_tokens // settings.block_tokens)
+        self._num_running = 0
+        self._prefill_ends = 0.0  # on time.perf_counter's clock
+        self._admission_lock = asyncio.Lock()  # first come, first served
+        self._request_finished = asyncio.Event()
+
+    async def generate(self, request: Request) -> Reply:
+        """A reply, returned after the time that a GPU engine would take.
+
+        Problem: context_overflow if prompt and reply exceed the whole KV cache.
+        """
+        start = time.perf_counter()
+        prompt, text = await self.tokens(request.messages), self._text(request)
+        num_reply = len(text.split())
+        prefix = block_hashes(prompt, self.block_tokens)
+        num_private = -(-(len(prompt) + num_reply) // self.block_tokens) - len(prefix)
+        if len(prefix) + num_private > self._kv_cache.num_blocks:
+            return Reply(text="", finish_reason="abort", problem="context_overflow")
+        async with self._admitted(prefix, num_private) as num_hits:
+            cached = min(num_hits, (len(prompt) - 1) // self.block_tokens) * self.block_tokens
+            await self._sleep_until_done(len(prompt) - cached, num_reply)
+        return Reply(
+            text=text,
+            finish_reason="stop",
+            prompt_tokens=len(prompt),
+            cached_tokens=cached,
+            reply_tokens=num_reply,
+            seconds=time.perf_counter() - start,
+        )
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        return len(await self.tokens(messages))
+
+    async def tokens(self, messages: Sequence[Message]) -> list[str]:
+        """The words of all messages."""
+        return [word for message in messages for word in message["content"].split()]
+
+    @asynccontextmanager
+    async def _admitted(self, prefix: Sequence[int], num_private: int) -> AsyncIterator[int]:
+        """Hold a sequence and KV blocks inside the context; yields the cache hits in `prefix`."""
+        async with self._admission_lock:
+            while True:
+                is_free = self._num_running < self._settings.sequences
+                num_hits = self._kv_cache.allocate(prefix, num_private) if is_free else None
+                if num_hits is not None:
+                    break
+                self._request_finished.clear()
+                await self._request_finished.wait()
+            self._num_running += 1
+        try:
+            yield num_hits
+        finally:
+            self._num_running -= 1
+            self._kv_cache.release(prefix, num_private)
+            self._request_finished.set()
+
+    async def _sleep_until_done(self, num_prefill: int, num_decode: int) -> None:
+        """Sleep for as long as the tokens take. Prefill times are summed, not measured, so that
+        late wake-ups of the event loop do not accumulate."""
+        now = time.perf_counter()
+        begin = max(now, self._prefill_ends)
+        self._prefill_ends = begin + num_prefill / self._settings.prefill_tokens_per_second
+        done = self._prefill_ends + num_decode / self._settings.decode_tokens_per_second
+        await asyncio.sleep(done - now)
+
+    def _text(self, request: Request) -> str:
+        constraint = request.constraint
+        opening = self._settings.openings.get(request.prompt, "")
+        if constraint:
+            return constraint.choices[0] if constraint.choices else opening
+        unique_word = sha([request.messages, request.seed], 8)  # no two replies are equal
+        num_tokens = min(self._settings.reply_tokens, request.max_reply_tokens)
+        words = [*opening.split(), unique_word, *("word" for _ in range(num_tokens))]
+        return " ".join(words[:num_tokens])
+
+
+class KVCache:
+    """A prefix cache of `num_blocks` KV blocks.
+
+    Prefix blocks are identified by a hash of all tokens up to their end and shared by requests.
+    Private blocks, which hold the rest of the prompt and the reply, are never shared.
+    """
+
+    def __init__(self, num_blocks: int) -> None:
+        self.num_blocks = num_blocks
+        self._num_users: Counter[int] = Counter()  # running requests, by prefix block
+        self._unused: dict[int, None] = {}  # cached prefix blocks, least recently used first
+        self._num_private = 0
+
+    def allocate(self, prefix: Sequence[int], num_private: int) -> int | None:
+        """The number of leading blocks of `prefix` that were cached; None if nothing could be
+        allocated, because running requests use too many blocks."""
+        num_new = sum(block not in self._num_users for block in prefix)
+        if len(self._num_users) + self._num_private + num_new + num_private > self.num_blocks:
+            return None
+        is_cached = (block in self._num_users or block in self._unused for block in prefix)
+        num_hits = len(list(takewhile(bool, is_cached)))
+        for block in prefix:
+            self._unused.pop(block, None)
+            self._num_users[block] += 1
+        self._num_private += num_private
+        while len(self._num_users) + self._num_private + len(self._unused) > self.num_blocks:
+            del self._unused[next(iter(self._unused))]
+        return num_hits
+
+    def release(self, prefix: Sequence[int], num_private: int) -> None:
+        """Undo `allocate`. The blocks at a prompt's end are evicted before those at its beginning,
+        which more prompts share."""
+        for block in reversed(prefix):
+            self._num_users[block] -= 1
+            if not self._num_users[block]:
+                del self._num_users[block]
+                self._unused[block] = None
+        self._num_private -= num_private
+
+
+def block_hashes(tokens: Sequence[Any], block_tokens: int) -> list[int]:
+    """A hash for each whole block of a prompt, of all tokens up to the block's end.
+
+    Hashes differ from process to process.
+    """
+    hashes: list[int] = []
+    for end in range(block_tokens, len(tokens) + 1, block_tokens):
+        before = hashes[-1] if hashes else 0
+        hashes.append(hash((before, tuple(tokens[end - block_tokens : end]))))
+    return hashes

@@ -1,0 +1,14 @@
+"""Local models through vLLM. The only folder that imports vllm, and only once an engine starts.
+
+vllm_settings.py    the keys of engine=vllm, and which of them change replies
+model_loading.py    imports vLLM and loads a model; errors become one line with the reason
+startup_errors.py   finds the root cause in the logs of vLLM's processes, and advises what to do
+async_llm.py        sends requests to vLLM's AsyncLLM and converts its outputs to replies
+thinking.py         separates a reasoning model's thinking from its answer
+chat_tokenizer.py   renders messages with a model's chat template into token ids
+local_tokenizer.py  a model's tokenizer from local files, without an engine
+"""
+
+from pipeline.engines.vllm.vllm_settings import VllmSettings
+
+__all__ = ["VllmSettings"]

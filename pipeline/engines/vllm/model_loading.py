@@ -1,0 +1,101 @@
+"""Import vLLM and load a model; every failure becomes one line for the user."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from pipeline.core.errors import StartError, UsageError
+from pipeline.core.prompts import Message
+from pipeline.core.registry import hint
+from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer
+from pipeline.engines.vllm.startup_errors import advice, one_line, root_cause, vllm_errors_in_file
+
+if TYPE_CHECKING:
+    from pipeline.engines.vllm.async_llm import VllmEngine
+
+# What vLLM, transformers and torch raise where a model cannot be loaded.
+_LOAD_ERRORS = (
+    OSError, ValueError, RuntimeError, TypeError, LookupError, AssertionError, ImportError,
+)  # fmt: skip
+_TEST_CHAT: tuple[Message, ...] = ({"role": "user", "content": "x"},)
+
+
+def load_engine(
+    arguments: Mapping[str, Any], template: ChatTemplate, thinking_tokens: int
+) -> "VllmEngine":
+    """The engine, ready for requests; `arguments` are those of vLLM's AsyncEngineArgs.
+
+    Blocks until the model is loaded. Raises UsageError for an argument unknown to vLLM, StartError
+    for all other failures.
+    """
+    with vllm_errors_in_file() as log:
+        try:
+            return _load(arguments, template, thinking_tokens)
+        except _LOAD_ERRORS as error:
+            cause = root_cause(error, log)
+            raise StartError(
+                f"engine.model={arguments['model']} cannot start: {cause}{advice(cause)}"
+            ) from None
+
+
+def _load(
+    arguments: Mapping[str, Any], template: ChatTemplate, thinking_tokens: int
+) -> "VllmEngine":
+    engine_args = _engine_args(arguments)
+    from vllm.tokenizers import cached_tokenizer_from_config
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    from pipeline.engines.vllm.async_llm import VllmEngine
+    from pipeline.engines.vllm.thinking import ThinkingParser
+
+    config = engine_args.create_engine_config()
+    # Checked before the weights are loaded: a wrong chat template or parser fails in seconds.
+    tokenizer = cached_tokenizer_from_config(config.model_config)
+    chat_tokenizer = _chat_tokenizer(tokenizer, template, arguments["model"])
+    thinking = (
+        ThinkingParser(config, tokenizer, thinking_tokens, template.variables)
+        if thinking_tokens
+        else None
+    )
+    llm = AsyncLLM.from_vllm_config(config, disable_log_stats=engine_args.disable_log_stats)
+    return VllmEngine(_engine_name(arguments), llm, chat_tokenizer, thinking)
+
+
+def _chat_tokenizer(tokenizer: Any, template: ChatTemplate, model: str) -> ChatTokenizer:
+    """The chat tokenizer. Raises StartError where there is no chat template that renders."""
+    chat_tokenizer = ChatTokenizer(tokenizer, template)
+    try:
+        chat_tokenizer.tokenise(_TEST_CHAT)
+    except (ValueError, jinja2.TemplateError) as error:
+        raise StartError(
+            f"engine.model={model} has no chat template that renders ({one_line(error)}); "
+            "set engine.chat_template=FILE.jinja"
+        ) from None
+    return chat_tokenizer
+
+
+def _engine_name(arguments: Mapping[str, Any]) -> str:
+    """The engine's name in calls and ratings: the model's name, or a local model's folder."""
+    path, revision = Path(arguments["model"]), arguments["revision"]
+    model = path.resolve().name if path.exists() else arguments["model"]
+    return f"vllm:{model}" + (f"@{revision}" if revision else "")
+
+
+def _engine_args(arguments: Mapping[str, Any]) -> Any:
+    """vLLM's AsyncEngineArgs. Raises UsageError for an argument unknown to vLLM, StartError where
+    vLLM cannot be imported."""
+    try:
+        from vllm.engine.arg_utils import AsyncEngineArgs
+    except ImportError as error:
+        raise StartError(
+            f"engine=vllm cannot be imported ({one_line(error)}); install the extra: "
+            "pip install 'gistmill[vllm]'"
+        ) from None
+    known = [field.name for field in fields(AsyncEngineArgs)]
+    for key in arguments:
+        if key not in known:
+            raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, known)}")
+    return AsyncEngineArgs(**arguments)

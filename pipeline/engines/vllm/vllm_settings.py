@@ -1,0 +1,180 @@
+"""The keys of engine=vllm, and which of them change replies. Imports no vllm."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt
+
+from pipeline.core.engine import Engine, EngineSettings
+from pipeline.core.errors import UsageError
+from pipeline.engines.vllm.chat_tokenizer import ChatTemplate
+from pipeline.engines.vllm.model_loading import load_engine
+from pipeline.files.model_hash import content_hash
+
+# vLLM's arguments that have a key of their own in this section.
+_SET_BY_KEY = {"model": "model", "revision": "revision", "max_num_seqs": "sequences"}
+
+# vLLM's arguments that affect placement and speed but not replies: recorded with the run, not
+# hashed. All others are hashed, so that an argument missing here never mixes two kinds of replies
+# in one step.
+_NOT_HASHED = {
+    # parallelism and placement
+    "tensor_parallel_size", "pipeline_parallel_size", "decode_context_parallel_size",
+    "prefill_context_parallel_size", "enable_expert_parallel", "distributed_executor_backend",
+    "distributed_timeout_seconds", "disable_custom_all_reduce", "numa_bind", "worker_cls",
+    "device_ids", "all2all_backend", "enable_eplb", "max_parallel_loading_workers",
+    # memory and caches
+    "gpu_memory_utilization", "kv_cache_memory_bytes", "num_gpu_blocks_override", "block_size",
+    "enable_prefix_caching", "prefix_caching_hash_algo", "cpu_offload_gb", "swap_space",
+    "kv_offloading_size", "kv_offloading_backend", "mm_processor_cache_gb", "watermark",
+    # scheduling and compilation
+    "max_num_batched_tokens", "enable_chunked_prefill", "max_num_partial_prefills",
+    "long_prefill_token_threshold", "async_scheduling", "scheduling_policy", "stream_interval",
+    "enforce_eager", "compilation_config", "cudagraph_capture_sizes", "optimization_level",
+    "max_cudagraph_capture_size", "performance_mode", "attention_backend",
+    # loading and logging
+    "download_dir", "safetensors_load_strategy", "use_tqdm_on_load", "trust_remote_code",
+    "served_model_name", "disable_log_stats", "enable_log_requests", "log_level",
+    "renderer_num_workers", "shutdown_timeout",
+}  # fmt: skip
+
+# vLLM's arguments that name other model files: a local path is hashed by content.
+_MODEL_ARGUMENTS = {"tokenizer", "hf_config_path", "generation_config"}
+
+
+class VllmSettings(EngineSettings):
+    """The `engine` section of engine=vllm; conf/engine/vllm.yaml explains the keys.
+
+    `model` is a Hugging Face name or a local folder; `args` are vLLM's own engine arguments.
+    `thinking_tokens` is the thinking budget of a reasoning model per answer, in addition to the
+    reply budget. `chat_template` is a Jinja file that replaces the model's own template.
+    """
+
+    name: Literal["vllm"]
+    model: str
+    revision: str | None
+    args: dict[str, Any]
+    chat_template: str | None
+    chat_template_kwargs: dict[str, Any]
+    thinking_tokens: NonNegativeInt
+    gpus_per_worker: NonNegativeFloat | None  # null: tensor_parallel x pipeline_parallel
+
+    takes_constraints: ClassVar[bool] = True
+
+    @property
+    def gpus(self) -> float:
+        if self.gpus_per_worker is not None:
+            return self.gpus_per_worker
+        return float(self.parallel_size)
+
+    @property
+    def parallel_size(self) -> int:
+        """The GPUs that hold one copy of the model."""
+        sizes = (self.args.get(f"{kind}_parallel_size", 1) for kind in ("tensor", "pipeline"))
+        tensor, pipeline = sizes
+        return int(tensor) * int(pipeline)
+
+    @property
+    def title(self) -> str:
+        return f"vllm {self.model}"
+
+    def own_identity(self) -> Mapping[str, Any]:
+        """The identity: a local model and a chat template by content, a Hugging Face model by name.
+
+        Raises UsageError where a folder or file named here does not exist or cannot be read, or
+        where keys contradict each other.
+        """
+        self._refuse_contradictions()
+        model, template = local_model(self.model), self.chat_template
+        return {
+            "model": content_hash(model) if model else self.model,
+            "revision": self.revision,
+            "args": self._hashed_args(),
+            "chat_template": content_hash(_template_file(template)) if template else None,
+            "chat_template_kwargs": self.chat_template_kwargs,
+            "thinking_tokens": self.thinking_tokens,
+        }
+
+    def _hashed_args(self) -> dict[str, Any]:
+        hashed = {key: arg for key, arg in self.args.items() if key not in _NOT_HASHED}
+        for key in _MODEL_ARGUMENTS & hashed.keys():
+            path = Path(str(hashed[key]))
+            if path.exists():
+                hashed[key] = content_hash(path)
+        return hashed
+
+    def _refuse_contradictions(self) -> None:
+        for arg, key in _SET_BY_KEY.items():
+            if arg in self.args:
+                raise UsageError(f"engine.args.{arg}: set engine.{key} instead")
+        if self.context_tokens and "max_model_len" in self.args:
+            raise UsageError(
+                "engine.args.max_model_len: engine.context_tokens is set; remove one of them"
+            )
+        if bool(self.thinking_tokens) != bool(self.args.get("reasoning_parser")):
+            raise UsageError(
+                f"engine.thinking_tokens={self.thinking_tokens}: a reasoning model needs a number "
+                "above 0 and engine.args.reasoning_parser=NAME; any other model needs neither"
+            )
+
+    async def start(self) -> Engine:
+        """Load the model in this process.
+
+        Raises UsageError for an argument unknown to vLLM, StartError for all other failures.
+        """
+        # In a thread, so that the worker's event loop keeps writing heartbeats.
+        return await asyncio.to_thread(self._load)
+
+    def _load(self) -> Engine:
+        self.own_identity()  # checks the settings; may hash files, so not on the event loop
+        template = ChatTemplate(self.chat_template, self.chat_template_kwargs)
+        return load_engine(self._vllm_arguments(), template, self.thinking_tokens)
+
+    def _vllm_arguments(self) -> dict[str, Any]:
+        """vLLM's engine arguments; those in `args` take precedence."""
+        arguments: dict[str, Any] = {
+            "model": self.model,
+            "revision": self.revision,
+            "max_num_seqs": self.sequences,
+            "enable_prefix_caching": True,
+            "disable_log_stats": True,
+        }
+        if self.context_tokens:
+            arguments["max_model_len"] = self.context_tokens
+        if self.parallel_size > 1:
+            # In a Ray worker vLLM would request more GPUs from Ray; it must use its worker's.
+            arguments["distributed_executor_backend"] = "mp"
+        return {**arguments, **self.args}
+
+
+def local_model(model: str) -> Path | None:
+    """The folder or file of a local model; None if `model` is a Hugging Face name.
+
+    Raises UsageError if a path does not exist or its folder holds no model.
+    """
+    path = Path(model)
+    is_path = path.exists() or model.startswith((".", "~", os.sep)) or model.count("/") > 1
+    if not is_path:
+        return None
+    if not path.exists():
+        raise UsageError(
+            f"engine.model={model}: no such folder; set it to a Hugging Face name or to a model's "
+            "folder"
+        )
+    if path.is_dir() and not any((path / f).is_file() for f in ("config.json", "params.json")):
+        raise UsageError(
+            f"engine.model={model}: no config.json there; set it to a folder that holds a model"
+        )
+    return path
+
+
+def _template_file(chat_template: str) -> Path:
+    path = Path(chat_template)
+    if not path.is_file():
+        raise UsageError(
+            f"engine.chat_template={chat_template}: no such file; set it to a Jinja file"
+        )
+    return path

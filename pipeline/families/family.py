@@ -1,0 +1,181 @@
+"""A prompt family: a folder of templates with a `family.yaml`. Independent of what prompts mean.
+
+Templates and settings that the folder lacks come from its bases, then from `generic`: first the
+folder of that name beside it, then a plugin's, then the shipped one. A `Family` is self-contained:
+workers on other machines receive one and read no files.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.meta import find_referenced_templates
+from jinja2.sandbox import SandboxedEnvironment
+
+from pipeline.core.errors import UsageError
+from pipeline.core.prompts import Message, Prompt
+from pipeline.core.settings import sha
+from pipeline.families.family_file import GENERIC, family_layers, text_of
+
+# What an expression in a template may raise; the sandbox's own error is a TemplateError.
+_TEMPLATE_ERRORS = (
+    jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError,
+    RecursionError, TypeError, ValueError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Family:
+    """A resolved family. `sources`: its templates by file name; `files`: the path of each."""
+
+    name: str
+    folder: str
+    wording: str
+    settings: Mapping[str, Any]
+    judging: Mapping[str, Mapping[str, Any]]
+    reply_tokens: Mapping[str, int]
+    forms: Mapping[str, str]
+    sources: Mapping[str, str]
+    files: Mapping[str, str]
+
+    def render(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
+        """The messages of `prompt`: a single user message.
+
+        Raises UsageError where the template is missing, malformed, fails, or uses what is no field
+        of the prompt: it is rendered in Jinja's sandbox.
+        """
+        values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
+        values["max_reply_tokens"] = self.max_reply_tokens(type(prompt))  # a template may state it
+        file = f"{prompt.name}.jinja"
+        with self._found(file):
+            template = self._environment.get_template(file)
+        try:
+            content = template.render(values)
+        except _TEMPLATE_ERRORS as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise UsageError(f"{self.files[file]}: {why}") from error
+        return ({"role": "user", "content": content},)
+
+    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
+        """The reply budget of a prompt, in the engine's tokens."""
+        return self.reply_tokens.get(prompt.name, prompt.max_reply_tokens)
+
+    def form(self, prompt: type[Prompt[Any]]) -> str | None:
+        """The form of a constrained reply; None if replies to the prompt are free text."""
+        return self.forms.get(prompt.name, prompt.form)
+
+    def sha(self, prompt: type[Prompt[Any]]) -> str:
+        """8 hex of the sha256 of the prompt's template and of every template it includes."""
+        names = sorted(self._included(f"{prompt.name}.jinja", {}))
+        texts = [self.sources[name].encode() for name in names]
+        return hashlib.sha256(b"\0".join(texts)).hexdigest()[:8]
+
+    def _included(self, name: str, found: dict[str, None]) -> dict[str, None]:
+        """The names of a template and of all it imports, includes or extends, recursively."""
+        if name not in found:
+            found[name] = None
+            with self._found(name):
+                if name not in self.sources:
+                    raise jinja2.TemplateNotFound(name)
+                referenced = _referenced(self.sources[name], self.files[name])
+            for other in referenced:
+                if other is None:
+                    raise UsageError(
+                        f"{self.files[name]}: includes a computed name; write the name out"
+                    )
+                self._included(other, found)
+        return found
+
+    @cached_property
+    def _environment(self) -> SandboxedEnvironment:
+        return SandboxedEnvironment(
+            loader=jinja2.DictLoader(dict(self.sources)),
+            undefined=jinja2.StrictUndefined,
+            keep_trailing_newline=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    @contextmanager
+    def _found(self, file: str) -> Iterator[None]:
+        """Turn jinja's errors for missing and malformed templates into UsageError."""
+        try:
+            yield
+        except jinja2.TemplateNotFound as error:
+            raise UsageError(f"{self.folder}: no template {error.name}; add it") from None
+        except jinja2.TemplateSyntaxError as error:
+            place = self.files.get(error.name or file, error.filename or file)
+            raise UsageError(f"{place}:{error.lineno}: {error.message}") from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def hashed(self) -> dict[str, Any]:
+        """The family's settings, budgets and templates for a run's name, as JSON with hashes."""
+        return {
+            "name": self.name,
+            "settings": sha([self.settings, self.judging], 8),
+            "reply_tokens": dict(self.reply_tokens),  # not hashed: commands may override them
+            "templates": {name: sha(text, 8) for name, text in sorted(self.sources.items())},
+        }
+
+
+def load_family(
+    folder: Path, roots: Sequence[Path], reply_tokens: Mapping[str, int] | None = None
+) -> Family:
+    """The family in `folder`, completed from its bases and the `generic` beside it and in `roots`.
+
+    `roots`: folders of families, in order of precedence. `reply_tokens` overrides reply budgets by
+    prompt. Raises UsageError naming the file and the wrong key, or what to change in a family of an
+    earlier layout.
+    """
+    _refuse_shadows(roots)
+    layers = family_layers(folder, roots)
+    files = list(layers.values())
+    templates = {
+        t.name: t for layer in reversed(list(layers)) for t in sorted(layer.glob("*.jinja"))
+    }
+    return Family(
+        name=folder.name,
+        folder=str(folder),
+        wording=next((f.wording for f in files if f.wording), "ours"),
+        settings=_merged([f.settings for f in files]),
+        judging={k: v or {} for k, v in next((f.judging for f in files if f.judging), {}).items()},
+        reply_tokens=_merged([reply_tokens or {}, *(f.reply_tokens for f in files)]),
+        forms=_merged([f.forms for f in files]),
+        sources={name: text_of(path) for name, path in templates.items()},
+        files={name: str(path) for name, path in templates.items()},
+    )
+
+
+def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The mappings merged, keys sorted; of a key in several layers, the first one's value."""
+    found = {key: value for layer in reversed(layers) for key, value in layer.items()}
+    return dict(sorted(found.items()))
+
+
+def _refuse_shadows(roots: Sequence[Path]) -> None:
+    """Raise UsageError where two `generic` families have a template of the same name."""
+    found: dict[str, Path] = {}
+    for template in (t for root in roots for t in sorted((root / GENERIC).glob("*.jinja"))):
+        other = found.setdefault(template.name, template)
+        if other != template:
+            raise UsageError(
+                f"{other}: a template of that name exists already, {template}; put it in a "
+                "family of its own"
+            )
+
+
+@cache
+def _referenced(source: str, file: str) -> tuple[str | None, ...]:
+    """The templates that a source includes; None for a computed name. Cached: many steps ask."""
+    tree = SandboxedEnvironment().parse(source, filename=file)
+    return tuple(find_referenced_templates(tree))

@@ -1,0 +1,168 @@
+"""Hash a model's file or folder by content, and read large files again only after they changed.
+
+Every byte is hashed: two fine-tunes, or a model with a single edited tensor, share names, sizes and
+most of their bytes. A model may have hundreds of gigabytes and every command needs its hash several
+times, so the hashes of large files are cached in the user's cache folder, $XDG_CACHE_HOME/gistmill
+or ~/.cache/gistmill: one small JSON file per hashed file. An entry is valid while the file's size,
+inode, modification time and status change time are unchanged. No program can set the status change
+time, so it reveals even a write that restores the modification time (`rsync --times`).
+"""
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from glob import glob
+from pathlib import Path, PurePath
+from tempfile import NamedTemporaryFile
+from threading import Timer
+
+from pydantic import ValidationError
+
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import Settings, sha
+
+_CHUNK_BYTES = 2**24  # hashed by one thread; several at once keep a fast disk busy
+_THREADS = min(16, os.cpu_count() or 1)
+_CACHED_FROM_BYTES = 2**24  # smaller files, such as configs and tokenizers, are read every time
+_SILENT_SECONDS = 5.0  # a notice is printed when hashing a model takes longer
+_DOCUMENTATION_SUFFIXES = {".md", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg"}
+_DOCUMENTATION_NAMES = ("LICENSE", "NOTICE")
+
+
+def content_hash(path: Path) -> str:
+    """16 hex digits of a hash of a model's file, or of all the files in its folder.
+
+    The path does not count, so a model that was moved or copied keeps its hash. In a folder the
+    files' relative names count; hidden files and documentation do not, as no model loader reads
+    them. Links are followed. Raises UsageError naming a file that cannot be read.
+    """
+    notice = f"gistmill: hashing all files of {path}, as their content identifies the model\n"
+    timer = Timer(_SILENT_SECONDS, sys.stderr.write, [notice])
+    timer.start()
+    try:
+        with ThreadPoolExecutor(_THREADS, "content-hash") as threads:
+            if path.is_file():
+                return _file_hash(path, threads)[:16]
+            names = sorted(_model_files(path))
+            return sha([[name, _file_hash(path / name, threads)] for name in names], 16)
+    finally:
+        timer.cancel()
+
+
+def _model_files(folder: Path) -> Iterator[str]:
+    """Relative names, with forward slashes."""
+    # `glob` leaves hidden files out and, unlike Path.rglob, follows links to folders.
+    for name in glob("**", root_dir=folder, recursive=True):  # noqa: PTH207  # see above
+        file = PurePath(name)
+        is_documentation = file.suffix.lower() in _DOCUMENTATION_SUFFIXES or file.name.startswith(
+            _DOCUMENTATION_NAMES
+        )
+        is_compiled = "__pycache__" in file.parts  # Python's own, remade whenever code is imported
+        if not is_documentation and not is_compiled and (folder / name).is_file():
+            yield file.as_posix()
+
+
+def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
+    try:
+        size = file.stat().st_size
+        read = partial(_read_and_hash, file, size, threads)
+        return cached_hash(file, read) if size >= _CACHED_FROM_BYTES else read()
+    except OSError as error:
+        raise UsageError(
+            f"{file}: {error.strerror}; make it readable, as its content identifies the model"
+        ) from None
+
+
+def _read_and_hash(file: Path, size: int, threads: ThreadPoolExecutor) -> str:
+    """The sha256 of the sha256 of every chunk: one thread alone is slower than a fast disk."""
+    chunks = threads.map(partial(_chunk_hash, file), range(0, size, _CHUNK_BYTES))
+    return hashlib.sha256(b"".join(chunks)).hexdigest()
+
+
+def _chunk_hash(file: Path, start: int) -> bytes:
+    with file.open("rb") as opened:
+        opened.seek(start)
+        return hashlib.sha256(opened.read(_CHUNK_BYTES)).digest()
+
+
+# The coarsest resolution of a filesystem's times: within it, a second change may not show.
+_COARSEST_TIME_NS = 2_000_000_000
+
+
+class _FileState(Settings):
+    size: int  # bytes
+    inode: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+class _Entry(Settings):
+    path: str
+    state: _FileState
+    hash: str
+
+
+# By path; the only cache where the cache folder cannot be written.
+_entries_of_this_process: dict[str, _Entry] = {}
+
+
+def cached_hash(file: Path, read_and_hash: Callable[[], str]) -> str:
+    """The cached hash of an unchanged file, else the result of `read_and_hash`, which is cached.
+
+    A file that changed within 2 seconds before it was read is not cached. A cache folder that
+    cannot be written is no error. Raises OSError where `file` cannot be inspected.
+    """
+    began_ns = time.time_ns()
+    path, state = str(file.absolute()), _state(file)
+    entry = _entries_of_this_process.get(path) or _read_entry(path)
+    if entry and (entry.path, entry.state) == (path, state):
+        return entry.hash
+    entry = _Entry(path=path, state=state, hash=read_and_hash())
+    if began_ns - state.ctime_ns >= _COARSEST_TIME_NS:
+        _entries_of_this_process[path] = entry
+        with suppress(OSError):
+            _write_entry(entry)
+    return entry.hash
+
+
+def _state(file: Path) -> _FileState:
+    """The state of a file; of a link, that of its target."""
+    stat = file.stat()
+    return _FileState(
+        size=stat.st_size, inode=stat.st_ino, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns
+    )
+
+
+def _read_entry(path: str) -> _Entry | None:
+    file = _entry_file(path)
+    try:
+        return _Entry.model_validate_json(file.read_bytes()) if file else None
+    except (OSError, ValidationError):  # none yet, or written by something else
+        return None
+
+
+def _write_entry(entry: _Entry) -> None:
+    """Write a temporary file and rename it: several processes may hash a model at once."""
+    file = _entry_file(entry.path)
+    if file is None:
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=file.parent, suffix=".tmp", delete=False) as temporary:
+        temporary.write(entry.model_dump_json())
+    Path(temporary.name).replace(file)
+
+
+def _entry_file(path: str) -> Path | None:
+    """The entry's file; None if no cache folder is set and the user has no home folder."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not folder.is_absolute():  # the XDG specification requires ignoring relative paths
+        try:
+            folder = Path.home() / ".cache"
+        except RuntimeError:
+            return None
+    return folder / "gistmill" / "file_hashes" / f"{sha(path, 32)}.json"

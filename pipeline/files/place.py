@@ -1,0 +1,256 @@
+"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...).
+
+All file operations on a warehouse go through this module, so that all are retried (see
+storage_retries.py). They block: on an event loop, call them in a thread.
+"""
+
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import TypeVar
+
+from upath import UPath
+
+from pipeline.core.errors import StorageError, UsageError
+from pipeline.files.storage_retries import (
+    limit_retries,
+    refusal_reason,
+    storage_errors,
+    with_retries,
+)
+
+A = TypeVar("A")
+B = TypeVar("B")
+AnyPath = str | Path | UPath
+_AT_ONCE = 16  # threads: an object store has a latency of tens of milliseconds
+_SECONDS_TO_REACH = 20.0  # at the start of a command, for an address that may be a mistake
+_ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
+def as_path(path: AnyPath) -> UPath:
+    """The path as a UPath; a local one is a pathlib.Path as well.
+
+    Raises UsageError where no filesystem for such an address is installed.
+    """
+    try:
+        found = UPath(path)
+        # Listings are not cached, so that files written by other machines are seen.
+        return UPath(path, use_listings_cache=False) if is_remote(found) else found
+    except (ImportError, ValueError) as error:
+        raise UsageError(f"{path}: {str(error).splitlines()[0]}") from None
+
+
+def is_remote(path: UPath) -> bool:
+    """True if the path is not in this machine's file system."""
+    return not isinstance(path, Path)
+
+
+def unwritable(folder: UPath) -> UPath | None:
+    """The existing path that prevents a local folder from being created or written; None if there
+    is none.
+
+    None for a remote folder, too: an object store refuses only when it is used.
+    """
+    if is_remote(folder):
+        return None
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return None if existing.is_dir() and os.access(str(existing), os.W_OK) else existing
+
+
+@contextmanager
+def refuse_unreachable_path(path: UPath, key: str) -> Iterator[None]:
+    """Turn a filesystem's errors in the `with` block into UsageError naming the config key."""
+    try:
+        with limit_retries(_SECONDS_TO_REACH):
+            yield
+    except storage_errors() as error:
+        raise UsageError(f"{key}={path}: cannot be reached ({refusal_reason(error)})") from None
+
+
+@contextmanager
+def refuse_unwritable_path(path: UPath, key: str) -> Iterator[None]:
+    """Turn a remote store's refusal of a write (no such bucket, no permission) in the `with` block
+    into UsageError naming the config key."""
+    try:
+        yield
+    except StorageError as error:
+        is_mistake = isinstance(error.__cause__, (FileNotFoundError, PermissionError))
+        if is_remote(path) and is_mistake:
+            raise UsageError(f"{key}={path}: cannot be written ({refusal_reason(error)})") from None
+        raise
+
+
+def read(path: UPath) -> bytes:
+    """The content of a file. Raises FileNotFoundError and StorageError."""
+    return with_retries(path.read_bytes, path, _ABSENT)
+
+
+def make_folder(path: UPath) -> None:
+    """Make a local folder, and those above it. Raises StorageError."""
+    with_retries(lambda: path.mkdir(parents=True, exist_ok=True), path)
+
+
+def is_file(path: UPath) -> bool:
+    """True if there is a file at the path. Raises StorageError."""
+    return path_kind(path) == "file"
+
+
+def exists(path: UPath) -> bool:
+    """True if there is a file or folder at the path. Raises StorageError."""
+    return path_kind(path) is not None
+
+
+def list_paths(folder: UPath, pattern: str = "*") -> list[UPath]:
+    """The paths in a folder that match; empty if there is no such folder. Raises StorageError."""
+    if is_remote(folder):
+        return with_retries(lambda: _matching(folder, pattern), folder)
+    return with_retries(lambda: list(folder.glob(pattern)), folder)
+
+
+def list_folders(above: UPath) -> list[UPath]:
+    """The folders in a local folder; empty if there is no such folder. Raises StorageError."""
+    try:
+        entries = with_retries(lambda: list(os.scandir(str(above))), above, _ABSENT)
+    except _ABSENT:
+        return []
+    return [above / entry.name for entry in entries if entry.is_dir()]
+
+
+def temporary_files(root: UPath) -> list[UPath]:
+    """The files of killed writes below a local folder. Raises StorageError."""
+    found = with_retries(lambda: list(root.rglob(".*.part")), root)
+    return [path for path in found if path_kind(path) == "file"]
+
+
+def path_kind(path: UPath) -> str | None:
+    """The kind of what is at the path: file, directory or other; None if nothing is. Raises
+    StorageError."""
+    # Not by fsspec's `isfile`: if a store does not answer, it returns False.
+    try:
+        return with_retries(lambda: _found(path), path, _ABSENT)
+    except _ABSENT:
+        return None
+
+
+def _found(path: UPath) -> str:
+    if is_remote(path):
+        return str(path.fs.info(path.path)["type"])
+    mode = path.stat().st_mode
+    return "file" if S_ISREG(mode) else "directory" if S_ISDIR(mode) else "other"
+
+
+def _matching(folder: UPath, pattern: str) -> list[UPath]:
+    # Not by fsspec's `glob`: it leaves out what a store refuses to list.
+    patterns = pattern.split("/")
+    try:
+        list_them = folder.fs.find if len(patterns) > 1 else folder.fs.ls
+        names = list_them(folder.path, detail=False)
+    except FileNotFoundError:
+        return []
+    root = folder.fs._strip_protocol(folder.path).rstrip("/") + "/"
+    parts = [name.removeprefix(root).split("/") for name in names if name.startswith(root)]
+    return [
+        folder.joinpath(*own)
+        for own in parts
+        if len(own) == len(patterns) and all(map(fnmatchcase, own, patterns))
+    ]
+
+
+def modified_at(path: UPath) -> float:
+    """The time a file was last written, as time.time(). Raises FileNotFoundError and
+    StorageError."""
+    return float(with_retries(lambda: path.stat().st_mtime, path, _ABSENT))
+
+
+def file_size(path: UPath) -> int:
+    """The size of a file in bytes. Raises FileNotFoundError and StorageError."""
+    return int(with_retries(lambda: path.stat().st_size, path, _ABSENT))
+
+
+def delete(path: UPath) -> None:
+    """Delete a file, if it is there. Raises StorageError."""
+    with_retries(lambda: path.unlink(missing_ok=True), path)
+
+
+def delete_folder(path: UPath) -> None:
+    """Delete a folder and all in it, if it is there. Raises StorageError."""
+    with suppress(FileNotFoundError):
+        with_retries(lambda: path.fs.rm(path.path, recursive=True), path, _ABSENT)
+
+
+def commit(path: UPath, content: bytes) -> bool:
+    """Create a file atomically unless it exists. True if it holds `content` now: this call created
+    it, or an earlier attempt whose reply was lost. Raises StorageError.
+
+    Locally a synced temporary file is linked to the name; remotely one conditional PUT.
+    """
+    create = _put if is_remote(path) else _link
+    return with_retries(lambda: create(path, content), path) or read(path) == content
+
+
+def _put(path: UPath, content: bytes) -> bool:
+    try:
+        path.fs.pipe_file(path.path, content, mode="create")
+    except FileExistsError:
+        return False
+    return True
+
+
+def _link(path: UPath, content: bytes) -> bool:
+    with _written_beside(path, content, sync=True) as part:
+        try:
+            os.link(str(part), str(path))
+        except FileExistsError:
+            return False
+    return True
+
+
+def write(path: UPath, content: bytes) -> None:
+    """Write or replace a file atomically: readers see the old or the new content. Raises
+    StorageError."""
+    if is_remote(path):
+        with_retries(lambda: path.fs.pipe_file(path.path, content), path)
+    else:
+        with_retries(lambda: _replace(path, content), path)
+
+
+def _replace(path: UPath, content: bytes) -> None:
+    with _written_beside(path, content, sync=False) as part:
+        part.replace(path)
+
+
+@contextmanager
+def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
+    """A temporary file with the content in the folder of `path`, deleted afterwards."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        yield part
+    finally:
+        with suppress(OSError):  # else it would hide why the file could not be written
+            part.unlink(missing_ok=True)
+
+
+def map_in_threads(function: Callable[[A], B], files: Iterable[A]) -> list[B]:
+    """The results of `function` for every file, in order; runs in threads."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(function, files))
+
+
+def move_file(file: Path, path: UPath) -> None:
+    """Move a file of this machine to `path`, replacing what is there: a local one must be on the
+    same filesystem, a remote one is sent. Raises StorageError."""
+    if is_remote(path):
+        with_retries(lambda: path.fs.put_file(str(file), path.path), path)
+    else:
+        with_retries(lambda: file.replace(str(path)), path)

@@ -1,0 +1,83 @@
+"""Labels that people gave to answers of a run: runs/<name>/people/<person>.parquet, and the view
+`people` of them.
+
+They are kept apart from the rows that stages make: no step plans them, and no run redoes them.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.core.errors import DamagedError
+from pipeline.files.place import exists, list_paths, read, write
+from pipeline.store.shards.damaged_files import DamagedFiles
+from pipeline.store.shards.footers import check_table
+from pipeline.store.shards.shard_files import parquet_content
+
+PEOPLE = pa.schema(
+    [
+        ("rater", pa.string()),  # human:NAME
+        ("method", pa.string()),
+        ("repeat", pa.int64()),
+        ("document_id", pa.string()),
+        ("question_id", pa.string()),
+        ("answer_sha", pa.string()),  # sha256 of the answer's text, as it was
+        ("label", pa.string()),
+        ("comment", pa.string()),
+    ]
+)
+ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a warehouse
+_KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
+_FIX = "import the sheet again"
+
+
+def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> int:
+    """Add a person's labels to those of earlier imports into a run's folder; a label of the same
+    answer is replaced. Returns the number of new or changed labels; nothing is written if there are
+    none.
+
+    Raises DamagedError, StorageError.
+    """
+    file = run / "people" / f"{person}.parquet"
+    before = {_key(row): row for row in _rows(file)} if exists(file) else {}
+    made = [{name: None for name in PEOPLE.names} | dict(row) for row in labels]
+    made = [row | {"rater": f"human:{person}"} for row in made]
+    changed = [row for row in made if before.get(_key(row)) != row]
+    if changed:
+        after = before | {_key(row): row for row in changed}
+        write(file, parquet_content(pa.Table.from_pylist(list(after.values()), schema=PEOPLE)))
+    return len(changed)
+
+
+def num_labels(run: UPath) -> int:
+    """The number of labels in a run's folder; those of damaged files are not counted."""
+    found = 0
+    for file in list_paths(run, "people/*.parquet"):
+        with suppress(DamagedError):
+            found += len(_rows(file))
+    return found
+
+
+def people_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
+    """The labels of all runs of a warehouse, as rows of ALL_PEOPLE."""
+    files = left_out.sound(sorted(list_paths(folder / "runs", "*/people/*.parquet")), _check)
+    return [{"run": file.parent.parent.name} | row for file in files for row in _rows(file)]
+
+
+def _rows(file: UPath) -> list[dict[str, Any]]:
+    _check(file)
+    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(read(file)), schema=PEOPLE).to_pylist()
+    return rows
+
+
+def _check(file: UPath) -> None:
+    check_table(file, PEOPLE, _FIX)
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _KEY)

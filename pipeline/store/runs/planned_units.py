@@ -1,0 +1,85 @@
+"""The planned units of a run, in runs/<name>/units.parquet: written, checked and searched."""
+
+import io
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.core.registry import hint
+from pipeline.files.place import read
+from pipeline.store.shards.footers import check_table
+from pipeline.work.units import Unit
+
+UNITS = pa.schema(
+    [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
+)
+_UNITS_AT_ONCE = 1000  # a row group; there may be millions of rows
+
+
+def check_planned(file: UPath) -> None:
+    """Raise DamagedError unless a run's planned inputs can be read."""
+    check_table(file, UNITS, "delete it and start the run again, or name another with run=")
+
+
+def planned_rows(units: Iterable[Unit]) -> bytes:
+    """The content of the file: a row per planned input."""
+    content, left = io.BytesIO(), iter(units)
+    with pq.ParquetWriter(content, UNITS, compression="zstd") as writer:
+        while some := list(islice(left, _UNITS_AT_ONCE)):
+            columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
+            for unit in some:
+                asked: list[str | None] = [*unit.inputs] or [None]
+                columns["step_id"] += [unit.step_id] * len(asked)
+                columns["unit"] += [unit.unit] * len(asked)
+                columns["document_id"] += [unit.document_id] * len(asked)
+                columns["question_id"] += asked
+            writer.write_table(pa.table(columns, schema=UNITS))
+    return content.getvalue()
+
+
+class Planned:
+    """The planned units of one run, in memory: a few tens of MB for a run of 100,000 questions."""
+
+    def __init__(self, run: UPath) -> None:
+        """Read the file. Raises DamagedError if it cannot be read."""
+        file = run / "units.parquet"
+        check_planned(file)
+        self._rows = pq.read_table(io.BytesIO(read(file)), columns=UNITS.names).combine_chunks()
+
+    def document_of(self, question_id: str) -> str | None:
+        """The id of a question's document; None if the run has no such question."""
+        place: int = pc.index(self._rows["question_id"], pa.scalar(question_id)).as_py()
+        return None if place < 0 else str(self._rows["document_id"][place].as_py())
+
+    def has_document(self, document_id: str) -> bool:
+        """True if the run has planned this document."""
+        return bool(pc.index(self._rows["document_id"], pa.scalar(document_id)).as_py() >= 0)
+
+    def hint(self, column: str, value: str) -> str:
+        """The values of document_id or question_id most similar to this one, for a message."""
+        known = [name for name in self._rows[column].unique().to_pylist() if name is not None]
+        return hint(value, known)
+
+    def units_of(self, document_id: str) -> list[Unit]:
+        """The document's units, in the order of the steps, marked as done; their questions without
+        the hashes of their inputs."""
+        own = self._rows.filter(pc.equal(self._rows["document_id"], pa.scalar(document_id)))
+        return list(_units(own.to_pylist()))
+
+
+def _units(rows: list[dict[str, Any]]) -> Iterator[Unit]:
+    for (step_id, unit), own in groupby(rows, lambda row: (row["step_id"], row["unit"])):
+        of = list(own)
+        questions = [row["question_id"] for row in of if row["question_id"] is not None]
+        yield Unit(
+            step_id=step_id,
+            unit=unit,
+            document_id=of[0]["document_id"],
+            inputs=dict.fromkeys(questions, ""),
+            is_done=True,
+        )

@@ -1,0 +1,270 @@
+"""The files of one run: its config, its provenance and its planned inputs.
+
+They are written before execution. Progress and heartbeats are advisory: committed shards are the
+only record of progress.
+"""
+
+import io
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from errno import ENOENT
+from functools import partial
+from typing import Any, TypeVar
+
+import pyarrow.parquet as pq
+import yaml
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from upath import UPath
+
+from pipeline.core.errors import DamagedError, UsageError
+from pipeline.files.json_files import write_json
+from pipeline.files.place import (
+    AnyPath,
+    as_path,
+    delete,
+    delete_folder,
+    exists,
+    list_paths,
+    map_in_threads,
+    modified_at,
+    read,
+    write,
+)
+from pipeline.files.storage_retries import Advisory, refusal_error
+from pipeline.store.runs.planned_units import check_planned, planned_rows
+from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
+
+A = TypeVar("A")
+_SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
+_RERUN = "delete it and run the same command again"
+
+
+class _Facts(BaseModel, extra="allow"):
+    """The mapping `report` in a run's config."""
+
+    stages: list[str]
+    methods: list[str] = []
+    judging: list[str] = []
+    columns: dict[str, list[dict[str, Any]]] = {}
+
+
+class _Launch(BaseModel, extra="allow"):
+    started_at: str = ""
+    commit: str | None = None
+    versions: dict[str, str] = {}
+    phases: list[dict[str, Any]] = []
+
+
+class _Provenance(BaseModel):
+    launches: list[_Launch] = []
+
+
+_OBJECT = TypeAdapter(dict[str, Any])
+
+
+class RunFolder:
+    """<warehouse>/runs/<name>/, and the steps/ folder that all runs share."""
+
+    def __init__(self, warehouse: AnyPath, name: str) -> None:
+        self.warehouse = as_path(warehouse)
+        self.path = self.warehouse / "runs" / name
+        self._progress = self.path / "alive" / "progress"
+        self._plan = self.path / "plan.json"
+        self.advisory = Advisory()  # of the progress file and the heartbeats
+        self.left_out = DamagedFiles()  # of the files that are advisory
+
+    def config(self) -> dict[str, Any] | None:
+        """The config the run was last started with; None for a new run. Raises DamagedError."""
+        try:
+            return read_parsed(self.path / "config.yaml", _config, _RERUN)
+        except FileNotFoundError:
+            return None
+
+    def report_facts(self, *needed: str) -> dict[str, Any]:
+        """The part of the config that reading commands need: `stages`, and the facts in `needed`.
+
+        Raises UsageError for a run started by an earlier version, which stored fewer of them.
+        """
+        earlier = f"run={self.path.name}: started by an earlier version of gistmill; start it again"
+        try:
+            found = _Facts.model_validate((self.config() or {}).get("report", {}))
+        except ValidationError:
+            raise UsageError(earlier) from None
+        facts = found.model_dump(exclude_unset=True)
+        if not facts.keys() >= set(needed):
+            raise UsageError(earlier)
+        return facts
+
+    def start(
+        self, config: Mapping[str, Any], provenance: Mapping[str, Any], has_work: bool
+    ) -> None:
+        """Write the config, and add this launch's `provenance` to those of earlier launches.
+
+        A launch without pending work makes no rows and is not added, unless it is the first.
+        """
+        write(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False).encode())
+        before = self.launches()
+        if has_work or not before:
+            launches = {"launches": [*before, provenance]}
+            write_json(self.path / "provenance.json", launches)
+
+    def write_plan(self, plan: Mapping[str, Any]) -> None:
+        """Store the result of `gistmill plan`, replacing an earlier one."""
+        write(self._plan, json.dumps(plan, indent=1).encode())
+
+    def plan_made(self, form: Callable[[Any], A]) -> A | None:
+        """The stored result of `gistmill plan`, parsed by `form`, which raises ValueError; None if
+        there is none. Raises DamagedError."""
+        try:
+            return read_parsed(self._plan, lambda content: form(json.loads(content)), "plan again")
+        except FileNotFoundError:
+            return None
+
+    def took(self, phase: Mapping[str, Any]) -> None:
+        """Record the seconds, workers, calls and tokens of a finished phase of the current
+        launch."""
+        if not (launches := self.launches()):
+            raise refusal_error(self.path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+        *before, launch = launches
+        launch = {**launch, "phases": [*launch.get("phases", []), phase]}
+        write_json(self.path / "provenance.json", {"launches": [*before, launch]})
+        for file in list_paths(self.path / "alive", "*.json"):  # heartbeats of the phase's workers
+            delete(file)
+
+    def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
+        """Write the progress of the current launch, for `status`. Advisory."""
+        with self.advisory.attempt():
+            write_json(self._progress, {"launch": launch, **state})
+
+    def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+        """The progress of the current launch and the heartbeats of its live workers.
+
+        (None, []) if nothing is running. Heartbeats may come without progress: a worker may write a
+        last one after its driver has ended. Progress comes without heartbeats if no worker sends
+        any but the driver still writes.
+        """
+        state = self.left_out.unless_damaged(lambda: _json(self._progress, _RERUN), None)
+        if state is None:
+            return None, []
+        launch = str(state.get("launch"))
+        workers, is_written = self.alive(launch), _age(self._progress) < _SECONDS_ALIVE
+        is_running = workers or (is_written and self.silent(launch))
+        return state if is_running else None, workers
+
+    def write_report(self, markdown: str) -> None:
+        write(self.path / "report.md", f"{markdown}\n".encode())
+
+    def launches(self) -> list[dict[str, Any]]:
+        """The provenance of the run's rows: one entry per launch that made some, in order. Raises
+        DamagedError."""
+        try:
+            found = read_parsed(
+                self.path / "provenance.json", _Provenance.model_validate_json, _RERUN
+            )
+        except FileNotFoundError:
+            return []
+        return [launch.model_dump(exclude_unset=True) for launch in found.launches]
+
+    def readable_launches(self) -> list[dict[str, Any]]:
+        """As `launches`, for commands that only read: empty if the file is damaged."""
+        none: list[dict[str, Any]] = []
+        return self.left_out.unless_damaged(self.launches, none)
+
+    def planned(self, column: str) -> set[str]:
+        """The values of `column` (document_id or question_id) that the run has planned so far.
+        Raises DamagedError."""
+        file = self.path / "units.parquet"
+        if not exists(file):
+            return set()
+        check_planned(file)
+        values = pq.read_table(io.BytesIO(read(file)), columns=[column])[column]
+        return set(values.unique().to_pylist()) - {None}
+
+    def alive(self, launch: str) -> list[dict[str, Any]]:
+        """The heartbeats of the launch's workers that are less than 30 seconds old."""
+        found = self._heartbeats(launch)
+        return [heartbeat for age, heartbeat in found if age < _SECONDS_ALIVE]
+
+    def silent(self, launch: str) -> dict[str, float]:
+        """The launch's workers whose last heartbeat is 30 seconds old or older, with its age in
+        seconds: they died, hang, or cannot write."""
+        found = self._heartbeats(launch)
+        return {one["worker"]: round(age, 1) for age, one in found if age >= _SECONDS_ALIVE}
+
+    def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
+        """The heartbeats of a launch, each with its age in seconds."""
+        files = sorted(list_paths(self.path / "alive", "*.json"))
+        read_one = [self.left_out.unless_damaged(partial(_json, f, _RERUN), None) for f in files]
+        found = [(_age(file), one) for file, one in zip(files, read_one, strict=True) if one]
+        return [(age, one) for age, one in found if one.get("launch") == launch]
+
+    def all_gone(self) -> None:
+        """Delete progress, heartbeats and in-flight markers. All workers must have ended.
+
+        Advisory: later launches ignore any that remain.
+        """
+        with self.advisory.attempt():
+            for file in list_paths(self.path / "alive"):
+                delete(file)
+            delete_folder(self.path / "in_flight")
+
+    def plan(self, steps: Iterable[Step], units: Iterable[Unit]) -> None:
+        """Write the description of each step, once, and every input that the run plans."""
+        map_in_threads(self._describe, steps)
+        write(self.path / "units.parquet", planned_rows(units))
+
+    def _describe(self, step: Step) -> None:
+        """Write a step's description, unless it exists.
+
+        Raises AccountingError where the existing one differs.
+        """
+        file = self.warehouse / "steps" / f"{step.id}.json"
+        # Through JSON, which turns tuples into lists, to compare it with the file.
+        made = json.loads(json.dumps({**step.description(), "table": step.table}))
+        try:
+            found = read_parsed(file, json.loads, MOVE_STEP)
+        except FileNotFoundError:
+            write_json(file, made)
+            return
+        except DamagedError as error:
+            raise _another_step(file, f"not JSON: {error.why.partition(';')[0]}") from None
+        if not isinstance(found, dict):
+            raise _another_step(file, "not a JSON object")
+        if found != made:
+            keys = [key for key in {**found, **made} if found.get(key) != made.get(key)]
+            raise _another_step(file, f"other {', '.join(keys)}")
+
+
+def _age(file: UPath) -> float:
+    """Seconds since the file was written; infinite if it no longer exists."""
+    try:
+        return time.time() - modified_at(file)
+    except FileNotFoundError:
+        return math.inf
+
+
+def _another_step(file: UPath, why: str) -> DamagedError:
+    what = f"does not describe the step of that name ({why}), so its rows cannot be reused"
+    return DamagedError(file, f"{what}; {MOVE_STEP}")
+
+
+def _config(content: bytes) -> dict[str, Any]:
+    """Parse a run's config. Raises ValueError."""
+    try:
+        found: dict[str, Any] = _OBJECT.validate_python(yaml.safe_load(content))
+    except yaml.YAMLError as error:
+        raise ValueError(f"not YAML: {error}") from None
+    return found
+
+
+def _json(file: UPath, fix: str) -> dict[str, Any] | None:
+    """The object in a JSON file; None if the file does not exist. Raises DamagedError."""
+    try:
+        return read_parsed(file, _OBJECT.validate_json, fix)
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,1 @@
+"""The Parquet files of tables: written once, listed, indexed, and checked for damage."""

@@ -1,0 +1,113 @@
+"""Read compacted shards through the index."""
+
+import io
+from collections.abc import Callable
+from functools import partial
+from typing import Any, BinaryIO, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.files.place import map_in_threads, read
+from pipeline.files.storage_retries import with_retries
+from pipeline.store.shards.shard_index import Entry, Index, damaged_compaction, newest_index
+
+T = TypeVar("T")
+_MISSING = (FileNotFoundError,)
+
+
+class Compacted:
+    """Reads the compacted shards of one warehouse, by its newest index as of `refresh`."""
+
+    def __init__(self, warehouse: UPath) -> None:
+        self.folder = warehouse / "compacted"
+        self._index: Index | None = None
+        self._footers: dict[str, Any] = {}
+
+    @property
+    def index(self) -> Index:
+        return self._index or self.refresh()
+
+    def refresh(self) -> Index:
+        """Look for a newer generation. Raises what the filesystem raises."""
+        while True:
+            found = newest_index(self.folder)
+            if self._index is None or found.number > self._index.number:
+                try:
+                    _ = found.rows
+                except FileNotFoundError:  # replaced and deleted meanwhile
+                    continue
+                self._index = found
+            return self._index
+
+    def read(self, table: str, entry: Entry, columns: list[str] | None = None) -> Any:
+        """The rows of a shard. Raises FileNotFoundError if a later compaction replaced its file."""
+        name = f"{table}/{entry.file}"
+        path, footer = self.folder / name, self._footer(name)
+        read_rows = partial(_rows, footer, entry, columns)
+        rows = with_retries(partial(parse_file, path, read_rows), path, _MISSING)
+        return rows.slice(entry.first_row, entry.num_rows)
+
+    def _footer(self, name: str) -> Any:
+        if name not in self._footers:
+            self._footers[name] = _footer(self.folder / name)
+        return self._footers[name]
+
+    def verify(self) -> None:
+        """Raise DamagedError if a compacted file does not hold the rows that the index states."""
+        self._footers.clear()
+        map_in_threads(self._verify, self.index.files().items())
+
+    def _verify(self, file: tuple[str, int]) -> None:
+        name, num_rows = file
+        try:
+            _check(self.folder / name, num_rows)
+        except FileNotFoundError:
+            if name in self.refresh().files():  # else compacted again, by another process
+                raise damaged_compaction(self.folder / name, "is missing") from None
+
+
+def check_compacted(path: UPath, num_rows: int) -> None:
+    """Raise DamagedError unless the compacted file is there and holds `num_rows`."""
+    try:
+        _check(path, num_rows)
+    except FileNotFoundError:
+        raise damaged_compaction(path, "is missing") from None
+
+
+def _check(path: UPath, num_rows: int) -> None:
+    found = _footer(path).num_rows
+    if found != num_rows:
+        raise damaged_compaction(path, f"{found} rows, {num_rows} were written")
+
+
+def _footer(path: UPath) -> Any:
+    return with_retries(partial(parse_file, path, pq.read_metadata), path, _MISSING)
+
+
+def parse_file(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
+    """The result of `parse` on a compacted file. Raises DamagedError if the content is not what a
+    compaction wrote, and the filesystem's errors.
+
+    An OSError without a number comes from Arrow or from an object store; parsing the content again
+    tells which.
+    """
+    try:
+        with path.open("rb") as opened:
+            return parse(opened)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+    content = io.BytesIO(read(path))
+    try:
+        return parse(content)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged_compaction(path, f"cannot be read ({str(error).splitlines()[0]})") from None
+
+
+def _rows(footer: Any, entry: Entry, columns: list[str] | None, opened: BinaryIO) -> Any:
+    file = pq.ParquetFile(opened, metadata=footer)
+    if not entry.num_rows:  # a file may have no row group
+        return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
+    return file.read_row_group(entry.row_group, columns=columns)

@@ -1,0 +1,105 @@
+"""Damaged files of a warehouse: found, and left out with a warning each."""
+
+import io
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+from upath import UPath
+
+from pipeline.core.errors import DamagedError, LeftOutWarning
+from pipeline.files.place import is_remote, map_in_threads, read
+from pipeline.files.storage_retries import with_retries
+from pipeline.store.shards.footers import damaged_shard
+from pipeline.store.shards.shard_files import shard_name
+
+A = TypeVar("A")
+MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
+
+# What is wrong with the file itself, rather than with the storage.
+_OF_THE_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+
+def read_parsed(file: UPath, parse: Callable[[bytes], A], fix: str) -> A:
+    """The content of a file, parsed by `parse`. Raises FileNotFoundError, and DamagedError, which
+    ends in `fix`, if `parse` raises ValueError."""
+    try:
+        return parse(with_retries(file.read_bytes, file, _OF_THE_FILE))
+    except ValueError as error:
+        raise DamagedError(file, f"{_first(error)}; {fix}") from None
+    except (IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        raise DamagedError(file, f"cannot be read ({error.strerror}); {fix}") from None
+
+
+def _first(error: Exception) -> str:
+    """The first mistake that an error reports, on one line."""
+    if not isinstance(error, ValidationError):
+        return " ".join(str(error).split())
+    first = error.errors()[0]
+    return ": ".join([".".join(map(str, first["loc"])), first["msg"]]).removeprefix(": ")
+
+
+class DamagedFiles:
+    """The files that a reader leaves out; `rows`: each with its name (`file`) and the reason
+    (`why`)."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, str]] = []
+
+    def add(self, error: DamagedError) -> None:
+        """Leave out a file and warn of it, once."""
+        if error.file in (row["file"] for row in self.rows):
+            return
+        self.rows.append({"file": error.file, "why": error.why})
+        warnings.warn(str(error), LeftOutWarning, stacklevel=2)
+
+    def unless_damaged(self, read: Callable[[], A], otherwise: A) -> A:
+        """The result of `read`; `otherwise` if its file is damaged, which is then left out."""
+        try:
+            return read()
+        except DamagedError as error:
+            self.add(error)
+            return otherwise
+
+    def sound(self, files: Sequence[UPath], check: Callable[[UPath], object]) -> list[UPath]:
+        """The files of which `check` does not raise DamagedError."""
+        found = []
+        for file, error in zip(files, _errors(files, check), strict=True):
+            if error is None:
+                found.append(file)
+            else:
+                self.add(error)
+        return found
+
+    def misnamed(self, files: Iterable[UPath]) -> None:
+        """Warn of files in a step's folder that are not named like shards, hidden ones excepted."""
+        for file in files:
+            if not file.name.startswith(".") and shard_name(file.name) is None:
+                self.add(DamagedError(file, "not named like a shard; move it elsewhere"))
+
+
+def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
+    """The error for the first of the files whose rows cannot be read; None if all can. Reads all of
+    every file."""
+    for file in files:
+        try:
+            pq.read_table(io.BytesIO(read(file)))
+        except (pa.ArrowException, OSError) as error:
+            return damaged_shard(file, f"cannot be read ({_first(error)})")
+    return None
+
+
+def _errors(files: Sequence[UPath], check: Callable[[UPath], object]) -> list[DamagedError | None]:
+    def error_of(file: UPath) -> DamagedError | None:
+        try:
+            check(file)
+        except DamagedError as error:
+            return error
+        return None
+
+    if files and is_remote(files[0]):
+        return map_in_threads(error_of, files)
+    return [error_of(file) for file in files]  # threads would wait for each other

@@ -1,0 +1,176 @@
+"""Check Parquet files by their footers, without reading rows: a file must be what its name
+states."""
+
+import dataclasses
+import io
+from collections.abc import Iterable
+from functools import cache, partial
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.core.arrow import empty_table, schema
+from pipeline.core.errors import DamagedError
+from pipeline.core.rows import RECORDS, Call, Record, is_per_question
+from pipeline.files.place import is_remote, path_kind, read
+from pipeline.files.storage_retries import with_retries
+
+# In a shard's footer: the number of its rows, and how many have which problem (JSON).
+ROWS_WRITTEN, PROBLEMS = "gistmill.num_rows", "gistmill.problems"
+_END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
+# Columns without which a row cannot be identified.
+_OF_EVERY_TABLE = ("step_id", "unit", "document_id")
+_OF_QUESTIONS = ("question_id", "input_sha")
+
+
+def check_shard(path: UPath) -> None:
+    """Raise DamagedError as `shard_footer` does, also if the file does not exist."""
+    try:
+        shard_footer(path)
+    except FileNotFoundError:
+        raise damaged_shard(path, "cannot be read (no such file)") from None
+
+
+def shard_footer(path: UPath) -> Any:
+    """The Parquet metadata of a shard. Raises DamagedError unless it can be read, has the columns
+    of its table and as many rows as were written, all of the step and unit in its path;
+    FileNotFoundError if it does not exist."""
+    try:
+        footer = read_footer(path)
+        _check_rows(footer)
+        record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
+        check_columns(footer, schema(record) if record else None, _needed(record))
+        if record:
+            _check_own(footer, record)
+        for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
+            _check_constant(footer, column, named)
+    except FlawError as flaw:
+        raise damaged_shard(path, str(flaw)) from None
+    return footer
+
+
+def check_table(path: UPath, columns: Any, fix: str) -> None:
+    """Raise DamagedError, which ends in `fix`, unless the file can be read and has `columns` (an
+    Arrow schema)."""
+    try:
+        check_columns(read_footer(path), columns, columns.names)
+    except (FlawError, FileNotFoundError) as flaw:
+        raise DamagedError(path, f"{flaw}; {fix}") from None
+
+
+def damaged_shard(path: UPath, what: str) -> DamagedError:
+    """The error for a damaged shard; its rows and calls must be deleted together."""
+    both = f"{path.parent.name}/{path.name}"
+    return DamagedError(
+        path, f"{what}; delete tables/*/{both} and run the same command to make it again"
+    )
+
+
+class FlawError(Exception):
+    """A flaw of a file, in a few words."""
+
+
+def read_footer(path: UPath) -> Any:
+    """The Parquet metadata of a file, from its end. Raises FlawError, FileNotFoundError, and
+    StorageError, which does not mean that the file is damaged."""
+    if is_remote(path):
+        return _parsed(io.BytesIO(_end(path)))
+    if path_kind(path) not in (None, "file"):  # reading a FIFO would block
+        raise FlawError("cannot be read (not a file)")
+    try:
+        return with_retries(lambda: _opened(path), path, (FileNotFoundError, PermissionError))
+    except PermissionError as error:
+        raise FlawError(f"cannot be read ({error.strerror})") from None
+
+
+def _opened(path: UPath) -> Any:
+    with path.open("rb") as file:
+        return _parsed(file)
+
+
+def _parsed(file: BinaryIO) -> Any:
+    try:
+        return pq.read_metadata(file)
+    except (pa.ArrowException, OSError) as error:  # OSError: Arrow's own
+        raise FlawError(f"cannot be read ({str(error).splitlines()[0]})") from None
+
+
+def _end(path: UPath) -> bytes:
+    """Enough of a remote file's end to hold its footer, mostly in one request."""
+    cat = partial(path.fs.cat_file, path.path, start=-_END_BYTES)
+    end: bytes = with_retries(cat, path, (FileNotFoundError,))
+    size = int.from_bytes(end[-8:-4], "little") + 8
+    return read(path) if len(end) == _END_BYTES < size else end
+
+
+def _check_rows(footer: Any) -> None:
+    written = (footer.metadata or {}).get(ROWS_WRITTEN.encode(), b"none").decode(errors="replace")
+    if written != str(footer.num_rows):
+        raise FlawError(f"{footer.num_rows} rows, {written} were written")
+
+
+def check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
+    """Raise FlawError unless a file has the columns `names`, with the types that `columns` (an
+    Arrow schema) gives them."""
+    if columns is not None and footer.schema.equals(_parquet_schema(columns)):
+        return
+    found = footer.schema.to_arrow_schema()
+    if missing := [name for name in names if name not in found.names]:
+        raise FlawError(f"lacks the columns {', '.join(missing)}")
+    for name in columns.names if columns else ():
+        if name in found.names and not _fits(found.field(name).type, columns.field(name).type):
+            raise FlawError(
+                f"the column {name} is {found.field(name).type}, not {columns.field(name).type}"
+            )
+
+
+def _needed(record: type[Record] | None) -> tuple[str, ...]:
+    """The columns that a shard must have; any other column may be missing, and is then null."""
+    if record is Call:
+        return (*_OF_EVERY_TABLE, *Call.key)
+    is_asked = record is not None and is_per_question(record)
+    return (*_OF_EVERY_TABLE, *_OF_QUESTIONS) if is_asked else _OF_EVERY_TABLE
+
+
+def _check_own(footer: Any, record: type[Record]) -> None:
+    """Raise FlawError if the file has none of the columns that every version of the record wrote:
+    it is of another record."""
+    own = [
+        field.name
+        for field in dataclasses.fields(record)
+        if field.default is dataclasses.MISSING and not field.name.endswith(("_id", "_index"))
+    ]
+    if own and not {*own} & {*footer.schema.names}:
+        raise FlawError(f"lacks the columns {', '.join(own)}")
+
+
+def _fits(found: Any, wanted: Any) -> bool:
+    """True if the types agree, except for fields that a struct gained or lost since."""
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        return _fits(found.value_type, wanted.value_type)
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        both = {field.name for field in found} & {field.name for field in wanted}
+        return all(_fits(found.field(name).type, wanted.field(name).type) for name in both)
+    return bool(found == wanted)
+
+
+def _check_constant(footer: Any, column: str, value: str) -> None:
+    """Raise FlawError if the statistics of the column, where the file has them, show another
+    value."""
+    index = next(i for i, name in enumerate(footer.schema.names) if name == column)
+    for group in range(footer.num_row_groups):
+        found = footer.row_group(group).column(index).statistics
+        if found is None or not found.has_min_max:
+            continue
+        for one in (found.min, found.max):
+            if one != value:
+                raise FlawError(f"its rows are of the {column} {one}")
+
+
+@cache
+def _parquet_schema(columns: Any) -> Any:
+    content = io.BytesIO()
+    pq.write_table(empty_table(columns), content)
+    return pq.read_metadata(content).schema

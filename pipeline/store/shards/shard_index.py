@@ -1,0 +1,246 @@
+"""The index of compacted shards: the position of each, and the facts in its footer.
+
+<warehouse>/compacted/index.<number>.parquet: the highest number counts. Each is written once and
+whole, so that a compaction becomes visible at one moment. A shard in the index counts as committed,
+and a file of its name in tables/ is ignored.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.core.arrow import empty_table
+from pipeline.core.errors import DamagedError
+from pipeline.files.place import commit, list_paths, read
+from pipeline.store.shards.footers import PROBLEMS, FlawError, check_columns
+
+# superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
+# `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
+SCHEMA = pa.schema(
+    [
+        ("table_name", pa.string()), ("step_id", pa.string()), ("unit", pa.string()),
+        ("attempt", pa.int32()), ("superseded", pa.bool_()),
+        ("file", pa.string()), ("row_group", pa.int32()), ("first_row", pa.int64()),
+        ("num_rows", pa.int64()), ("num_bytes", pa.int64()),
+        ("footer", pa.map_(pa.string(), pa.string())), ("input_shas", pa.list_(pa.string())),
+    ]
+)  # fmt: skip
+KEY = ["table_name", "step_id", "unit", "attempt"]
+ATTEMPT = "shard_attempt"  # the column that a compacted file has besides those of its shards
+_LARGE = ("footer", "input_shas")  # columns that are read only where they are needed
+_REPEATED = ["table_name", "step_id", "file"]
+_NUMBER = re.compile(r"index\.([1-9]\d{0,15})\.parquet")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The position of a compacted shard's rows."""
+
+    file: str
+    row_group: int
+    first_row: int
+    num_rows: int
+    num_bytes: int
+
+
+class Index:
+    """One generation of a warehouse's index; `path` is None before the first compaction."""
+
+    def __init__(self, path: UPath | None) -> None:
+        self.path = path
+        self._slices: dict[tuple[str, str], _Slice] = {}
+
+    @property
+    def number(self) -> int:
+        return generation_number(self.path) if self.path else 0
+
+    @cached_property
+    def rows(self) -> Any:
+        """All entries, by table, step, unit and attempt, without the columns in `_LARGE`."""
+        return self.read([name for name in SCHEMA.names if name not in _LARGE])
+
+    def read(self, columns: list[str] | None = None) -> Any:
+        """The columns of all entries, by table, step, unit and attempt.
+
+        Raises FileNotFoundError if a later generation has replaced the file and it was deleted.
+        """
+        if self.path is None:
+            return empty_table(SCHEMA).select(columns or SCHEMA.names)
+        content = io.BytesIO(read(self.path))
+        try:
+            footer = pq.read_metadata(content)
+            check_columns(footer, SCHEMA, SCHEMA.names)
+            # Not by `read_table`, which imports pandas.
+            file = pq.ParquetFile(content, metadata=footer, read_dictionary=_REPEATED)
+            return file.read(columns)
+        except FlawError as flaw:
+            raise damaged_compaction(self.path, str(flaw)) from None
+        except (pa.ArrowException, OSError) as error:  # OSError: Arrow's own
+            why = str(error).splitlines()[0]
+            raise damaged_compaction(self.path, f"cannot be read ({why})") from None
+
+    def units(self, table: str, step_id: str) -> dict[str, int]:
+        """The units of a step and their highest attempts."""
+        return self._slice(table, step_id).units()
+
+    def names(self, table: str, step_id: str) -> set[str]:
+        """The names that the step's shards had in tables/."""
+        return self._slice(table, step_id).names()
+
+    def find(self, table: str, step_id: str, unit: str, attempt: int) -> Entry | None:
+        return self._slice(table, step_id).find(unit, attempt)
+
+    def input_shas(self, table: str, step_id: str) -> Iterator[tuple[str, list[str]]]:
+        """The units of a step at their highest attempt, with the hashes of their questions."""
+        rows = self._inputs.of(table, step_id)
+        rows = rows.filter(pc.invert(rows["superseded"]))
+        yield from zip(rows["unit"].to_pylist(), rows["input_shas"].to_pylist(), strict=True)
+
+    def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
+        """The unit and attempt of the step's shards whose rows have problems, and which."""
+        rows = self._problems.of(table, step_id)
+        columns = (rows[name].to_pylist() for name in ("unit", "attempt", "problems"))
+        for unit, attempt, problems in zip(*columns, strict=True):
+            yield unit, attempt, _names(problems)
+
+    @cached_property
+    def _by_step(self) -> "_BySteps":
+        return _BySteps(self.rows)
+
+    @cached_property
+    def _problems(self) -> "_BySteps":
+        rows = self.read([*KEY, "footer"])
+        found = pc.map_lookup(rows["footer"].combine_chunks(), PROBLEMS, "first")
+        rows = rows.drop_columns(["footer"]).append_column("problems", found)
+        return _BySteps(rows.filter(pc.fill_null(pc.not_equal(found, "{}"), fill_value=False)))
+
+    @cached_property
+    def _inputs(self) -> "_BySteps":
+        return _BySteps(self.read(["table_name", "step_id", "unit", "superseded", "input_shas"]))
+
+    def steps(self) -> list[tuple[str, str]]:
+        """The table and step of all entries, each pair once."""
+        return list(self._by_step.bounds)
+
+    def files(self) -> dict[str, int]:
+        """The compacted files, as <table>/<name>, and the number of rows in each."""
+        found = self.rows.group_by(["table_name", "file"]).aggregate([("num_rows", "sum")])
+        return {f"{row['table_name']}/{row['file']}": row["num_rows_sum"]
+                for row in found.to_pylist()}  # fmt: skip
+
+    def _slice(self, table: str, step_id: str) -> "_Slice":
+        key = (table, step_id)
+        if key not in self._slices:
+            self._slices[key] = _Slice(self._by_step.of(table, step_id))
+        return self._slices[key]
+
+
+class _BySteps:
+    """Entries ordered by table and step. `bounds`: the positions of each step's first entry and of
+    the one after its last."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
+        self.bounds: dict[tuple[str, str], tuple[int, int]] = {}
+        if not rows.num_rows:
+            return
+        names = [rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
+        ends = {end for own in names for end in pc.run_end_encode(own).run_ends.to_pylist()}
+        for first, end in pairwise(sorted({0, *ends})):
+            table, step_id = (own[first].as_py() for own in names)
+            self.bounds[table, step_id] = (first, end)
+
+    def of(self, table: str, step_id: str) -> Any:
+        first, end = self.bounds.get((table, step_id), (0, 0))
+        return self._rows.slice(first, end - first)
+
+
+class _Slice:
+    """The entries of one step in one table, by unit and attempt."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows.combine_chunks()
+
+    @cached_property
+    def _last(self) -> Mapping[str, int]:
+        """Each unit and the position of its highest attempt."""
+        return {unit: place for place, unit in enumerate(self._rows["unit"].to_pylist())}
+
+    def units(self) -> dict[str, int]:
+        return dict(self._pairs())
+
+    def _pairs(self) -> Iterator[tuple[str, int]]:
+        """The unit and attempt of every entry."""
+        yield from zip(*(self._rows[name].to_pylist() for name in ("unit", "attempt")), strict=True)
+
+    def names(self) -> set[str]:
+        return {f"{unit}.{attempt}.parquet" for unit, attempt in self._pairs()}
+
+    def find(self, unit: str, attempt: int) -> Entry | None:
+        place = self._last.get(unit, -1)
+        while place >= 0 and self._rows["unit"][place].as_py() == unit:
+            (row,) = self._rows.slice(place, 1).to_pylist()
+            if row["attempt"] == attempt:
+                return Entry(**{name: row[name] for name in Entry.__dataclass_fields__})
+            place -= 1
+        return None
+
+
+def newest_index(folder: UPath) -> Index:
+    """The index of a warehouse's folder `compacted` as it is now."""
+    return Index(max(generations(folder), key=generation_number, default=None))
+
+
+def generations(folder: UPath) -> list[UPath]:
+    return [file for file in list_paths(folder, "index.*") if generation_number(file)]
+
+
+def generation_number(file: UPath) -> int:
+    """The number of a generation; 0 for another file."""
+    found = _NUMBER.fullmatch(file.name)
+    return int(found[1]) if found else 0
+
+
+def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
+    """Write the next generation; false if another process has written it before."""
+    buffer = io.BytesIO()
+    ordered = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
+    pq.write_table(_flagged(ordered), buffer, compression="zstd")
+    return commit(folder / f"index.{after.number + 1}.parquet", buffer.getvalue())
+
+
+def _flagged(rows: Any) -> Any:
+    """The ordered entries with `superseded` set: the next entry is of the same unit."""
+    if rows.num_rows == 0:
+        return rows
+    same = [pc.equal(rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1))
+            for name in KEY[:3]]  # fmt: skip
+    flags = pc.and_(pc.and_(same[0], same[1]), same[2]).to_pylist()
+    place = SCHEMA.get_field_index("superseded")
+    return rows.set_column(place, SCHEMA.field(place), pa.array([*flags, False]))
+
+
+@cache
+def _names(problems: str) -> frozenset[str]:
+    """The problems that a footer counts; cached, as many units share few sets of them."""
+    return frozenset(json.loads(problems))
+
+
+def damaged_compaction(path: UPath, what: str) -> DamagedError:
+    """The error for a file that a compaction wrote."""
+    folder = next(above for above in path.parents if above.name == "compacted")
+    return DamagedError(
+        path,
+        f"{what}; put the file back from a copy, or delete {folder} and run the same command to "
+        "make its rows again",
+    )

@@ -1,0 +1,266 @@
+"""Shards: one Parquet file per unit and table, committed once: the first commit wins.
+
+<warehouse>/tables/<table>/<step_id>/<unit>.<attempt>.parquet; a retry writes the next attempt, and
+the highest one counts. A shard's footer holds the number of rows written, so that `verify` notices
+rows lost or doubled afterwards, the counts of their problems, the worker that wrote them, and the
+time it started on them.
+"""
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from errno import ENOENT
+from functools import partial
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+from upath import UPath
+
+from pipeline.core.arrow import from_arrow, rows_with_stamps
+from pipeline.core.calls import UNANSWERED
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import Call, Record
+from pipeline.files.place import (
+    AnyPath,
+    as_path,
+    commit,
+    delete,
+    is_file,
+    map_in_threads,
+    read,
+)
+from pipeline.files.storage_retries import refusal_error
+from pipeline.store.shards.compacted import Compacted
+from pipeline.store.shards.footers import PROBLEMS, damaged_shard, shard_footer
+from pipeline.store.shards.shard_files import file_names, last_attempts, shard_content
+from pipeline.store.shards.shard_index import Entry
+from pipeline.work.steps import Step
+from pipeline.work.units import Committed, Unit, unit_name
+
+A = TypeVar("A")
+R = TypeVar("R", bound=Record)
+Key = tuple[str, str, str, int]
+"""A shard's table, step_id, unit and attempt."""
+_MOVES = 5  # times to look for a shard that a compaction has moved; the second finds it
+
+
+class Shards:
+    """Reads and commits the shards of one warehouse, those in tables/ and compacted ones."""
+
+    def __init__(self, warehouse: AnyPath) -> None:
+        self.warehouse = as_path(warehouse)
+        self._compacted = Compacted(self.warehouse)
+
+    def path(self, table: str, step_id: str, unit: str, attempt: int = 1) -> UPath:
+        """The name that a shard is committed under; a compacted one may no longer exist there."""
+        return self.warehouse / "tables" / table / step_id / f"{unit}.{attempt}.parquet"
+
+    def units(self, table: str, step_id: str) -> dict[str, int]:
+        """The units of a step whose shard in `table` is committed, with their highest attempt."""
+        loose = self._loose(table, step_id)
+        compacted = self._compacted.index.units(table, step_id)
+        return compacted | {u: a for u, a in loose.items() if a > compacted.get(u, 0)}
+
+    def _loose(self, table: str, step_id: str) -> dict[str, int]:
+        """The units of a step with shards in tables/ that are not compacted, and their highest
+        attempt. The index is read after the listing, as a shard that was deleted before is in
+        it."""
+        names = set(file_names(self.warehouse / "tables" / table / step_id))
+        names -= self._compacted.refresh().names(table, step_id)
+        return {unit: attempt for unit, (attempt, _) in last_attempts(names).items()}
+
+    def commit(
+        self,
+        record: type[Record],
+        step: Step,
+        unit: Unit,
+        rows: Sequence[Record],
+        started_at: datetime | None = None,
+    ) -> bool:
+        """Write a shard unless it exists: the first commit wins. True if this call wrote it.
+        `started_at` is when the unit was started (UTC), by default now."""
+        key = (record.table, step.id, unit.unit, unit.attempt)
+        path = self.path(*key)
+        if not commit(path, shard_content(record, step, unit, rows, started_at)):
+            return False
+        if self._compacted.refresh().find(*key):  # another's: compacted, then deleted here
+            delete(path)
+            return False
+        return True
+
+    def load(self, record: type[R], step_id: str, unit: str, attempt: int = 1) -> tuple[R, ...]:
+        """The rows of a committed shard, in the order they were written. Raises DamagedError if
+        they cannot be read."""
+        key = (record.table, step_id, unit, attempt)
+        return self._records(record, key, self._stored(key))
+
+    def stamped(
+        self, record: type[R], step_id: str, unit: str, attempt: int = 1
+    ) -> tuple[tuple[R, ...], list[dict[str, Any]]]:
+        """The rows of a committed shard as records, and each as a dictionary of all columns, with
+        stamps."""
+        key = (record.table, step_id, unit, attempt)
+        stored = self._stored(key)
+        made = self._records(record, key, stored)
+        return made, rows_with_stamps(record, made, stored)
+
+    def _stored(self, key: Key) -> Any:
+        return self._wherever(key, partial(self._compacted.read, key[0]), _read)
+
+    def _records(self, record: type[R], key: Key, stored: Any) -> tuple[R, ...]:
+        try:
+            return from_arrow(record, stored)
+        except ValidationError as error:
+            first = error.errors()[0]
+            what = f"row {first['loc'][0]}, {first['loc'][-1]}: {first['msg']}"
+            raise damaged_shard(self.path(*key), what) from None
+
+    def num_bytes(self, table: str, step_id: str, unit: str, attempt: int = 1) -> int:
+        """The size of a committed shard's rows in memory."""
+        key = (table, step_id, unit, attempt)
+        return self._wherever(key, lambda entry: entry.num_bytes, _num_bytes)
+
+    def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
+        """The calls of an attempt at a unit; None if its calls shard is not committed."""
+        key = (Call.table, step_id, unit, attempt)
+        return self.load(Call, step_id, unit, attempt) if self._is_committed(key) else None
+
+    def _is_committed(self, key: Key) -> bool:
+        if self._compacted.index.find(*key) or is_file(self.path(*key)):
+            return True
+        return self._compacted.refresh().find(*key) is not None
+
+    def _wherever(
+        self, key: Key, compacted: Callable[[Entry], A], loose: Callable[[UPath], A]
+    ) -> A:
+        """The result of `compacted` for a compacted shard, of `loose` for one in tables/. Tries
+        again if a compaction has moved it meanwhile."""
+        for _ in range(_MOVES):
+            try:
+                entry = self._compacted.index.find(*key)
+                return compacted(entry) if entry else loose(self.path(*key))
+            except FileNotFoundError:
+                self._compacted.refresh()
+        path = self.path(*key)
+        if path.name in file_names(path.parent):  # a broken link
+            raise damaged_shard(path, "cannot be read (no such file)")
+        raise refusal_error(path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+
+    def committed(self, steps: Sequence[Step]) -> Committed:
+        """The committed units of `steps`. Raises AccountingError if a shard lacks rows."""
+        units = {step.id: self.units(step.table, step.id) for step in steps}
+        problems = self._verified(steps)
+        inputs = {
+            step.id: self._inputs(step, units[step.id]) for step in steps if step.per_question
+        }
+        return Committed(units=units, inputs=inputs, problems=problems)
+
+    def _inputs(self, step: Step, units: Mapping[str, int]) -> dict[str, str]:
+        """input_sha -> the unit that holds it; if two do, the one of the lower name."""
+        index = self._compacted.index
+        compacted = index.units(step.table, step.id)
+        inputs = dict(index.input_shas(step.table, step.id)) if compacted else {}
+        names = [unit for unit, attempt in units.items() if compacted.get(unit) != attempt]
+        keys = [(step.table, step.id, unit, units[unit]) for unit in names]
+        inputs |= zip(names, map_in_threads(self._input_shas, keys), strict=True)
+        found: dict[str, str] = {}
+        for unit in sorted(inputs, reverse=True):
+            found.update(dict.fromkeys(inputs[unit], unit))
+        return found
+
+    def _input_shas(self, key: Key) -> list[str]:
+        """The input hashes of a unit's questions. Raises AccountingError if the unit's name is not
+        their hash."""
+        columns = ["input_sha"]
+        read = partial(self._compacted.read, key[0], columns=columns)
+        rows = self._wherever(key, read, partial(_read, columns=columns))
+        inputs: list[str] = rows["input_sha"].unique().to_pylist()
+        if unit_name(inputs) != key[2]:
+            raise damaged_shard(self.path(*key), "the rows of some question are missing")
+        return inputs
+
+    def verify(self, steps: Sequence[Step]) -> None:
+        """Raise AccountingError if a committed shard holds more or fewer rows than were written, or
+        the shard of the calls that its rows were made from is missing."""
+        self._verified(steps)
+
+    def _verified(self, steps: Sequence[Step]) -> dict[str, dict[str, frozenset[str]]]:
+        """step_id -> unit -> the problems of its rows, and of its calls those without a reply.
+        Raises as `verify` does."""
+        found = {step.id: self._verified_step(step) for step in steps}
+        self._compacted.verify()
+        return found
+
+    def _verified_step(self, step: Step) -> dict[str, frozenset[str]]:
+        units, calls = self.units(step.table, step.id), self.units(Call.table, step.id)
+        if step.prompts:
+            for unit, attempt in sorted(units.items()):
+                key = (Call.table, step.id, unit, attempt)
+                # A later attempt may have ended after its calls were committed.
+                if calls.get(unit) != attempt and not self._is_committed(key):
+                    path = self.path(step.table, step.id, unit, attempt)
+                    raise damaged_shard(path, "the shard of its calls is missing")
+            calls |= units
+        found = self._problems(step.table, step.id, units)
+        for unit, problems in self._problems(Call.table, step.id, calls).items():
+            found[unit] = found.get(unit, frozenset()) | problems & set(UNANSWERED)
+        return found
+
+    def _problems(
+        self, table: str, step_id: str, units: Mapping[str, int]
+    ) -> dict[str, frozenset[str]]:
+        """The problems of the units that have some. Raises DamagedError for a loose shard."""
+        index = self._compacted.index
+        compacted = index.names(table, step_id)
+        found = {
+            unit: problems
+            for unit, attempt, problems in index.problems(table, step_id)
+            if units.get(unit) == attempt
+        }
+        loose = [(table, step_id, unit, attempt) for unit, attempt in units.items()
+                 if f"{unit}.{attempt}.parquet" not in compacted]  # fmt: skip
+        for key, problems in zip(loose, map_in_threads(self._problems_of, loose), strict=True):
+            if problems:
+                found[key[2]] = problems
+        return found
+
+    def _problems_of(self, key: Key) -> frozenset[str]:
+        return self._wherever(key, lambda entry: frozenset[str](), _problems)
+
+
+def _read(path: UPath, columns: list[str] | None = None) -> Any:
+    try:
+        return pq.read_table(io.BytesIO(read(path)), columns=columns)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowInvalid, OSError) as error:
+        raise damaged_shard(path, f"cannot be read ({error})") from None
+
+
+def _problems(path: UPath) -> frozenset[str]:
+    """The problems of a shard's rows. Raises as `shard_footer` does."""
+    footer = shard_footer(path)
+    problems = (footer.metadata or {}).get(PROBLEMS.encode())
+    if problems is None and "problem" in footer.schema.names:  # of an earlier version
+        return frozenset(_read(path, ["problem"])["problem"].unique().to_pylist()) - {None}
+    return frozenset(json.loads(problems or "[]"))
+
+
+def _num_bytes(path: UPath) -> int:
+    footer = shard_footer(path)
+    return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+
+
+def read_parquet_rows(path: AnyPath) -> Iterator[dict[str, Any]]:
+    """The rows of a user's Parquet file, streamed. Raises UsageError if it is not readable."""
+    try:
+        with as_path(path).open("rb") as file:
+            for batch in pq.ParquetFile(file).iter_batches(batch_size=256):
+                yield from batch.to_pylist()
+    except (pa.ArrowInvalid, OSError) as error:
+        line = str(error).splitlines()[0]
+        raise UsageError(f"{path}: not a readable Parquet file ({line}); write it again") from None

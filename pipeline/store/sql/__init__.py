@@ -1,0 +1,1 @@
+"""A DuckDB connection with views over the committed files, locked against writing."""

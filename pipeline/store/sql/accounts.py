@@ -1,0 +1,74 @@
+"""Check in SQL that every input of a run is accounted for (views `inputs` and `accounting`)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.core.errors import AccountingError
+from pipeline.core.rows import RECORDS
+
+
+@dataclass(frozen=True)
+class StepCounts:
+    """One step of a run: its inputs (documents or questions), counted by outcome.
+
+    `not_done` counts the inputs whose unit has no committed shard.
+    """
+
+    step_id: str
+    method: str | None
+    inputs: int
+    ok: int
+    problem: int
+    skipped: int
+    not_done: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.step_id} {self.method}" if self.method else self.step_id
+
+
+def accounts(connection: Any) -> list[StepCounts]:
+    """The counts of every step, by step_id. Raises AccountingError unless inputs = ok + problem +
+    skipped + not_done, and if two rows have the same key."""
+    rows = connection.execute(
+        """select step_id, method, inputs, ok, problem, skipped, not_done
+        from accounting left join steps using (step_id) order by step_id"""
+    ).fetchall()
+    counts = [StepCounts(*row) for row in rows]
+    for step in counts:
+        found = step.ok + step.problem + step.skipped + step.not_done
+        if found != step.inputs:
+            raise AccountingError(
+                f"{step.label}: {step.inputs} inputs, but {found} accounted for; "
+                f"{_first_lost(connection, step.step_id)}"
+            )
+    for table in RECORDS:
+        _refuse_doubles(connection, table)
+    return counts
+
+
+def _first_lost(connection: Any, step_id: str) -> str:
+    """The first input of a step that has a committed unit, but no row there."""
+    lost = connection.execute(
+        """select unit, document_id, question_id from inputs
+        where step_id = ? and not not_done and not has_rows order by all limit 1""",
+        [step_id],
+    ).fetchone()
+    if lost is None:
+        return "some have rows but no shard"
+    unit, document_id, question_id = lost
+    of = f"question {question_id!r} of " if question_id else ""
+    return f"unit {unit} has no row of {of}document {document_id!r}"
+
+
+def _refuse_doubles(connection: Any, table: str) -> None:
+    key = ", ".join(("step_id", *RECORDS[table].key))
+    double = connection.execute(
+        f"""select {key}, min(unit), count(*) as n from {table} group by {key}
+        having n > 1 limit 1"""
+    ).fetchone()
+    if double:
+        *values, unit, number = double
+        raise AccountingError(
+            f"{table}: {number} rows for one key {tuple(values)}, in unit {unit} of {values[0]}"
+        )

@@ -1,0 +1,232 @@
+"""The views of the shards, loose and compacted: `raw_<table>`, `raw_shards` and `footers`."""
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import chain, groupby
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow.fs import FSSpecHandler, PyFileSystem
+from upath import UPath
+
+from pipeline.core.arrow import empty_table, schema
+from pipeline.core.plugins import import_installed
+from pipeline.core.rows import RECORDS, Call
+from pipeline.core.sql_files import filled, sql_beside
+from pipeline.files.place import is_remote
+from pipeline.files.storage_retries import with_retries
+from pipeline.store.shards.compacted import Compacted, check_compacted
+from pipeline.store.shards.damaged_files import DamagedFiles
+from pipeline.store.shards.footers import check_shard
+from pipeline.store.shards.loose import (
+    current_shards,
+    list_shard_files,
+    misnamed_files,
+    not_compacted,
+)
+from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
+from pipeline.store.sql.contracts import derived
+from pipeline.store.sql.python_rows import create_table
+from pipeline.store.sql.run_views import run_views, text
+
+_SQL = sql_beside(__file__)
+_SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
+_KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
+# Other names are of views that are made here.
+_OF_A_TABLE = re.compile(r"(?!all_|raw_|no_)[a-z_][a-z0-9_]*(?<!_rows)")
+_OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
+
+
+def shard_views(
+    connection: Any, folder: UPath, left_out: DamagedFiles
+) -> tuple[dict[str, Any], dict[str, set[str]], list[UPath]]:
+    """Create the views. Returns the Arrow schema and the steps of every table, and the files that
+    are read."""
+    found, index = list_shard_files(folder), Compacted(folder).refresh()
+    names = not_compacted(found, index)
+    left_out.misnamed(misnamed_files(folder, names))
+    loose = {
+        table: left_out.sound(files, check_shard)
+        for table, files in current_shards(folder, names, index).items()
+    }
+    _index_rows(connection, index)
+    compacted = _compacted_files(connection, folder, left_out)
+    tables = _readable_tables(connection, loose, compacted)
+    _superseded_rows(connection, index, loose, compacted)
+    for table, columns in tables.items():
+        _raw_view(connection, table, columns, loose.get(table, []), compacted.get(table, []))
+    _shards_view(connection, loose, tables)
+    written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
+    _footers_view(connection, written)
+    files = [*chain(*loose.values(), *compacted.values()), *([index.path] if index.path else [])]
+    return tables, _steps(index, loose), files
+
+
+def _steps(index: Index, loose: Mapping[str, list[UPath]]) -> dict[str, set[str]]:
+    found = {table: {file.parent.name for file in files} for table, files in loose.items()}
+    for table, step_id in index.steps():
+        found.setdefault(table, set()).add(step_id)
+    return found
+
+
+def _index_rows(connection: Any, index: Index) -> None:
+    """Create `index_rows`, the index."""
+    if index.path is not None and not is_remote(index.path):
+        source = f"read_parquet({text(str(index.path))})"
+        connection.execute(f"create view index_rows as from {source}")
+    else:
+        columns = [*_KEY.names, "file", "num_rows", "footer"]
+        connection.register("index_rows", index.read(columns))
+
+
+def _compacted_files(
+    connection: Any, folder: UPath, left_out: DamagedFiles
+) -> dict[str, list[UPath]]:
+    """The compacted files of every table, but for damaged ones."""
+    found: dict[str, list[UPath]] = {}
+    files = connection.execute(  # not by `Index.files`: PyArrow's group_by imports pandas
+        "select table_name, file, sum(num_rows) from index_rows group by all order by all"
+    ).fetchall()
+    sizes = {folder / "compacted" / table / file: number for table, file, number in files}
+    for file in left_out.sound([*sizes], lambda path: check_compacted(path, sizes[path])):
+        found.setdefault(file.parent.name, []).append(file)
+    return found
+
+
+def _readable_tables(
+    connection: Any, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
+) -> dict[str, Any]:
+    """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
+    not loaded) of a shard, if that has the columns of every record and a view may have the name."""
+    import_installed()
+    found = {table: schema(record) for table, record in RECORDS.items()}
+    others = sorted({*loose, *compacted} - {*found})
+    taken = _taken(found, connection) if others else set()
+    for table in others:
+        paths = [*compacted.get(table, []), *loose.get(table, [])]
+        if not paths or table in taken or not _OF_A_TABLE.fullmatch(table):
+            continue
+        if _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
+            found[table] = columns
+    return found
+
+
+def _taken(tables: Mapping[str, Any], connection: Any) -> set[str]:
+    """The names of our own views, and the words of SQL."""
+    own = {made.split()[2] for made in (*run_views(tables, "", {}), *derived(tables))}
+    words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
+    reserved = {word for (word,) in connection.execute(words).fetchall()}
+    return own | {"footers", "left_out", "people", "all_people"} | reserved
+
+
+def _columns(files: list[UPath]) -> Any:
+    """The Arrow schema of a table's last shard."""
+    return with_retries(lambda: _schema(files[-1]), files[-1])
+
+
+def _schema(path: UPath) -> Any:
+    with path.open("rb") as file:
+        found = pq.read_schema(file).remove_metadata()
+    return pa.schema([field for field in found if field.name != ATTEMPT])
+
+
+def _superseded_rows(
+    connection: Any,
+    index: Index,
+    loose: Mapping[str, list[UPath]],
+    compacted: Mapping[str, list[UPath]],
+) -> None:
+    """Create `superseded_rows`: the entries of the index that do not count, because a higher
+    attempt is committed or their file is damaged."""
+    sound = {file.name for files in compacted.values() for file in files}
+    is_ended = index.rows["superseded"]
+    for damaged in set(index.rows["file"].unique().to_pylist()) - sound:
+        is_ended = pc.or_(is_ended, pc.equal(index.rows["file"], damaged))
+    ended = index.rows.filter(is_ended)
+    entries = ended.select(_KEY.names).cast(_KEY).to_pylist()
+    for table, files in loose.items():
+        for step_id, own in groupby(files, key=lambda file: file.parent.name):
+            attempts = index.units(table, step_id)  # read once per step
+            for unit in (file.name.split(".")[0] for file in own):
+                if attempt := attempts.get(unit):
+                    key = (table, step_id, unit, attempt)
+                    entries.append(dict(zip(_KEY.names, key, strict=True)))
+    create_table(connection, "superseded_rows", _KEY, entries)
+
+
+def _raw_view(
+    connection: Any, table: str, columns: Any, loose: list[UPath], compacted: list[UPath]
+) -> None:
+    """Create the view of all rows of a table; columns that a shard lacks are null, others that it
+    has are left out."""
+    connection.register(f"no_{table}", empty_table(columns))
+    statement = f"from no_{table}"
+    if loose:
+        source = _source(connection, f"{table}_loose_rows", loose, columns)
+        statement += f" union all by name from {source}"
+    if compacted:
+        with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
+        source = _source(connection, f"{table}_compacted_rows", compacted, with_attempt)
+        statement += f" union all by name from {source} c"
+        statement += (
+            _NOT_SUPERSEDED.format(table=table) if _is_superseded(connection, table) else ""
+        )
+    names = ", ".join(f'"{name}"' for name in columns.names)
+    connection.execute(f"create view raw_{table} as select {names} from ({statement})")
+
+
+_NOT_SUPERSEDED = f""" anti join superseded_rows s on s.table_name = '{{table}}'
+and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
+
+
+def _is_superseded(connection: Any, table: str) -> bool:
+    statement = "select 1 from superseded_rows where table_name = ? limit 1"
+    return bool(connection.execute(statement, [table]).fetchall())
+
+
+def _source(connection: Any, name: str, files: list[UPath], columns: Any) -> str:
+    """The SQL source of these files' rows in a query."""
+    if not is_remote(files[0]):
+        return f"read_parquet({sql_list(files)}, union_by_name = true)"
+    connection.register(name, _dataset(files, columns))
+    return name
+
+
+def _dataset(files: list[UPath], columns: Any) -> Any:
+    """Remote files as a dataset, which DuckDB scans without an extension: fetched in parallel, each
+    once, when a query first reads it."""
+    import pyarrow.dataset as ds  # imported here, as it imports pandas: 0.2 s of every command
+
+    cached = fsspec.filesystem("simplecache", fs=files[0].fs)
+    found = PyFileSystem(FSSpecHandler(cached))
+    return ds.dataset([file.path for file in files], columns, format="parquet", filesystem=found)
+
+
+def _shards_view(
+    connection: Any, loose: Mapping[str, list[UPath]], tables: Mapping[str, Any]
+) -> None:
+    rows = [
+        {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
+        for table in tables
+        for file in loose.get(table, [])
+    ]
+    create_table(connection, "shards_rows", _SHARDS, rows)
+    names = ", ".join(map(text, tables))
+    connection.execute(filled(_SQL["shards"], key=", ".join(_KEY.names), tables=names))
+
+
+def _footers_view(connection: Any, files: list[UPath]) -> None:
+    """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
+    statement = filled(_SQL["footers"], key=", ".join(_KEY.names))
+    if files:
+        if is_remote(files[0]):
+            connection.register_filesystem(files[0].fs)
+        statement += f" union all by name from parquet_kv_metadata({sql_list(files)})"
+    connection.execute(statement)
+
+
+def sql_list(files: Iterable[UPath]) -> str:
+    return "[" + ", ".join(text(str(file)) for file in files) + "]"

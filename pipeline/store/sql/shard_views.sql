@@ -1,0 +1,12 @@
+-- name: shards
+create view raw_shards as from shards_rows union all
+select table_name, step_id, unit from index_rows anti join superseded_rows using ({key})
+where table_name in ({tables});
+
+-- name: footers
+create view footers as
+select concat_ws('/', 'tables', table_name, step_id, unit || '.' || attempt || '.parquet')
+  as file_name, encode(pair.key) as key, encode(pair.value) as value
+from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as pair
+  from index_rows anti join superseded_rows using ({key})
+  where table_name <> 'calls');

@@ -1,0 +1,114 @@
+"""Restrict a user's SQL to reading the views of a connection.
+
+DuckDB itself keeps files, settings and extensions locked (`lock`); its own parser shows what kind
+of statement a text is (`only_select`, `expression`). Works with DuckDB 1.5 and 2.0.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pipeline.core.errors import UsageError
+
+# Table functions that read no file, change no setting and hide no statement in a text.
+_TABLE_FUNCTIONS = {
+    "unnest", "range", "generate_series", "json_each", "json_tree",
+    "duckdb_columns", "duckdb_functions", "duckdb_tables", "duckdb_views",
+}  # fmt: skip
+
+
+def lock(connection: Any, files: Iterable[str]) -> None:
+    """Let a connection open `files` and no others, for good: no other file is read or written,
+    nothing is attached or installed, no setting changed, no variable of this process scanned."""
+    paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+    connection.execute(f"set allowed_paths = [{paths}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set python_enable_replacements = false")
+    connection.execute("set lock_configuration = true")
+
+
+def only_select(connection: Any, statement: str) -> str:
+    """The statement, if it is a single SELECT (FROM, VALUES, DESCRIBE ... are) over the views.
+
+    Raises UsageError for any other, and for other table functions: in DuckDB 1.5 enable_profiling()
+    writes a file in spite of the locks.
+    """
+    if len(_parsed(connection, statement)) != 1:
+        raise UsageError(_NO_SELECT)
+    return statement
+
+
+def expression(connection: Any, key: str, text: str) -> str:
+    """The text, if it is a single SQL expression. Raises UsageError naming the `key`."""
+    empty, found = (_parsed(connection, f"select {part}\n") for part in ("1", text))
+    items = found[0]["node"].pop("select_list", []) if len(found) == 1 else []
+    empty[0]["node"].pop("select_list")
+    # Nothing but its one item may differ from `select 1`: no from, where, union, order by ...
+    if len(items) != 1 or found != empty:
+        raise UsageError(f"{key}={text}: not a single SQL expression over the questions")
+    return text
+
+
+_NO_SELECT = "sql: only one SELECT over the views is allowed; --unsafe allows any statement"
+
+
+def _parsed(connection: Any, statement: str) -> list[dict[str, Any]]:
+    """DuckDB's syntax trees of the SELECT statements in a text; empty where it has none."""
+    query = "select json_serialize_sql(?::varchar)"
+    try:
+        tree = json.loads(connection.execute(query, [statement]).fetchone()[0])
+        functions = list(_table_functions(tree))
+    except RecursionError:
+        raise UsageError("sql: nested too deeply; use fewer levels, or add --unsafe") from None
+    if tree["error"] and tree["error_type"] == "parser":
+        message = tree["error_message"].splitlines()[0]
+        raise UsageError(f"sql: Parser Error: {message}", _marked(statement, tree))
+    if tree["error"]:  # a statement of another kind
+        raise UsageError(_NO_SELECT)
+    for name in functions:
+        if name not in _TABLE_FUNCTIONS:
+            raise UsageError(f"sql: {name}() is not allowed; read the views, or add --unsafe")
+    return list(tree["statements"])
+
+
+def sql_error(text: str) -> UsageError:
+    """DuckDB's error as a UsageError: its first line, the names it suggests, and the line of the
+    statement with the mistake marked; nothing else, such as values."""
+    first, *others = text.splitlines()
+    meant = [line for line in others if line.startswith(("Did you mean", "Candidate bindings"))]
+    place = next((n for n, line in enumerate(others[:-1]) if _LINE.match(line)), None)
+    hints: tuple[str, ...] = ()
+    if place is not None and not others[place + 1].strip(" ^~"):
+        lead = others[place].index(": ") + 2
+        hints = ("  " + others[place][lead:], "  " + others[place + 1][lead:])
+    return UsageError(" ".join([f"sql: {first}", *meant]), hints)
+
+
+_LINE = re.compile(r"LINE \d+: ")
+
+
+def _marked(statement: str, tree: dict[str, Any]) -> tuple[str, ...]:
+    """The line of a statement at which the parser failed, and a mark below it."""
+    if not str(tree.get("position", "")).isdecimal():
+        return ()
+    before = statement.encode()[: int(tree["position"])].decode(errors="ignore")
+    start = before.rfind("\n") + 1
+    line = statement[start:].partition("\n")[0]
+    if len(line) > _SHOWN:
+        return ()
+    return ("  " + line, "  " + " " * (len(before) - start) + "^")
+
+
+_SHOWN = 200  # characters of a line; a mark below a longer one is far from it in most terminals
+
+
+def _table_functions(tree: Any) -> Iterator[str]:
+    if isinstance(tree, dict):
+        if tree.get("type") == "TABLE_FUNCTION":
+            yield tree["function"]["function_name"]
+        for inner in tree.values():
+            yield from _table_functions(inner)
+    elif isinstance(tree, list):
+        for inner in tree:
+            yield from _table_functions(inner)

@@ -1,0 +1,259 @@
+"""Compaction: many small shards become a few large files and an index, row for row.
+
+<warehouse>/compacted/<table>/<name>.parquet, sorted by document, with row groups of about a
+megabyte; a shard lies in one row group. Replaced files stay until `collect` deletes them. The old
+state is valid until the new index is committed, and of two concurrent compactions one commits.
+"""
+
+import io
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pipeline.core.errors import DamagedError
+from pipeline.core.rows import Call
+from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, map_in_threads, read
+from pipeline.files.storage_retries import with_retries
+from pipeline.store.shards.compacted import check_compacted, parse_file
+from pipeline.store.shards.footers import PROBLEMS, check_shard
+from pipeline.store.shards.layout import raise_layout
+from pipeline.store.shards.loose import list_shard_files, loose_shards, not_compacted
+from pipeline.store.shards.shard_files import shard_name
+from pipeline.store.shards.shard_index import (
+    ATTEMPT,
+    SCHEMA,
+    Index,
+    commit_next,
+    damaged_compaction,
+    newest_index,
+)
+from pipeline.store.upkeep.lease import lease
+from pipeline.work.units import unit_name
+
+LEASE = "compaction"  # held in <warehouse>/compacted/
+WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
+_FILE_BYTES = 64_000_000
+_SMALL_BYTES = 16_000_000  # a smaller file is written again, together with new shards
+_GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
+_BATCH_BYTES = 256_000_000  # in memory at once, and sorted
+_READ_AT_ONCE = 256  # shards
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """The counts of a compaction: shards taken in and files written, over all tables."""
+
+    shards: int = 0
+    files: int = 0
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """The rows of one shard. `facts`: its entry in the index, without its position."""
+
+    document_id: str
+    rows: Any
+    facts: dict[str, Any]
+
+    @property
+    def place(self) -> tuple[str, str, str, int]:
+        facts = self.facts
+        return (self.document_id, facts["step_id"], facts["unit"], facts["attempt"])
+
+
+def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
+    """Compact each table with `least` loose shards or more; None if another process is compacting.
+
+    Shards that cannot be read or lack rows stay as they are. Raises DamagedError if a compacted
+    file that is written again cannot be read, and StorageError.
+    """
+    root = as_path(warehouse)
+    if not _worth(root, newest_index(root / "compacted"), least):
+        return Compaction()
+    with lease(root / "compacted", LEASE) as held:
+        if held is None:
+            return None
+        raise_layout(root)
+        index = newest_index(root / "compacted")
+        found = _worth(root, index, least)
+        entries = index.read().cast(SCHEMA)
+        written: list[UPath] = []
+        num_shards = 0
+        for table, files in found.items():
+            kept, again = _small(root, entries, table)
+            made = write_compacted(root, table, files, again, written)
+            entries = pa.concat_tables([kept, made])
+            num_shards += made.num_rows - again.num_rows
+        if not num_shards or not commit_next(root / "compacted", index, entries):
+            for file in written:
+                delete(file)
+            return Compaction()
+        return Compaction(num_shards, len(written))
+
+
+def write_compacted(
+    root: UPath, table: str, files: list[UPath], again: Any, written: list[UPath]
+) -> Any:
+    """New compacted files of loose shards and of index entries, whose old files stay; adds them to
+    `written`. Returns their entries."""
+    writer = _Writer(root / "compacted" / table, written)
+    for batch in _cut(_pieces(root, table, files, again), _BATCH_BYTES):
+        writer.write(sorted(batch, key=lambda piece: piece.place))
+    return writer.entries(table)
+
+
+def _worth(root: UPath, index: Index, least: int) -> dict[str, list[UPath]]:
+    """The loose shards of the tables that have `least` or more."""
+    found = loose_shards(root, not_compacted(list_shard_files(root), index))
+    return {table: files for table, files in found.items() if len(files) >= least}
+
+
+def _small(root: UPath, entries: Any, table: str) -> tuple[Any, Any]:
+    """The entries that stay, and those of the table's small files, which are written again. Raises
+    DamagedError if such a file is not whole."""
+    folder = root / "compacted" / table
+    is_own = pc.equal(entries["table_name"], table)
+    files = entries.filter(is_own).group_by("file").aggregate([("num_rows", "sum")]).to_pylist()
+    small = [row["file"] for row in files if _bytes(folder / row["file"]) < _SMALL_BYTES]
+    for row in files:
+        if row["file"] in small:
+            check_compacted(folder / row["file"], row["num_rows_sum"])
+    is_small = pc.is_in(entries["file"], pa.array(small, pa.string()))
+    again = pc.and_(is_own, is_small)
+    return entries.filter(pc.invert(again)), entries.filter(again)
+
+
+def _bytes(path: UPath) -> int:
+    try:
+        return file_size(path)
+    except FileNotFoundError:
+        raise damaged_compaction(path, "is missing") from None
+
+
+def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator[_Piece]:
+    for start in range(0, len(files), _READ_AT_ONCE):
+        some = files[start : start + _READ_AT_ONCE]
+        yield from (piece for piece in map_in_threads(_loose_piece, some) if piece)
+    ordered = again.sort_by([("file", "ascending")]).to_pylist()
+    for name, entries in groupby(ordered, key=lambda entry: entry["file"]):
+        path = root / "compacted" / table / name
+        groups = with_retries(partial(parse_file, path, _row_groups), path)
+        for entry in entries:
+            rows = groups[entry["row_group"]].slice(entry["first_row"], entry["num_rows"])
+            facts = {**entry, "footer": dict(entry["footer"])}
+            yield _piece(rows.drop_columns([ATTEMPT]), facts)
+
+
+def _row_groups(opened: BinaryIO) -> list[Any]:
+    file = pq.ParquetFile(opened)
+    none = file.schema_arrow.empty_table()
+    return [file.read_row_group(i) for i in range(file.num_row_groups)] or [none]
+
+
+def _loose_piece(path: UPath) -> _Piece | None:
+    """A shard in tables/; None if it is damaged, which its readers report."""
+    if (named := shard_name(path.name)) is None:
+        return None
+    unit, attempt = named
+    try:
+        check_shard(path)
+        file = pq.ParquetFile(io.BytesIO(read(path)))
+        rows = file.read()
+    except (DamagedError, pa.ArrowException, OSError):  # OSError: or a missing file
+        return None
+    footer = {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items()
+              if k.startswith(b"gistmill.")}  # fmt: skip
+    if "problem" in rows.column_names:  # of an earlier version, whose footer lacks it
+        problems = Counter(problem for problem in rows["problem"].to_pylist() if problem)
+        footer.setdefault(PROBLEMS, json.dumps(problems))
+    table = path.parent.parent.name
+    inputs = None
+    if "input_sha" in rows.column_names and table != Call.table:
+        inputs = sorted(set(rows["input_sha"].to_pylist()))
+        if unit_name(inputs) != unit:
+            return None
+    facts = {"step_id": path.parent.name, "unit": unit, "attempt": attempt, "footer": footer,
+             "input_shas": inputs, "num_bytes": rows.nbytes}  # fmt: skip
+    return _piece(rows.replace_schema_metadata(None), facts)
+
+
+def _piece(rows: Any, facts: dict[str, Any]) -> _Piece:
+    document_id = rows["document_id"][0].as_py() if rows.num_rows else ""
+    return _Piece(document_id, rows, {**facts, "num_rows": rows.num_rows})
+
+
+def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
+    """The pieces in groups of about so many bytes in memory."""
+    run: list[_Piece] = []
+    num_bytes = 0
+    for piece in pieces:
+        run.append(piece)
+        num_bytes += piece.rows.nbytes
+        if num_bytes >= most_bytes:
+            yield run
+            run, num_bytes = [], 0
+    if run:
+        yield run
+
+
+@dataclass
+class _Writer:
+    """Writes the compacted files of one table; `made`: the entries of their shards."""
+
+    folder: UPath
+    written: list[UPath]
+    made: list[dict[str, Any]] = field(default_factory=list)
+
+    def write(self, batch: list[_Piece]) -> None:
+        """Write one or more files. Shards with different columns go into different files, so that a
+        column that an earlier version did not write stays missing and does not become null."""
+        by_columns: dict[str, list[_Piece]] = {}
+        for piece in batch:
+            by_columns.setdefault(str(piece.rows.schema), []).append(piece)
+        for pieces in by_columns.values():
+            groups = list(_cut(pieces, _GROUP_BYTES))
+            while groups:
+                groups = self._file(groups)
+
+    def _file(self, groups: list[list[_Piece]]) -> list[list[_Piece]]:
+        """Write one file; returns the row groups that are left."""
+        buffer, name = io.BytesIO(), f"{uuid.uuid4().hex}.parquet"
+        with pq.ParquetWriter(buffer, _with_attempt(groups[0]).schema, compression="zstd") as file:
+            for number, pieces in enumerate(groups):
+                rows = _with_attempt(pieces)
+                file.write_table(rows, row_group_size=max(1, rows.num_rows))
+                self._enter(name, number, pieces)
+                if buffer.tell() >= _FILE_BYTES:
+                    break
+        path = self.folder / name
+        self.written.append(path)
+        commit(path, buffer.getvalue())
+        return groups[number + 1 :]
+
+    def _enter(self, name: str, group: int, pieces: list[_Piece]) -> None:
+        first_row = 0
+        for piece in pieces:
+            where = {"file": name, "row_group": group, "first_row": first_row}
+            self.made.append({**piece.facts, **where})
+            first_row += piece.facts["num_rows"]
+
+    def entries(self, table: str) -> Any:
+        rows = [{**made, "table_name": table, "footer": list(made["footer"].items())}
+                for made in self.made]  # fmt: skip
+        return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _with_attempt(pieces: list[_Piece]) -> Any:
+    rows = pa.concat_tables([piece.rows for piece in pieces])
+    attempts = [piece.facts["attempt"] for piece in pieces for _ in range(piece.rows.num_rows)]
+    return rows.append_column(ATTEMPT, pa.array(attempts, pa.int32()))

@@ -1,0 +1,1 @@
+"""The work to do: stages, methods, steps named by hashes, and units of work."""

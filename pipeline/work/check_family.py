@@ -1,0 +1,150 @@
+"""Check a prompt family without a model: `gistmill prompts check`."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipeline.core.errors import UsageError
+from pipeline.core.prompts import PROMPTS, Prompt
+from pipeline.core.reply_forms import read_reply
+from pipeline.families.family import Family, load_family
+from pipeline.families.family_file import read_family_file
+from pipeline.work.methods import stage_specs
+from pipeline.work.stage import STAGES, Stage
+
+
+def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
+    """One line per failure of the family in `folder`; empty if all checks pass.
+
+    Checked: settings exist and stages accept them; every prompt's samples render and the rendered
+    text shows each of their values; parsers read the family's example replies and forms as the
+    expected values; a prompt that measures whether another will fit the context is no shorter than
+    that one. Raises UsageError if the folder is no family.
+    """
+    family, own = load_family(folder, roots), read_family_file(folder)
+    failures = list(wrong_settings(family))
+    failures += [line for prompt in PROMPTS.values() for line in _check_prompt(family, prompt)]
+    failures += _check_lengths(family) if not failures else []
+    file = folder / "family.yaml"
+    for name, examples in own.examples.items():
+        for index, example in enumerate(examples):
+            read = _read(family, PROMPTS[name], example.reply)
+            if read != example.reads:
+                place = f"{file}: examples.{name}[{index}]"
+                failures.append(f"{place}: read {_shown(read)}, expected {_shown(example.reads)}")
+    failures += [f"{file}: forms.{line}" for line in _misread(family)]
+    return list(dict.fromkeys(failures))
+
+
+def wrong_settings(family: Family) -> Iterator[str]:
+    """One line per setting that no stage has or that a stage refuses, and for the first unknown
+    stage in `judging`."""
+    file = f"{family.folder}/family.yaml"
+    stages = [stage for kinds in STAGES.values() for stage in kinds.values()]
+    known = {name for stage in stages for name in stage.model_fields}
+    for key in family.settings:
+        if key not in known:
+            yield f"{file}: settings.{key}: no stage has such a setting; remove it"
+    yield from dict.fromkeys(
+        f"{file}: settings{line}" for stage in stages for line in _refused(family, stage)
+    )
+    try:
+        stage_specs(f"{file}: judging", family.judging)
+    except UsageError as error:
+        yield str(error)
+
+
+def _refused(family: Family, stage: type[Stage]) -> Iterator[str]:
+    """A stage's errors about the family's settings, except missing ones: methods may set those."""
+    own = {key: value for key, value in family.settings.items() if key in stage.model_fields}
+    try:
+        stage(**own)
+    except ValidationError as error:
+        for wrong in error.errors():
+            if wrong["type"] != "missing":
+                key = "".join(f".{part}" for part in wrong["loc"])
+                yield f"{key}: {wrong['msg'].removeprefix('Value error, ')}"
+
+
+def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
+    for sample in prompt.samples():
+        place = f"{family.folder}: {prompt.name}"
+        try:
+            text = _text(family, sample)
+        except UsageError as error:
+            yield str(error)
+        else:
+            for value in rendered_values(sample):
+                if value not in text:
+                    yield f"{place}: {value!r} is not in the rendered prompt"
+
+
+def rendered_values(prompt: Prompt[Any]) -> Iterator[str]:
+    """Every value that the rendered prompt must show, as text."""
+    for value in prompt.shown():
+        yield from _values(value)
+
+
+def _values(value: Any) -> Iterator[str]:
+    if isinstance(value, tuple):
+        for inner in value:
+            yield from _values(inner)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            if field.name != "kind":  # controls how a passage is shown
+                yield from _values(getattr(value, field.name))
+    elif value is not None and not isinstance(value, bool):  # which chooses among wordings
+        yield str(value)
+
+
+def _check_lengths(family: Family) -> Iterator[str]:
+    """One line per stage whose own prompt is shorter than one in `leaves_room_for`: the stage
+    measures by its own whether the other will fit the context. Prompts without fields in common are
+    not compared."""
+    for kinds in STAGES.values():
+        for stage in kinds.values():
+            for prompt in stage.prompts:
+                for other in stage.leaves_room_for:
+                    yield from _check_length(family, prompt, other)
+
+
+def _check_length(
+    family: Family, prompt: type[Prompt[Any]], other: type[Prompt[Any]]
+) -> Iterator[str]:
+    shared = [n for n in _names(prompt) if n in _names(other)]
+    for one in prompt.samples():
+        for two in other.samples():
+            alike = all(getattr(one, name) == getattr(two, name) for name in shared)
+            if shared and alike and len(_text(family, one)) < len(_text(family, two)):
+                yield f"{family.folder}: {prompt.name}: shorter than {other.name}; lengthen it"
+
+
+def _names(prompt: type[Prompt[Any]]) -> list[str]:
+    return [field.name for field in dataclasses.fields(prompt)]
+
+
+def _text(family: Family, prompt: Prompt[Any]) -> str:
+    return "\n".join(message["content"] for message in family.render(prompt))
+
+
+def _misread(family: Family) -> Iterator[str]:
+    """Per prompt, the first filled-in form from which the parser does not read the value in it."""
+    for prompt in PROMPTS.values():
+        form = family.form(prompt)
+        for text, meant in prompt.form_values().items() if form else ():
+            reply = form.replace("{}", text) if form else ""
+            read = _read(family, prompt, reply)
+            if read != meant:
+                yield f"{prompt.name}: {reply!r} is read as {read}, not {meant}"
+                break
+
+
+def _read(family: Family, prompt: type[Prompt[Any]], reply: str) -> Any:
+    return read_reply(prompt.samples()[0], family.form(prompt), reply, is_cut=False)
+
+
+def _shown(read: object) -> object:
+    return list(read) if isinstance(read, tuple) else read

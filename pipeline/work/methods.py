@@ -1,0 +1,293 @@
+"""Parse `readagent_p(max_pages=1..6),bm25` into methods, and read their YAML files.
+
+A method's YAML file has `arguments` with defaults (null: required) and `stages` in order, each with
+its settings, where `$name` stands for an argument; `papers`, which is optional, lists keys of
+papers.bib. A stage's key is its name within the method. `stage:` names the stage class if the key
+does not, `kind:` chooses among classes of that name, and `from: {table: key}` names the earlier
+stage that a table is read from.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from pipeline.core.errors import UsageError
+from pipeline.core.registry import hint
+from pipeline.core.settings import refuse_nonsense
+from pipeline.work.stage import STAGES, Stage
+
+NO_METHODS = "none"
+_MOST_VALUES = 10_000  # of one argument; each is a method of its own
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """One entry of `stages`, with arguments filled in."""
+
+    key: str
+    stage: type[Stage]
+    settings: Mapping[str, Any]
+    reads_from: Mapping[str, str]  # table -> key of an earlier stage
+
+    def made(self, place: str, values: Mapping[str, Any]) -> Stage:
+        """The stage object; `values` supply the settings that its YAML leaves out.
+
+        Raises UsageError naming `place` and the wrong setting.
+        """
+        own = {name: values[name] for name in self.stage.model_fields if name in values}
+        try:
+            return self.stage(**{**own, **self.settings})
+        except ValidationError as error:
+            # A misspelt setting is reported as missing, too; the misspelling is what to fix.
+            first = min(error.errors(), key=lambda wrong: wrong["type"] != "extra_forbidden")
+            where = ".".join([self.key, *(str(part) for part in first["loc"])])
+            raise UsageError(f"{place}: {where}: {self._advice(first)}") from None
+
+    def _advice(self, wrong: ErrorDetails) -> str:
+        """The message about a wrong setting, and what to do."""
+        if wrong["type"] == "extra_forbidden":
+            takes = ", ".join(self.stage.model_fields) or "none"
+            return f"no such setting; {self.stage.label()} has {takes}"
+        if wrong["type"] == "missing":
+            return "is not set, here or by the family; give it a value"
+        return wrong["msg"].removeprefix("Value error, ")
+
+    def memory(self, values: Mapping[str, Any]) -> str:
+        """The name of the memory that the stage starts: the stage's name, its kind and the settings
+        that differ from the defaults in `values`."""
+        kind = {"kind": self.stage.kind} if self.stage.kind else {}
+        own = {k: v for k, v in self.settings.items() if k not in values or values[k] != v}
+        settings = sorted({**kind, **own}.items())
+        return f"{self.stage.name}({','.join(f'{key}={value}' for key, value in settings)})"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method with all its arguments; `name` is the canonical one, `file` its YAML file."""
+
+    name: str
+    file: str
+    stages: tuple[StageSpec, ...]
+    papers: tuple[str, ...] = ()  # that it is from: keys of papers.bib beside the methods' folder
+    has_repeats: bool = True  # false: every repeat would be the same
+
+
+def method_of(file: Path, name: str, values: Mapping[str, Any]) -> Method:
+    """The method of one YAML file under another name, with the values of all its arguments; it is
+    not repeated."""
+    stages = stage_specs(str(file), _filled(str(file), _read(file)["stages"], values))
+    return Method(name, str(file), stages, has_repeats=False)
+
+
+def stage_specs(place: str, stages: Any) -> tuple[StageSpec, ...]:
+    """Parse the `stages` of a YAML file. Raises UsageError naming `place` and the stage."""
+    if not isinstance(stages, Mapping) or not stages:
+        raise UsageError(f"{place}: stages: write a list of stages, `name: {{settings}}` each")
+    return tuple(_stage_spec(place, str(key), settings) for key, settings in stages.items())
+
+
+def _stage_spec(place: str, key: str, settings: Any) -> StageSpec:
+    if settings is not None and not isinstance(settings, Mapping):
+        raise UsageError(f"{place}: {key}: write its settings as {{key: value}}")
+    own = dict(settings or {})
+    name, reads_from = own.pop("stage", key), own.pop("from", {})
+    kinds = STAGES.get(name) if isinstance(name, str) else None
+    if kinds is None:
+        raise UsageError(
+            f"{place}: {key}: no stage {name!r}; there are {', '.join(sorted(STAGES))}"
+        )
+    kind = own.pop("kind", "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None)
+    if not isinstance(kind, str) or kind not in kinds:
+        what = "kind is missing" if kind is None else f"no kind {kind!r}"
+        known = ", ".join(sorted(filter(None, kinds))) or "none"
+        raise UsageError(f"{place}: {key}: {what}; the stage {name} has {known}")
+    if not isinstance(reads_from, Mapping):
+        raise UsageError(f"{place}: {key}: from: write {{table: stage}}")
+    return StageSpec(key, kinds[kind], own, {str(k): str(v) for k, v in reads_from.items()})
+
+
+def methods_in(folders: Sequence[Path]) -> dict[str, tuple[Path, Mapping[str, Any]]]:
+    """The file, arguments and defaults of every method in `folders`.
+
+    Raises UsageError where two folders have a method of the same name.
+    """
+    found: dict[str, tuple[Path, Mapping[str, Any]]] = {}
+    for file in _files(folders).values():
+        found[file.stem] = (file, _read(file)["arguments"])
+    return found
+
+
+def _files(folders: Sequence[Path]) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for folder in folders:
+        for file in sorted(folder.glob("*.yaml")):
+            if file.stem in files:
+                raise UsageError(
+                    f"{file}: the method {file.stem} exists already, in {files[file.stem]}; "
+                    "give it another name"
+                )
+            files[file.stem] = file
+    return files
+
+
+def expand_methods(text: str, folders: Sequence[Path]) -> list[Method]:
+    """The methods that `text` names, in its order, without duplicates.
+
+    `1..6` counts up inclusively, `a|b` are alternatives; several such arguments multiply in the
+    order written. `none` stands for no method. Raises UsageError for unknown methods and for
+    unknown or missing arguments.
+    """
+    if text.strip() == NO_METHODS:
+        return []
+    files = _files(folders)
+    found: dict[str, Method] = {}
+    for part in _split(text):
+        for method in _expand_one(part, files):
+            found.setdefault(method.name, method)
+    if not found:
+        raise UsageError(
+            f"methods={text}: names no method; gistmill ls lists them, and methods=none makes "
+            "memories alone"
+        )
+    return list(found.values())
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that stand outside brackets."""
+    return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+
+
+def _expand_one(part: str, files: Mapping[str, Path]) -> Iterator[Method]:
+    match = re.fullmatch(r"([A-Za-z]\w*)\s*(?:\((.*)\))?", part, re.DOTALL)
+    if not match:
+        raise UsageError(f"methods: {part!r} is not a method; write it like bm25(top_k=3)")
+    name, written = match[1], match[2] or ""
+    if name == NO_METHODS:
+        raise UsageError("methods: none stands alone; leave it or the methods out")
+    if name not in files:
+        raise UsageError(f"methods: no method {name!r}; {hint(name, sorted(files))}")
+    file = files[name]
+    declared = _read(file)
+    given = _arguments(name, written, declared["arguments"])
+    for values in itertools.product(*given.values()):
+        yield _method(file, declared, dict(zip(given, values, strict=True)))
+
+
+def _arguments(name: str, written: str, declared: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The alternatives of each argument that is written."""
+    given: dict[str, list[Any]] = {}
+    for part in (p.strip() for p in written.split(",") if p.strip()):
+        key, equals, value = (p.strip() for p in part.partition("="))
+        takes = ", ".join(declared) or "none"
+        if not equals or key not in declared:
+            raise UsageError(f"methods: {name}: no argument {part!r}; it takes {takes}")
+        if key in given:
+            raise UsageError(f"methods: {name}: {key} is given twice; write {key}=a|b for both")
+        given[key] = list(_alternatives(f"methods: {name}: {key}", value))
+    for key, default in declared.items():
+        if default is None and key not in given:
+            raise UsageError(f"methods: {name}: {key} is missing; write {name}({key}=...)")
+    return given
+
+
+def _alternatives(place: str, written: str) -> Iterator[Any]:
+    for part in written.split("|"):
+        span = re.fullmatch(r"\s*(\d+)\.\.(\d+)\s*", part)
+        if not span:
+            yield _value(place, part)
+        elif int(span[1]) > int(span[2]):
+            raise UsageError(f"{place}={part.strip()} counts down; write {span[2]}..{span[1]}")
+        elif int(span[2]) - int(span[1]) >= _MOST_VALUES:
+            raise UsageError(f"{place}={part.strip()[:80]}: write at most {_MOST_VALUES:,} values")
+        else:
+            yield from range(int(span[1]), int(span[2]) + 1)
+
+
+def _value(place: str, written: str) -> str | int | float:
+    try:
+        value = yaml.safe_load(written)
+    except (yaml.YAMLError, ValueError):  # ValueError: 2024-13-45 is no date
+        value = None
+    if not isinstance(value, str | int | float):
+        raise UsageError(f"{place}={written.strip()} is not a value; write a number or a word")
+    refuse_nonsense(value, place)
+    return value
+
+
+def _method(file: Path, declared: Mapping[str, Any], given: Mapping[str, Any]) -> Method:
+    values = {key: given.get(key, default) for key, default in declared["arguments"].items()}
+    printed = ",".join(f"{key}={_as_yaml(value)}" for key, value in values.items())
+    return Method(
+        name=f"{file.stem}({printed})" if printed else file.stem,
+        file=str(file),
+        stages=stage_specs(str(file), _filled(str(file), declared["stages"], values)),
+        papers=tuple(declared["papers"]),
+    )
+
+
+def _as_yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _filled(place: str, value: Any, arguments: Mapping[str, Any]) -> Any:
+    """YAML with each `$name` replaced by the argument of that name."""
+    if isinstance(value, Mapping):
+        return {key: _filled(place, inner, arguments) for key, inner in value.items()}
+    if not isinstance(value, str) or not value.startswith("$"):
+        return value
+    if value[1:] not in arguments:
+        known = ", ".join(arguments) or "none"
+        raise UsageError(f"{place}: {value}: no such argument; `arguments` has {known}")
+    return arguments[value[1:]]
+
+
+def _refuse_doubles(place: str, node: Any) -> None:
+    """Raise UsageError if a key occurs twice: YAML would silently use the second."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    keys = [key.value for key, _ in pairs]
+    for key, value in pairs:
+        if keys.count(key.value) > 1:
+            raise UsageError(f"{place}: {key.value} occurs twice; give one of them another name")
+        _refuse_doubles(place, value)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
+        _refuse_doubles(str(file), yaml.compose(text, yaml.SafeLoader))
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
+    try:
+        refuse_nonsense(content)
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from None
+    keys = [str(key) for key in content] if isinstance(content, Mapping) else []
+    others = [key for key in keys if key not in ("arguments", "stages", "papers")]
+    if others and "stages" not in keys:
+        written = ", ".join(f"{key}: {{kind: ...}}" for key in others)
+        raise UsageError(
+            f"{file}: {' and '.join(others)}: this is the layout of an earlier version; write "
+            f"stages under `stages: {{{written}}}`"
+        )
+    if missing := [key for key in ("arguments", "stages") if key not in keys]:
+        raise UsageError(f"{file}: {', '.join(missing)} missing; see the other methods")
+    if others:
+        raise UsageError(
+            f"{file}: {', '.join(others)}: no such key; a method has `arguments`, `stages` and "
+            "`papers`"
+        )
+    arguments = content["arguments"] or {}
+    if not isinstance(arguments, Mapping):
+        raise UsageError(f"{file}: arguments: write {{name: default}}, null where it must be given")
+    papers = content.get("papers") or []
+    if not isinstance(papers, list) or not all(isinstance(key, str) for key in papers):
+        raise UsageError(f"{file}: papers: write a list of keys of papers.bib")
+    return {"arguments": arguments, "stages": content["stages"], "papers": papers}

@@ -1,0 +1,82 @@
+"""The progress of a document in flight, unit by unit: for heartbeats, `status` and the time left.
+
+Advisory: committed shards are the only record of progress.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.core.unit_progress import UnitProgress
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
+
+
+def weight(unit: Unit, num_words: int, asks: bool) -> float:
+    """The cost of a unit, of which only ratios are meaningful: a memory stage reads its document of
+    `num_words` once, a question some tenths of it; a unit that asks no model costs next to
+    nothing."""
+    if not asks:
+        return 1.0
+    return 0.2 * len(unit.inputs) * num_words + 300 if unit.inputs else num_words + 1.0
+
+
+@dataclass
+class _Pending:
+    """A pending unit of a document. `table`: the one that it writes."""
+
+    unit: Unit
+    table: str
+    asks: bool
+    progress: UnitProgress = field(default_factory=UnitProgress)
+
+
+@dataclass
+class DocumentProgress:
+    """The progress of one document's pending units. `num_words`: of its text, 0 until it is
+    loaded."""
+
+    document_id: str
+    num_words: int = 0
+    since: float = field(default_factory=time.monotonic)
+    _pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
+
+    def plan(self, units: Iterable[Unit], steps: Mapping[str, Step]) -> None:
+        """Set the units; those that are done do not count."""
+        for unit in units:
+            if not unit.is_done:
+                step = steps[unit.step_id]
+                own = _Pending(unit, step.table, bool(step.prompts))
+                self._pending[unit.step_id, unit.unit] = own
+
+    def started(self, unit: Unit, progress: UnitProgress) -> None:
+        """Follow the progress of a unit."""
+        self._pending[unit.step_id, unit.unit].progress = progress
+
+    def committed(self, unit: Unit) -> None:
+        self._pending[unit.step_id, unit.unit].progress.is_committed = True
+
+    def state(self) -> dict[str, Any]:
+        """As JSON: the shares done and asked, and the progress of the first incomplete table."""
+        return {
+            "document_id": self.document_id,
+            "share": self._mean([one.progress.share for one in self._pending.values()]),
+            "asked_share": self._mean([one.progress.asked_share for one in self._pending.values()]),
+            **self._rows(),
+        }
+
+    def _mean(self, shares: Sequence[float]) -> float:
+        """The mean of shares of the units, by weight."""
+        weights = [weight(o.unit, self.num_words, o.asks) for o in self._pending.values()]
+        done = sum(w * share for w, share in zip(weights, shares, strict=True))
+        return round(done / sum(weights), 6) if weights else 0.0
+
+    def _rows(self) -> dict[str, Any]:
+        """The progress of all units of one table: the first that was started and is not
+        complete."""
+        begun = (o for o in self._pending.values() if o.progress.about and o.progress.share < 1)
+        table = next((one.table for one in begun), None)
+        told = [o.progress for o in self._pending.values() if o.table == table and o.progress.about]
+        done, about = sum(one.done for one in told), sum(one.about or 0 for one in told)
+        return {"table": table, "done": done, "about": about}

@@ -1,0 +1,223 @@
+"""Execute one document's stages in a phase, in dependency order.
+
+A pending unit requests its upstream rows, which are loaded if committed and else made first.
+Independent of Ray and of what stages do.
+"""
+
+import asyncio
+import traceback
+from asyncio import to_thread
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.journal import Journal
+from pipeline.asking.shared_replies import SharedReplies
+from pipeline.core.calls import EarlierCalls, Replay
+from pipeline.core.errors import AccountingError, EngineError, OutageError, StorageError
+from pipeline.core.rows import Call, Document, Question, Record, UnitRows, utc_now
+from pipeline.core.unit_progress import UsageCounters
+from pipeline.store import Shards
+from pipeline.work.stage import Stage
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit, mask_fields, rows_of_questions
+from pipeline.worker.document_progress import DocumentProgress
+from pipeline.worker.in_flight import Crashes, InFlightMarker
+
+Rows = tuple[Any, ...]
+_GIVEN_UP = "a worker crashed twice while it executed only this unit"
+
+
+@dataclass
+class Summary(UsageCounters):
+    """The result of one document in one phase; all that a worker returns to the driver. Replayed
+    and shared calls are not counted, as nothing was sent for them."""
+
+    document_id: str
+    worker: str = ""
+    asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
+    # Tokens of the calls that were replayed or shared instead, named as the counters.
+    spared: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def stage_made(self, step_id: str, ask: Ask) -> None:
+        """Count the calls that a stage has sent, and separately the tokens of those it did not have
+        to send."""
+        self.asked[step_id] = self.asked.get(step_id, 0) + len(ask.sent_calls)
+        for call in ask.sent_calls:
+            self.called(call)
+        for name in ("prompt_tokens", "cached_tokens", "reply_tokens"):
+            spared = sum(getattr(call, name) for call in ask.calls())
+            spared -= sum(getattr(call, name) for call in ask.sent_calls)
+            self.spared[name] = self.spared.get(name, 0) + max(spared, 0)
+
+
+@dataclass(kw_only=True)
+class DocumentExecutor:
+    """Executes the pending units of one document."""
+
+    shards: Shards
+    steps: Mapping[str, Step]
+    reader: Reader | None
+    units: Sequence[Unit]
+    summary: Summary
+    rank: int
+    marker: InFlightMarker
+    crashes: Crashes
+    shared: Callable[[str], SharedReplies]  # step_id -> the step's shared replies
+    usage: UsageCounters  # of the worker
+    progress: DocumentProgress
+    is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
+    tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
+    one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)  # after a crash
+
+    async def finish(self) -> None:
+        """Commit all pending units, unless the run is ending."""
+        self.progress.plan(self.units, self.steps)
+        pending = {unit.step_id for unit in self.units if not unit.is_done}
+        await asyncio.gather(*(self.rows_of(self.steps[step_id]) for step_id in pending))
+
+    def rows_of(self, step: Step) -> asyncio.Task[Rows | None]:
+        """The document's rows in a step, made or loaded once for all stages that read them; None if
+        the run ended before."""
+        if step.id not in self.tasks:
+            self.tasks[step.id] = asyncio.create_task(self._rows_of(step))
+        return self.tasks[step.id]
+
+    async def _rows_of(self, step: Step) -> Rows | None:
+        units = [unit for unit in self.units if unit.step_id == step.id]
+        found = await asyncio.gather(*(self._unit(step, unit) for unit in units))
+        made = [rows for rows in found if rows is not None]
+        return tuple(chain.from_iterable(made)) if len(made) == len(found) else None
+
+    async def _unit(self, step: Step, unit: Unit) -> Rows | None:
+        if unit.is_done or step.stage is None:
+            return await to_thread(self._load, step, unit)
+        rows = await self._inputs(step, step.stage, unit)
+        if rows is None or await self.is_ending():
+            return None
+        one_by_one = self.one_by_one if self.marker.alone else nullcontext()
+        async with one_by_one, self.marker.unit(f"{step.id}/{unit.unit}"):
+            made = await self._commit(step, step.stage, unit, rows)
+        num_problems = sum(row.problem is not None for row in made)
+        for usage in (self.usage, self.summary):
+            usage.committed(len(made), num_problems)
+        self.progress.committed(unit)
+        return made
+
+    def _load(self, step: Step, unit: Unit) -> Rows:
+        rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
+        return rows_of_questions(rows, unit.inputs) if step.per_question else rows
+
+    async def _inputs(self, step: Step, stage: Stage, unit: Unit) -> UnitRows | None:
+        """The rows that the stage reads for this unit, with only those fields of document and
+        questions that it names; None if the run ended before."""
+        tables: dict[type[Record], Rows] = {}
+        for upstream in self._read_by(step):
+            found = await self.rows_of(upstream)
+            if found is None:
+                return None
+            rows = rows_of_questions(found, unit.inputs) if upstream.per_question else found
+            tables[upstream.writes] = rows
+        (document,) = tables[Document]
+        self.progress.num_words = document.num_words
+        return stage_input(stage, unit, tables)
+
+    def _read_by(self, step: Step) -> list[Step]:
+        loaded = [s for s in self.steps.values() if s.stage is None]
+        loaded = [s for s in loaded if step.per_question or not s.per_question]
+        return [*loaded, *(s for s in step.upstream if s.stage is not None)]
+
+    async def _commit(self, step: Step, stage: Stage, unit: Unit, rows: UnitRows) -> Rows:
+        """Commit the calls, then the rows, and return the committed rows.
+
+        Another worker may commit first. If it committed the calls, rows are made from those; if it
+        committed the rows, ours are discarded.
+        """
+        own = (step.id, unit.unit, unit.attempt)
+        commit = partial(self.shards.commit, started_at=utc_now())
+        recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
+        async with Journal(self.shards.warehouse, *own) as journal:
+            past = await self._past(step, unit, recorded, journal)
+            make = partial(self._make, step, stage, unit, rows)
+            if self.crashes.give_up(f"{step.id}/{unit.unit}"):
+                calls: tuple[Call, ...] = ()
+                made: Rows = tuple(stage.failed(rows, "unit_failed", _GIVEN_UP))
+            else:
+                made, calls = await make(past)
+            if recorded is None and not await to_thread(commit, Call, step, unit, calls):
+                first = await to_thread(self.shards.recorded, *own)
+                made, calls = await make(replace(past, calls=first or ()))
+            is_ours = await to_thread(commit, step.writes, step, unit, made)
+        return made if is_ours else await to_thread(self._load, step, unit)
+
+    async def _past(
+        self, step: Step, unit: Unit, recorded: Rows | None, journal: Journal
+    ) -> Replay:
+        """The calls that the unit need not send: `recorded` if its calls are committed, else its
+        journal."""
+        is_kept = self.reader is not None and self.reader.keeps_journal
+        calls = await journal.read() if is_kept and recorded is None else recorded
+        return Replay(
+            calls=calls or (),
+            attempt=unit.attempt,
+            earlier=await to_thread(self._earlier, step, unit)
+            if unit.attempt > 1
+            else EarlierCalls(),
+            keep=journal.add if is_kept else None,
+        )
+
+    async def _make(
+        self, step: Step, stage: Stage, unit: Unit, rows: UnitRows, recorded: Replay
+    ) -> tuple[Rows, tuple[Call, ...]]:
+        document_id = rows.document.document_id
+        shared, worker = self.shared(step.id), self.summary.worker
+        reader = self.reader and replace(self.reader, shared=shared, worker=worker)
+        ask = Ask(reader, step.name, document_id, recorded, step.repeat, self.rank)
+        ask.progress.tell(stage.expected(rows))
+        self.progress.started(unit, ask.progress)
+        made = await run_stage(stage, rows, ask)
+        self.summary.stage_made(step.id, ask)
+        return made, ask.calls()
+
+    def _earlier(self, step: Step, unit: Unit) -> EarlierCalls:
+        """The calls of the previous attempt at the unit, and those of its rows that have a
+        problem."""
+        before = (step.id, unit.unit, unit.attempt - 1)
+        rows = self.shards.load(step.writes, *before)
+        return EarlierCalls(
+            self.shards.recorded(*before) or (), [row for row in rows if row.problem]
+        )
+
+
+def stage_input(stage: Stage, unit: Unit, tables: Mapping[type[Record], Rows]) -> UnitRows:
+    """The input of a stage: the unit's rows in `tables`, those of document and questions among
+    them. Raises AccountingError if a question is missing."""
+    (document,) = tables[Document]
+    questions = tables.get(Question, ())
+    if {question.question_id for question in questions} != set(unit.inputs):
+        raise AccountingError(f"{unit.step_id}/{unit.unit}: some of its questions are missing")
+    return UnitRows(
+        document=mask_fields(document, stage.document_fields),
+        questions=tuple(mask_fields(question, stage.question_fields) for question in questions),
+        tables={kind: rows for kind, rows in tables.items() if kind not in (Document, Question)},
+    )
+
+
+async def run_stage(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
+    """The stage's rows; if an input is unusable or the stage raises, a row with a problem per
+    input."""
+    if reason := stage.why_unusable(rows):
+        return tuple(stage.failed(rows, "upstream", reason))
+    try:
+        made: Sequence[Record] = await stage.run(rows, ask)
+        stage.check(rows, made)
+    except (EngineError, OutageError, AccountingError, StorageError):
+        raise
+    except Exception:  # noqa: BLE001  # the only broad handler: a bad unit must not end the run
+        return tuple(stage.failed(rows, "unit_failed", traceback.format_exc(limit=-3)))
+    return tuple(made)

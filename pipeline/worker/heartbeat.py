@@ -1,0 +1,94 @@
+"""A worker's heartbeat file, for `status`: documents in flight and their progress, usage counters.
+
+Advisory.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import Any
+
+from pipeline.core.unit_progress import UsageCounters
+from pipeline.files.json_files import write_json
+from pipeline.files.place import AnyPath, as_path
+from pipeline.files.process import process_name
+from pipeline.files.storage_retries import Advisory
+from pipeline.worker.document_progress import DocumentProgress
+
+SECONDS_BETWEEN_BEATS = 10.0
+
+
+class Heartbeat:
+    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity.
+
+    `launch`: the id of the command that the worker belongs to; `usage`: the worker's counters. A
+    heartbeat that storage refuses is skipped; the next one reports for how long there was none.
+    """
+
+    def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
+        self.name = process_name()
+        self._launch = launch
+        self._usage = usage
+        self._file = as_path(folder) / f"{self.name}.json"
+        self._in_flight: list[DocumentProgress] = []
+        self._is_starting = False
+        self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
+        self._task: asyncio.Task[None] | None = None
+        self._at_once = asyncio.Event()
+        self._advisory = Advisory()
+        # Of its own: the other threads may all wait for storage that does not answer.
+        self._thread = ThreadPoolExecutor(1, "heartbeat")
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Report the engine as starting inside the context."""
+        self._is_starting = True
+        self._keep_beating()
+        try:
+            yield
+        finally:
+            self._is_starting = False
+            self._at_once.set()
+
+    @contextmanager
+    def document(self, document_id: str) -> Iterator[DocumentProgress]:
+        """Report the document, or a chunk of its questions, as in flight inside the context."""
+        progress = DocumentProgress(document_id)
+        self._in_flight.append(progress)
+        self._keep_beating()
+        try:
+            yield progress
+        finally:
+            self._in_flight = [one for one in self._in_flight if one is not progress]
+
+    def _keep_beating(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._beat())
+
+    async def _beat(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self._at_once.clear()
+            await loop.run_in_executor(self._thread, self._write, self._state())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._at_once.wait(), SECONDS_BETWEEN_BEATS)
+
+    def _state(self) -> dict[str, Any]:
+        now = time.monotonic()
+        return {
+            "worker": self.name,
+            "launch": self._launch,
+            "is_starting": self._is_starting,
+            "waiting_for": self.waiting_for(),
+            **asdict(self._usage),
+            "documents": {o.document_id: round(now - o.since, 1) for o in self._in_flight},
+            "inside": [one.state() for one in self._in_flight],
+            "refused": self._advisory.state(),
+        }
+
+    def _write(self, state: dict[str, Any]) -> None:
+        with self._advisory.attempt():
+            write_json(self._file, state)

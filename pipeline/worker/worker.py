@@ -1,0 +1,163 @@
+"""The worker: one engine, and its documents in flight. Independent of Ray and of what stages do.
+
+Documents do not wait for each other; pipeline/worker/executor.py executes the stages of one.
+"""
+
+import asyncio
+import os
+import socket
+import time
+from asyncio import to_thread
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from errno import ENOENT
+from functools import partial
+from itertools import count
+
+from pipeline.asking.ask import Reader
+from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.slots import Capacity
+from pipeline.core.errors import AccountingError, StartError, UsageError
+from pipeline.core.unit_progress import UsageCounters
+from pipeline.files.place import AnyPath, as_path, exists
+from pipeline.files.storage_retries import refusal_error
+from pipeline.store import Shards
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
+from pipeline.worker.admission import Admission
+from pipeline.worker.executor import DocumentExecutor, Summary
+from pipeline.worker.heartbeat import Heartbeat
+from pipeline.worker.in_flight import Crashes, InFlightMarkers, Placement
+from pipeline.worker.stop_signal import StopSignal
+
+# Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
+# about thirteen times its text in memory.
+_TEXT_IN_FLIGHT = 64_000_000
+
+Start = Callable[[], Awaitable[Reader]]
+
+
+class Worker:
+    """Starts one engine (none for scoring) and commits the units it is given.
+
+    `run`: the run's folder in the warehouse. `launch`: the id of the command that executes it now.
+    """
+
+    def __init__(
+        self,
+        run: AnyPath,
+        launch: str,
+        placement: Placement,
+        steps: Sequence[Step],
+        start: Start | None,
+        start_timeout: float,
+    ) -> None:
+        run = as_path(run)
+        self._shards = Shards(run.parent.parent)
+        self.usage = UsageCounters()
+        self._heartbeat = Heartbeat(run / "alive", launch, self.usage)
+        self._stop = StopSignal(run, launch)
+        self._markers = InFlightMarkers(run / "in_flight" / launch, placement)
+        self._steps = {step.id: step for step in steps}
+        self._start, self._start_timeout = start, start_timeout
+        self._reader: asyncio.Task[Reader] | None = None
+        self._shared: dict[str, SharedReplies] = {}
+        self._ranks = count()
+        self._admission = Admission()
+        self._text = Capacity(_TEXT_IN_FLIGHT)
+        self._has_seen = False  # the warehouse
+
+    async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
+        """Commit every pending unit; starts no more units once the run is ending.
+
+        A document that was in flight when a worker crashed is executed among half as many such
+        documents, after further crashes alone, one unit at a time; a unit that crashes two workers
+        this way becomes `unit_failed` rows. Raises AccountingError if workers crash before any unit
+        is executed, UsageError if the warehouse is not visible here, StartError or EngineError.
+        """
+        began = time.perf_counter()
+        await to_thread(self._refuse_unshared)
+        if await self._stop.is_sent():
+            return Summary(document_id, self._heartbeat.name)
+        reader = await self._started() if self._start else None
+        item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
+        crashes, rank = await self._markers.crashes(item), next(self._ranks)
+        _refuse_fatal(document_id, crashes)
+        text = await to_thread(self._text_bytes, units)
+        async with (
+            self._admission.admitted(crashes.limit),
+            self._text.held(text),
+            self._markers.attempt(item, crashes.limit) as marker,
+        ):
+            with self._heartbeat.document(document_id) as progress:
+                executor = DocumentExecutor(
+                    shards=self._shards,
+                    steps=self._steps,
+                    reader=reader,
+                    units=units,
+                    summary=Summary(document_id, self._heartbeat.name),
+                    rank=rank,
+                    marker=marker,
+                    crashes=crashes,
+                    shared=self._shared_replies,
+                    usage=self.usage,
+                    progress=progress,
+                    is_ending=self._stop.is_sent,
+                )
+                await executor.finish()
+        executor.summary.seconds = time.perf_counter() - began
+        return executor.summary
+
+    def _refuse_unshared(self) -> None:
+        """Raise UsageError if this machine does not see what the driver has committed, StorageError
+        if it no longer does."""
+        warehouse = self._shards.warehouse
+        if any(exists(warehouse / folder) for folder in ("tables", "compacted")):
+            self._has_seen = True
+        elif self._has_seen:
+            raise refusal_error(warehouse, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+        else:
+            raise UsageError(
+                f"warehouse={warehouse}: not visible from {socket.gethostname()}; put it where "
+                "all machines of the cluster can reach it, such as s3://BUCKET/FOLDER"
+            )
+
+    def _text_bytes(self, units: Sequence[Unit]) -> int:
+        """The size of the document's rows in memory, in bytes: mostly its text."""
+        loaded = (unit for unit in units if self._steps[unit.step_id].table == "documents")
+        size = partial(self._shards.num_bytes, "documents")
+        return sum(size(unit.step_id, unit.unit, unit.attempt) for unit in loaded)
+
+    def _shared_replies(self, step_id: str) -> SharedReplies:
+        if step_id not in self._shared:
+            self._shared[step_id] = SharedReplies(self._shards.warehouse / "shared" / step_id)
+        return self._shared[step_id]
+
+    async def _started(self) -> Reader:
+        """The reader, started once for all documents that wait for it."""
+        if self._reader is None:
+            self._reader = asyncio.create_task(self._start_reader())
+        return await asyncio.shield(self._reader)
+
+    async def _start_reader(self) -> Reader:
+        assert self._start is not None
+        with self._heartbeat.starting():
+            async with self._markers.start():
+                try:
+                    reader = await asyncio.wait_for(self._start(), self._start_timeout)
+                    self._heartbeat.waiting_for = reader.waiting_for
+                    return replace(reader, usage=self.usage)
+                except TimeoutError:
+                    raise StartError(
+                        f"the engine did not start within {self._start_timeout:g} s; raise "
+                        "engine.start_timeout (or rater.start_timeout) if it needs longer"
+                    ) from None
+
+
+def _refuse_fatal(document_id: str, crashes: Crashes) -> None:
+    """Raise AccountingError if workers crash on the document before any unit is executed."""
+    if crashes.is_beyond_units():
+        raise AccountingError(
+            f"{document_id}: workers crash while they load its rows (too little memory?); give "
+            "them more or leave the document out, then run the same command to resume"
+        )

@@ -1,0 +1,1 @@
+"""Chat histories of any format: sessions in the order of their dates."""

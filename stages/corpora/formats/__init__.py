@@ -1,0 +1,1 @@
+"""One module per published format, and the synthetic corpus."""

@@ -1,0 +1,194 @@
+"""QMSum in its published JSON (github.com/Yale-LILY/QMSum, data/ALL), a meeting per line or file.
+
+The text has one line per turn, `speaker: content`, so that a turn is a paragraph. The format has no
+ids: a meeting's is made from its turns before cleaning, a question's from that and the query.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate
+from typing import Any, ClassVar, Literal
+
+from upath import UPath
+
+from pipeline.core.rows import Question, Span
+from stages.corpora.reading.corpus import FileCorpus
+from stages.corpora.reading.corpus_files import any_of, files_of, rows_of, split_of
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.loaded import (
+    Loaded,
+    bad_document,
+    bad_question,
+    question_or_bad,
+    unreadable,
+)
+from stages.corpora.reading.row import Row, rows_within
+from stages.corpora.reading.row_checks import (
+    BadInputError,
+    json_text,
+    kind_of,
+    merged,
+    optional_text,
+    question_of,
+    shown,
+    text_of,
+    whole_number,
+)
+
+_TAG = re.compile(r"\{[^{}]*\}")  # {vocalsound}, {disfmarker}, {gap}...
+_LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
+Turns = Sequence[tuple[int, int]] | None  # start and end character of each turn; null: unknown
+_KINDS = {"general_query_list": "general", "specific_query_list": "specific"}
+
+
+class QMSumCorpus(FileCorpus):
+    """A jsonl file, the json file of one meeting, or a folder of either (data/ALL has both)."""
+
+    papers: ClassVar[tuple[str, ...]] = ("qmsum",)
+    format: Literal["qmsum"]
+    clean: Literal["none", "tags"]  # tags: remove {vocalsound} and the like
+
+    splits: ClassVar[tuple[str, ...]] = ("train", "val", "test")
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per meeting; general queries come first.
+
+        Of a folder, *.jsonl are read, or *.json where there are none; with `split` the file or
+        folder of that name. A meeting with a turn that cannot be read is bad_input as a whole; its
+        queries are kept. Raises UsageError where no line can be read.
+        """
+        document_ids, question_ids = Ids(), Ids()
+        for row in rows_of(self._files()):
+            if row.value is None:
+                yield unreadable(row, document_ids)
+            else:
+                yield _meeting(self, row, row.value, document_ids, question_ids)
+
+    def _files(self) -> list[UPath]:
+        """Files of one layout only: a folder may hold the same meetings in both."""
+        path = split_of(self.path, self.split, "jsonl", "json")
+        both = ("*.jsonl", "*.json")
+        return files_of(path, *(both[:1] if any_of(path, both[0]) else both))
+
+
+def _meeting(
+    corpus: QMSumCorpus, row: Row, meeting: dict[str, Any], document_ids: Ids, question_ids: Ids
+) -> Loaded:
+    document_id, wrong = _document_id(row, meeting, document_ids)
+    if wrong:
+        return _repeated(row, document_id, wrong, question_ids)
+    turns: Turns = None
+    try:
+        lines = _lines(meeting, corpus.clean)
+        turns = _tile(lines)
+        metadata = json_text({"topics": _topics(meeting)})
+        document = corpus.document(document_id, "\n".join(lines), metadata=metadata)
+    except BadInputError as error:
+        document = bad_document(document_id, row.detail(error))
+    return Loaded(document, tuple(_questions(row, document_id, turns, question_ids)))
+
+
+def _document_id(row: Row, meeting: dict[str, Any], ids: Ids) -> tuple[str, str | None]:
+    turns = meeting.get("meeting_transcripts")
+    return ids.of_content(row, turns) if isinstance(turns, list) else (ids.of_place(row), None)
+
+
+def _repeated(row: Row, document_id: str, wrong: str, ids: Ids) -> Loaded:
+    """A meeting that occurred in an earlier file: it and its queries are `bad_input`."""
+    document = bad_document(document_id, row.detail(wrong))
+    entries = (entry for key in _KINDS for entry in rows_within(row, key))
+    queries = (
+        bad_question(replace(row, value=entry.value), document_id, ids.of_place(entry), wrong)
+        for entry in entries
+    )
+    return Loaded(document, tuple(queries))
+
+
+def _lines(meeting: dict[str, Any], clean: Literal["none", "tags"]) -> list[str]:
+    turns = meeting.get("meeting_transcripts")
+    if not isinstance(turns, list):
+        raise BadInputError(f"`meeting_transcripts` is {kind_of(turns)}, not a list; fix it")
+    lines = []
+    for index, turn in enumerate(turns):
+        try:
+            lines.append(_line(turn, clean))
+        except BadInputError as wrong:
+            raise BadInputError(f"meeting_transcripts[{index}]: {wrong}") from wrong
+    return lines
+
+
+def _line(turn: Any, clean: Literal["none", "tags"]) -> str:
+    if not isinstance(turn, dict):
+        raise BadInputError(f"{kind_of(turn)}, not an object; fix it")
+    speaker, content = text_of(turn, "speaker"), text_of(turn, "content")
+    if clean == "tags":
+        content = " ".join(_TAG.sub(" ", content).split())
+    # An empty turn keeps its line, `speaker:`: evidence counts turns.
+    return _LINE_BREAK.sub(" ", f"{speaker.strip()}: {content.strip()}").rstrip()
+
+
+def _tile(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """Start and end of each line in the text that joins them by newlines."""
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    return [(start, start + len(line)) for start, line in zip(starts, lines, strict=False)]
+
+
+def _topics(meeting: dict[str, Any]) -> list[str]:
+    """The names of the topics, for metadata only, so malformed ones are left out."""
+    topics = meeting.get("topic_list")
+    entries = topics if isinstance(topics, list) else []
+    names = (entry.get("topic") for entry in entries if isinstance(entry, dict))
+    return [name for name in names if isinstance(name, str)]
+
+
+def _questions(row: Row, document_id: str, turns: Turns, ids: Ids) -> Iterator[Question]:
+    for key, kind in _KINDS.items():
+        for entry in rows_within(row, key):
+            query = (entry.value or {}).get("query")
+            found = ids.of_row(entry, None, document_id, query)
+            parse = partial(_question, document_id, kind, turns)
+            yield question_or_bad(entry, document_id, found, parse)
+
+
+def _question(
+    document_id: str, kind: str, turns: Turns, query: dict[str, Any], question_id: str
+) -> Question:
+    answer = optional_text(query, "answer")
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=question_of(query, "query"),
+        references=() if answer is None else (answer,),
+        question_type=kind,
+        evidence=_evidence(query, turns) if kind == "specific" else (),
+    )
+
+
+def _evidence(query: dict[str, Any], turns: Turns) -> tuple[Span, ...]:
+    """The spans of `relevant_text_span`, a list of pairs of first and last turn, both inclusive."""
+    pairs = query.get("relevant_text_span")
+    if pairs is None or turns is None:
+        return ()
+    if not isinstance(pairs, list):
+        raise BadInputError(f"`relevant_text_span` is {kind_of(pairs)}, not a list; fix it")
+    return merged(_characters(pair, turns) for pair in pairs)
+
+
+def _characters(pair: Any, turns: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    numbers = [_turn(number) for number in pair] if isinstance(pair, list) else []
+    match numbers:
+        case [int(first), int(last)] if 0 <= first <= last < len(turns):
+            return turns[first][0], turns[last][1]
+    raise BadInputError(
+        f"`relevant_text_span` {shown(pair)} is no pair of first and last turn, "
+        f"0 to {len(turns) - 1}; fix it"
+    )
+
+
+def _turn(number: Any) -> int | None:
+    """The number of a turn, from 0; the published files write it as a string."""
+    if isinstance(number, str) and number.isdecimal() and len(number) < 10:
+        return int(number)
+    return whole_number(number)

@@ -1,0 +1,79 @@
+"""Synthetic documents of any number and length, with planted facts that the questions ask for.
+
+For tests of scale. Document number i depends only on the seed and on i. Sentences are made of
+random invented words. A fact is one sentence; its question's reference is the fact's object, and
+its gold evidence that sentence.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import accumulate
+from random import Random
+from typing import Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from pipeline.core.rows import Question, Span
+from stages.corpora.reading.corpus import Corpus
+from stages.corpora.reading.loaded import Loaded
+
+_SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
+_NUM_WORDS, _NUM_SENTENCES = 3000, 4000
+_SENTENCES_PER_PARAGRAPH = 6
+
+
+class SyntheticCorpus(Corpus):
+    """Lengths are lognormal with median `words` and sigma `skew`."""
+
+    format: Literal["synthetic"]
+    num_documents: PositiveInt
+    words: PositiveInt
+    skew: NonNegativeFloat  # 0: equal lengths; 1: the longest of 400 is 20 times the median
+    questions: NonNegativeInt  # per document
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per document; documents are not kept in memory."""
+        draw = Random(f"words {self.seed}")
+        words = ["".join(draw.choices(_SYLLABLES, k=draw.randint(1, 4))) for _ in range(_NUM_WORDS)]
+        sentences = [_sentence(draw, words) for _ in range(_NUM_SENTENCES)]
+        mean = sum(len(sentence.split()) for sentence in sentences) / _NUM_SENTENCES
+        for number in range(self.num_documents):
+            yield self._document(number, sentences, mean, words)
+
+    def _document(
+        self, number: int, sentences: list[str], mean_words: float, words: list[str]
+    ) -> Loaded:
+        draw = Random(f"document {self.seed} {number}")
+        num_words = self.words * math.exp(self.skew * draw.gauss())
+        parts = draw.choices(sentences, k=max(self.questions, round(num_words / mean_words), 1))
+        document_id = f"s{number:06}"
+        facts = sorted(draw.sample(range(len(parts)), self.questions))
+        names = [
+            f"{draw.choice(words)}{number}x{index}".capitalize() for index in range(len(facts))
+        ]
+        drawn = draw.choices(words, k=3 * len(facts))
+        objects = [" ".join(drawn[at : at + 3]) for at in range(0, len(drawn), 3)]
+        for at, name, thing in zip(facts, names, objects, strict=True):
+            parts[at] = f"{name} keeps {thing} under the floor."
+        wide = _SENTENCES_PER_PARAGRAPH
+        paragraphs = (" ".join(parts[at : at + wide]) for at in range(0, len(parts), wide))
+        text = "\n\n".join(paragraphs)
+        before = list(accumulate(map(len, parts), initial=0))  # characters, without the gaps
+        starts = [before[at] + at + at // wide for at in facts]
+        questions = tuple(
+            Question(
+                document_id=document_id,
+                question_id=f"{document_id}q{index:04}",
+                question=f"What does {name} keep under the floor?",
+                references=(thing,),
+                evidence=(Span(start, start + len(parts[at])),),
+            )
+            for index, (at, start, name, thing) in enumerate(
+                zip(facts, starts, names, objects, strict=True)
+            )
+        )
+        return Loaded(self.document(document_id, text), questions)
+
+
+def _sentence(draw: Random, words: list[str]) -> str:
+    return " ".join(draw.choices(words, k=draw.randint(6, 20))).capitalize() + "."

@@ -1,0 +1,94 @@
+"""Files and folders that are all asked one question: the corpus of `gistmill ask`.
+
+Documents are read and named as in the corpus `text`, and their rows are the same: what a run of
+that corpus has made of them is not made again.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+from upath import UPath
+
+from pipeline.core.errors import UsageError
+from pipeline.core.registry import hint
+from pipeline.core.rows import Document, Question
+from pipeline.core.settings import sha
+from pipeline.files.place import is_remote, refuse_unreachable_path
+from stages.corpora.own.text_files import documents_of, entries_of
+from stages.corpora.reading.corpus import Address, FileCorpus, Unhashed
+from stages.corpora.reading.folders import Entry
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.loaded import Loaded
+from stages.corpora.reading.opening import NotTextError, refuse_special
+
+_HEX_DIGITS = 16
+
+
+def _to_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class AskCorpus(FileCorpus):
+    """One question, and the documents it is asked of. `path`: the first of `paths`."""
+
+    format: Literal["asked"]
+    paths: Annotated[tuple[Address, ...], BeforeValidator(_to_tuple), Unhashed()]
+    question: Annotated[str, Unhashed()]
+
+    def hashed(self) -> Mapping[str, Any]:
+        """As in the corpus `text`, whose documents these are."""
+        return {**super().hashed(), "format": "text"}
+
+    def check(self) -> None:
+        for path in self.paths:
+            with refuse_unreachable_path(path, "FILE"):
+                is_there = path.exists()
+            if not is_there:
+                raise UsageError(f"{path}: no such file or folder; {_nearest(path)}")
+            try:
+                if not path.is_dir():
+                    refuse_special(path)
+            except NotTextError as error:
+                raise UsageError(f"{path}: {error.strerror}; name another") from None
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per document, with the question where it can be read.
+
+        Raises UsageError where no document can be read.
+        """
+        for _, loaded in documents_of(self, _entries(self.paths), Ids()):
+            document = loaded.document
+            yield (
+                loaded
+                if document.why_unusable()
+                else replace(loaded, questions=(self._asked(document),))
+            )
+
+    def _asked(self, document: Document) -> Question:
+        question_id = sha([document.document_id, self.question], _HEX_DIGITS)
+        return Question(
+            document_id=document.document_id, question_id=question_id, question=self.question
+        )
+
+
+def _nearest(path: UPath) -> str:
+    folder = path.parent
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    return hint(path.name, sorted(names)) if names else "name one that is there"
+
+
+def _entries(paths: tuple[UPath, ...]) -> list[Entry]:
+    """The entries of all paths, each file once, however it is written; the whole path names those
+    that have a name in common."""
+    found: dict[str, Entry] = {}
+    for entry in (entry for path in paths for entry in entries_of(path)):
+        file = entry.file if is_remote(entry.file) else entry.file.resolve()
+        found.setdefault(str(file), entry)
+    times = Counter(entry.name for entry in found.values())
+    return [
+        entry if times[entry.name] == 1 else replace(entry, name=str(entry.file))
+        for entry in found.values()
+    ]

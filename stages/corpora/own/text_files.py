@@ -1,0 +1,150 @@
+"""A folder of documents, or one: .txt, .md, .html, .pdf, .epub, .docx; questions beside them.
+
+A document's id and title are its path in the folder without the suffix (`letters/may`), and with it
+where several would have the same (`may.pdf`, `may.txt`). Questions stand in questions.jsonl,
+.json, .csv, .tsv or .parquet in the folder and are read as question_file.py describes; they name a
+document by its id or by its path with the suffix. A single file has none.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from upath import UPath
+
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import Document
+from stages.corpora.reading.corpus import FileCorpus
+from stages.corpora.reading.corpus_files import is_there, rows_of
+from stages.corpora.reading.document_keys import SUFFIXES, text_of_file
+from stages.corpora.reading.folders import Entry, suffix_of, walk
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.loaded import Loaded, bad_document
+from stages.corpora.reading.question_file import QuestionFile
+from stages.corpora.reading.row import Row
+from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
+from stages.extract.isolated import Extractor
+
+QUESTION_FILES = tuple(f"questions.{end}" for end in ("jsonl", "json", "csv", "tsv", "parquet"))
+
+
+class TextCorpus(FileCorpus):
+    """A folder of documents, or one document."""
+
+    format: Literal["text"]
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per file, sorted by name, sub-folders included.
+
+        bad_input: a document that cannot be read or has no word. A file that is no document is a
+        skipped one that says why. Raises UsageError where no document can be read, or where the
+        questions' file holds no question.
+        """
+        asked = _question_file(self.path) if self.path.is_dir() else None
+        questions = QuestionFile(rows_of([asked]) if asked else ())
+        ids = Ids()
+        for entry, loaded in documents_of(self, entries_of(self.path, QUESTION_FILES), ids):
+            document = loaded.document
+            num_chars = None if document.problem else len(document.text)
+            also = None if entry.left_out else without_lone_surrogates(entry.name)
+            asked_of_it = questions.take(document.document_id, num_chars, also)
+            yield replace(loaded, questions=asked_of_it)
+        yield from questions.take_rest(ids)
+
+
+def entries_of(path: UPath, without: Collection[str] = ()) -> list[Entry]:
+    """The files of a folder, but for those `without`; or the one file. Raises UsageError where the
+    folder has no document."""
+    if not path.is_dir():
+        return [Entry(path, path.name)]
+    found = walk(path, SUFFIXES, without)
+    if all(entry.left_out for entry in found):
+        kinds = " ".join(SUFFIXES)
+        named = ", ".join(entry.name for entry in found[:3])
+        others = f"; files of other kinds: {len(found)} ({named})" if found else ""
+        raise UsageError(f"{path}: no {kinds} in this folder{others}; set corpus.path=...")
+    return found
+
+
+def documents_of(
+    corpus: FileCorpus, entries: Sequence[Entry], ids: Ids
+) -> Iterator[tuple[Entry, Loaded]]:
+    """Yield the document of each entry, without questions, in order. Raises UsageError where none
+    can be read."""
+    waiting: list[tuple[Entry, Loaded]] = []
+    is_any_read = False
+    with Extractor() as extractor:
+        for entry, claimed in zip(entries, _ids_of(entries, ids), strict=True):
+            waiting.append((entry, _loaded(corpus, entry, claimed, extractor)))
+            is_any_read = is_any_read or not waiting[-1][1].document.why_unusable()
+            if is_any_read:
+                yield from waiting
+                waiting.clear()
+    if not is_any_read:
+        bad = [loaded.document.detail for _, loaded in waiting if loaded.document.problem]
+        raise UsageError(f"{corpus.path}: no document in it can be read: {bad[0]}")
+
+
+def _question_file(folder: UPath) -> UPath | None:
+    found = [file for name in QUESTION_FILES if is_there(file := folder / name)]
+    if len(found) > 1:
+        raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
+    return found[0] if found else None
+
+
+def _ids_of(entries: Sequence[Entry], ids: Ids) -> list[tuple[str, str | None]]:
+    """The id of each entry, and why it can be no document's, or None.
+
+    Names without suffixes, but where two would be the same; files that are left out come last, and
+    have their whole names.
+    """
+    read = [entry for entry in entries if not entry.left_out]
+    left_out = [entry for entry in entries if entry.left_out]
+    wanted = zip([*read, *left_out], [*_stems(read), *(e.name for e in left_out)], strict=True)
+    found = {entry.name: _claimed(entry, name, ids) for entry, name in wanted}
+    return [found[entry.name] for entry in entries]
+
+
+def _stems(entries: Sequence[Entry]) -> list[str]:
+    found = [_stem(entry.name) for entry in entries]
+    while len(times := Counter(found)) < len(found):  # ends: names are unique
+        named = zip(found, entries, strict=True)
+        found = [entry.name if times[made] > 1 else made for made, entry in named]
+    return found
+
+
+def _claimed(entry: Entry, wanted: str, ids: Ids) -> tuple[str, str | None]:
+    document_id, whole = without_lone_surrogates(wanted), Row(entry.file, 1, None)
+    if (first := ids.claim(document_id, whole)) is None:
+        return document_id, None
+    wrong = f"its document_id would be that of {first.removesuffix(':1')}; rename or delete it"
+    return ids.of_place(whole), None if entry.left_out else wrong
+
+
+def _stem(name: str) -> str:
+    suffix = suffix_of(name, SUFFIXES)
+    if suffix is None:  # a single file of any name
+        folder, slash, own = name.rpartition("/")
+        return folder + slash + (own.rpartition(".")[0] or own)
+    is_packed = name.lower().endswith(".gz")
+    return name[: -len(suffix) - 3 * is_packed] or name
+
+
+def _loaded(
+    corpus: FileCorpus, entry: Entry, claimed: tuple[str, str | None], extractor: Extractor
+) -> Loaded:
+    name, (document_id, wrong) = without_lone_surrogates(entry.name), claimed
+    if entry.left_out:
+        detail = f"{name}: {entry.left_out}"
+        return Loaded(Document(document_id=document_id, skipped=True, detail=detail), ())
+    try:
+        if wrong := wrong or entry.wrong:
+            raise BadInputError(wrong)
+        found = text_of_file(entry.file, extractor)
+        about = json.dumps({"missing": found.missing}) if found.missing else "{}"
+        document = corpus.document(document_id, found.text, document_id, about)
+        return Loaded(document, (), f"{name}: {found.missing}" if found.missing else None)
+    except BadInputError as wrong_text:
+        return Loaded(bad_document(document_id, f"{name}: {wrong_text}"), ())

@@ -1,0 +1,2 @@
+"""The tools that every format is read with: files and archives opened, rows checked, ids,
+problems."""

@@ -1,0 +1,219 @@
+"""Read the rows of JSON lines, JSON lists, CSV and Parquet files, each with its line number.
+
+Files are streamed. Where a damaged file cannot be read on, a single row without value stands for
+the remainder.
+"""
+
+import csv
+import gzip
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import ijson
+from upath import UPath
+
+from pipeline.core.errors import UsageError
+from pipeline.store import read_parquet_rows
+from stages.corpora.reading.opening import (
+    InPieces,
+    NotTextError,
+    lines_of,
+    opened,
+    refuse_special,
+    up_to_most,
+)
+from stages.corpora.reading.row import Row
+from stages.corpora.reading.row_checks import kind_of, without_lone_surrogates
+from stages.extract.extracted import MOST_BYTES
+
+# Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+_BOM = b"\xef\xbb\xbf"
+_DELIMITERS = ",;\t|"  # of CSV; the first is the usual one
+csv.field_size_limit(MOST_BYTES)  # a cell may be a book
+
+
+def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
+    """Yield the rows of one file. The type follows from the suffix, without a final `.gz`:
+
+    `.parquet`; `.csv`, `.tsv`; `.json` is a list of objects, or one object, or JSON lines; anything
+    else is JSON lines. Raises UsageError where the file cannot be opened, or is no
+    Parquet; `advice` is what to do then.
+    """
+    suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
+    read = _CONTAINERS.get(suffixes[-1] if suffixes else "", lines)
+    place = Row(file, 1, None)
+    try:
+        for place in read(file):
+            yield place
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        why = str(error).splitlines()[0]
+        wrong = f"the file ends early or is damaged ({why}); fetch it again"
+        yield Row(file, place.line + 1, None, wrong)
+    except NotTextError as error:
+        raise UsageError(f"{file}: {error.strerror}; {advice}") from None
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}; {advice}") from error
+
+
+def lines(file: UPath) -> Iterator[Row]:
+    """Yield a row per line that is not blank."""
+    start = 0
+    with opened(file) as content:
+        for number, line in enumerate(lines_of(content), 1):
+            if line.strip():
+                yield json_row(file, number, start, line)
+            start += len(line)
+
+
+def json_row(file: UPath, number: int, start: int, line: bytes) -> Row:
+    """Parse one line of JSON."""
+    try:
+        value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
+        if _SURROGATE.search(line):
+            value = json.loads(without_lone_surrogates(json.dumps(value, ensure_ascii=False)))
+    except (ValueError, RecursionError) as error:
+        wrong = f"not JSON ({_reason(error)}); fix or delete the line"
+        return Row(file, number, None, wrong, start)
+    if not isinstance(value, dict):
+        wrong = f"{kind_of(value)}, not an object; fix or delete the line"
+        return Row(file, number, None, wrong, start, entries=_entries(value))
+    return Row(file, number, value, start=start)
+
+
+def _entries(value: Any) -> list[Any] | None:
+    return value if isinstance(value, list) else None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return (
+            f"byte {error.start + 1} is not UTF-8; of Latin-1 make it by iconv -f LATIN1 -t UTF-8"
+        )
+    return str(error).splitlines()[0]
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is no JSON number")
+    return value
+
+
+def _json(file: UPath) -> Iterator[Row]:
+    """Read a list of objects, streamed and numbered from 1; or one object; or JSON lines."""
+    with opened(file) as content:
+        first = content.read(1024).removeprefix(_BOM).lstrip()[:1]
+    if first == b"[":
+        yield from _list(file)
+    else:
+        yield from _object_or_lines(file)
+
+
+def _list(file: UPath) -> Iterator[Row]:
+    number = 0
+    with opened(file) as content:
+        if content.read(len(_BOM)) != _BOM:
+            content.seek(0)
+        pieces = InPieces(content)
+        try:
+            for number, value in enumerate(ijson.items(pieces, "item", use_float=True), 1):
+                pieces.next_piece()
+                if isinstance(value, dict):
+                    yield Row(file, number, value)
+                else:
+                    wrong = f"{kind_of(value)}, not an object; fix or delete it"
+                    yield Row(file, number, None, wrong, entries=_entries(value))
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            why = str(error).split("\n")[0]
+            yield Row(file, number + 1, None, f"not JSON from here on ({why}); fetch it again")
+
+
+def _object_or_lines(file: UPath) -> Iterator[Row]:
+    """JSON lines where the first line is an object by itself, else the file is one object."""
+    with opened(file) as content:
+        if json_row(file, 1, 0, next(lines_of(content), b"")).value is None:
+            whole = up_to_most(content)
+        else:
+            yield from lines(file)
+            return
+    with opened(file) as content:
+        yield json_row(file, 1, 0, content.readline() + whole)
+
+
+def _csv(file: UPath) -> Iterator[Row]:
+    """Yield a row per record, keys from the header; `line` is where the record begins."""
+    with opened(file) as content:
+        delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(next(lines_of(content), b""))
+        content.seek(0)
+        # Bytes that are not UTF-8 become lone surrogates, which _record finds.
+        text = (line.decode("utf-8", "surrogateescape") for line in lines_of(content))
+        records = csv.reader(_without_bom(text), delimiter=delimiter, strict=True)
+        names: list[str] = []
+        before = 0
+        while True:
+            try:
+                cells = next(records, None)
+            except csv.Error as error:
+                wrong = f"no CSV from here on ({error}); fix the quotes"
+                yield Row(file, before + 1, None, wrong)
+                return
+            if cells is None:
+                return
+            line, before = before + 1, records.line_num
+            if names and cells:
+                yield _record(file, line, names, cells)
+            names = names or _header(file, cells)
+
+
+def _delimiter(header: bytes) -> str:
+    """The delimiter of the header: the sign that, outside of quotes, makes the most columns."""
+    line = header.decode("utf-8", "surrogateescape")
+
+    def columns(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([line], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return max(_DELIMITERS, key=columns)
+
+
+def _header(file: UPath, cells: list[str]) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{file}:1: two columns are called {name!r}; rename one")
+    return names
+
+
+def _without_bom(text: Iterator[str]) -> Iterator[str]:
+    for number, line in enumerate(text):
+        yield line.removeprefix("\ufeff") if number == 0 else line
+
+
+def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
+    if len(cells) != len(names):
+        wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
+        return Row(file, line, None, wrong)
+    value = dict(zip(names, cells, strict=True))
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError:
+        wrong = "not UTF-8; save the file as UTF-8, of Latin-1 by iconv -f LATIN1 -t UTF-8"
+        return Row(file, line, None, wrong)
+    return Row(file, line, {name: cell or None for name, cell in value.items()})
+
+
+def _parquet(file: UPath) -> Iterator[Row]:
+    refuse_special(file)
+    yield from (Row(file, number, value) for number, value in enumerate(read_parquet_rows(file), 1))
+
+
+_CONTAINERS = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv, ".json": _json}

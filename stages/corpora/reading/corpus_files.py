@@ -1,0 +1,88 @@
+"""Find a corpus's files and read their rows in order, whatever the type of file."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from upath import UPath
+
+from pipeline.core.errors import UsageError
+from stages.corpora.reading.containers import json_row, read_rows
+from stages.corpora.reading.opening import NotTextError, opened, refuse_special
+from stages.corpora.reading.row import Row
+
+
+def files_of(path: UPath, *patterns: str) -> list[UPath]:
+    """Return `path` itself if it is a file, else the matching files in the folder, sorted by name.
+
+    Raises UsageError where no file matches.
+    """
+    if not path.is_dir():
+        return [path]
+    either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
+    found = {file for pattern in either for file in path.glob(pattern) if not file.is_dir()}
+    if not found:
+        raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
+    return sorted(found)
+
+
+def is_there(file: UPath) -> bool:
+    """True if the file exists. Raises UsageError where it is anything but a file."""
+    if not file.exists():
+        return False
+    try:
+        refuse_special(file)
+    except NotTextError as error:
+        raise UsageError(f"{file}: {error.strerror}; remove it or set corpus.path=...") from None
+    return True
+
+
+def any_of(path: UPath, pattern: str) -> bool:
+    """True if a file in the folder matches."""
+    return any(True for _ in path.glob(pattern))
+
+
+def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
+    """Return the file or subfolder named after the split; `path` itself where `split` is None.
+
+    Raises UsageError where the folder has neither.
+    """
+    if split is None:
+        return path
+    names = [split, *(f"{split}.{suffix}" for suffix in suffixes)]
+    for name in names:
+        if (path / name).exists():
+            return path / name
+    raise UsageError(f"{path}: no {' or '.join(names)} here; set corpus.path or corpus.split")
+
+
+def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
+    """Yield the rows of the files, in order; file types are those of containers.py.
+
+    Raises UsageError, before the first row, where no row of any file is a JSON object.
+    """
+    unreadable: list[Row] = []
+    usable = False
+    for file in files:
+        for row in read_rows(file):
+            usable = usable or row.value is not None
+            unreadable.append(replace(row, entries=None))
+            if usable:
+                yield from unreadable
+                unreadable.clear()
+    if not usable:
+        where = files[0] if len(files) == 1 else files[0].parent
+        first = unreadable[0].detail(unreadable[0].wrong) if unreadable else "set corpus.path=..."
+        raise UsageError(f"{where}: no line or row in it is an object; {first}")
+
+
+def row_at(file: UPath, line: int, start: int) -> Row:
+    """Reread the row whose line starts at byte `start` of a JSON lines file."""
+    with opened(file) as content:
+        content.seek(start)
+        return json_row(file, line, start, content.readline())
+
+
+def stem(file: UPath) -> str:
+    """The file's name without its suffix, and without `.gz`."""
+    name = file.name.removesuffix(".gz")
+    return name.rpartition(".")[0] or name

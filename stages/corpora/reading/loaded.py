@@ -1,0 +1,67 @@
+"""The items that loaders yield: a document with its questions; and rows for unreadable input."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.core.rows import Document, Question
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.row import Row
+from stages.corpora.reading.row_checks import BadInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A document and its questions; the document_id of every question is the document's.
+
+    Questions about a missing document come with a Document of problem `bad_input`. `note`: what of
+    a document that can be read could not be, after the file's name.
+    """
+
+    document: Document
+    questions: tuple[Question, ...]
+    note: str | None = None
+
+
+def bad_document(document_id: str, detail: str) -> Document:
+    """Make a Document with problem `bad_input`, for input that cannot be read."""
+    return Document(document_id=document_id, problem="bad_input", detail=detail)
+
+
+def unreadable(row: Row, ids: Ids) -> Loaded:
+    """Make the `bad_input` document for a row that is not a JSON object."""
+    return Loaded(bad_document(ids.of_place(row), row.detail(row.wrong)), ())
+
+
+def bad_question(
+    row: Row, document_id: str, question_id: str, wrong: BadInputError | str
+) -> Question:
+    """Make a Question with problem `bad_input` for a row that cannot be used; keeps its text."""
+    value = row.value or {}
+    text = value.get("question", value.get("query"))
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=text if isinstance(text, str) else "",
+        problem="bad_input",
+        detail=row.detail(wrong),
+    )
+
+
+def question_or_bad(
+    row: Row,
+    document_id: str,
+    found: tuple[str, str | None],
+    parse: Callable[[dict[str, Any], str], Question],
+) -> Question:
+    """Parse the row's value into a Question, or make one with problem `bad_input`.
+
+    `found`: the row's id and the reason why it is bad input, as Ids returns them.
+    """
+    question_id, wrong = found
+    try:
+        if wrong:
+            raise BadInputError(wrong)
+        return parse(row.value or {}, question_id)
+    except BadInputError as error:
+        return bad_question(row, document_id, question_id, error)

@@ -1,0 +1,200 @@
+"""Open the files of a corpus: what is no regular file is never opened, gzip is decompressed, UTF-16
+and the line ends of old Macs are read as UTF-8 and newlines."""
+
+import codecs
+import errno
+import gzip
+import io
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from upath import UPath
+
+from pipeline.files.place import is_remote
+from stages.extract.extracted import MOST_BYTES, TOO_LARGE
+
+_HEAD_BYTES = 2**16
+_OPEN, _CLOSE, _MOST_DEPTH = (b"[", b"{"), (b"]", b"}"), 10_000
+_GZIP = b"\x1f\x8b"
+_KINDS = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISDIR, "a folder"),
+)
+_BOMS = {  # UTF-32's little-endian mark begins with that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# How files begin that are often taken for text.
+_MAGIC = {
+    b"%PDF-": "a PDF",
+    b"PK\x03\x04": "a zip archive, or a .docx or .epub",
+    b"\xd0\xcf\x11\xe0": "an old Word file",
+    b"{\\rtf": "RTF",
+    b"\x89PNG": "a picture",
+    b"BZh": "compressed by bzip2",
+    b"\xfd7zXZ": "compressed by xz",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd",
+}
+
+
+class NotTextError(OSError):
+    """A file that cannot be read as text; `strerror` says what it is."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(errno.EINVAL, what)
+
+
+def refuse_special(file: UPath) -> None:
+    """Raise NotTextError for what is no regular file: reading a FIFO or a device may never end.
+
+    Links are followed. Raises OSError where nothing can be reached there.
+    """
+    mode = 0 if is_remote(file) else file.stat().st_mode
+    for is_kind, what in _KINDS:
+        if mode and is_kind(mode):
+            raise NotTextError(f"{what}, not a file")
+
+
+@contextmanager
+def opened(file: UPath) -> Iterator[IO[bytes]]:
+    """Open the file for reading bytes; gzip, recognized by its first two bytes, is decompressed.
+
+    Positions of UTF-16 are those of its UTF-8. Raises NotTextError for what is no text.
+    """
+    refuse_special(file)
+    with file.open("rb") as found:
+        # A remote file's own readline takes no limit.
+        raw: Any = io.BufferedReader(found) if is_remote(file) else found
+        packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        if packed:
+            with gzip.open(raw) as unpacked:
+                # read1: of a file that ends early, read would lose what comes before its end.
+                yield _as_text(unpacked, unpacked.read1(_HEAD_BYTES))
+        else:
+            yield _as_text(raw, raw.read(_HEAD_BYTES))
+
+
+def read_whole(file: UPath) -> bytes:
+    """The content of a file. Raises NotTextError where it is no file or over MOST_BYTES."""
+    refuse_special(file)
+    with file.open("rb") as raw:
+        return up_to_most(raw)
+
+
+def up_to_most(content: Any) -> bytes:
+    """The content that is left to read. Raises NotTextError where that is over MOST_BYTES."""
+    found: bytes = content.read(MOST_BYTES + 1)
+    if len(found) > MOST_BYTES:
+        raise NotTextError(TOO_LARGE)
+    return found
+
+
+def lines_of(content: IO[bytes]) -> Iterator[bytes]:
+    """The lines. Raises NotTextError at one over MOST_BYTES."""
+    while line := content.readline(MOST_BYTES + 1):
+        if len(line) > MOST_BYTES:
+            raise NotTextError(TOO_LARGE)
+        yield line
+
+
+class InPieces:
+    """Reads on as long as `next_piece` is called at least once per MOST_BYTES, else raises
+    NotTextError."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content = content
+        self._num_bytes = 0
+        self._depth = 0
+
+    def next_piece(self) -> None:
+        self._num_bytes = self._depth = 0
+
+    def read(self, num_bytes: int = -1) -> bytes:
+        found = self._content.read(num_bytes)
+        self._num_bytes += len(found)
+        if self._num_bytes > MOST_BYTES:
+            raise NotTextError(TOO_LARGE)
+        # Time and memory of the parser grow with the square of the depth.
+        opening, closing = (sum(found.count(sign) for sign in signs) for signs in (_OPEN, _CLOSE))
+        self._depth += opening - closing
+        if self._depth > _MOST_DEPTH:
+            raise NotTextError("not JSON: over 10,000 brackets are not closed")
+        return found
+
+
+def refuse_binary(head: bytes) -> None:
+    """Raise NotTextError, which names the kind of file, where a text does not begin like this."""
+    for magic, what in _MAGIC.items():
+        if head.startswith(magic):
+            raise NotTextError(f"{what}, not text; convert it to text")
+    order = None if encoding_of(head) else _utf_16_without_mark(head)
+    if order:
+        raise NotTextError(
+            f"looks like {order} without a byte order mark; convert it by iconv -f {order} -t UTF-8"
+        )
+
+
+def encoding_of(head: bytes) -> str | None:
+    """The encoding that a byte order mark states, utf-16 or utf-32; None without one."""
+    return next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
+
+
+def _utf_16_without_mark(head: bytes) -> str | None:
+    """UTF-16 of mostly ASCII: every other byte is NUL, and the others are not."""
+    even, odd = head[0::2], head[1::2]
+    for order, high, low in (("UTF-16BE", even, odd), ("UTF-16LE", odd, even)):
+        if len(high) > 1 and high.count(0) > 0.7 * len(high) and not low.count(0):
+            return order
+    return None
+
+
+def _as_text(raw: Any, head: bytes) -> Any:
+    raw.seek(0)
+    refuse_binary(head)
+    if encoding := encoding_of(head):
+        return _as_utf_8(raw, encoding)
+    if b"\r" in head.strip() and b"\n" not in head:
+        return io.BufferedReader(_OldMac(raw))
+    return raw
+
+
+def _as_utf_8(raw: Any, encoding: str) -> Any:
+    made = tempfile.SpooledTemporaryFile(max_size=MOST_BYTES)  # noqa: SIM115  # the caller reads it
+    reader = codecs.getreader(encoding)(raw)
+    try:
+        for part in iter(lambda: reader.read(_HEAD_BYTES), ""):
+            made.write(part.encode("utf-8", "surrogatepass"))
+    except UnicodeError as error:
+        raise NotTextError(f"damaged {encoding.upper()} ({error}); save it as UTF-8") from None
+    made.seek(0)
+    return _as_text(made, made.read(_HEAD_BYTES))
+
+
+class _OldMac(io.RawIOBase):
+    """Bytes with newlines for carriage returns, each in its place."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, *to: int) -> int:
+        return int(self._raw.seek(*to))
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._raw.read(len(buffer)).replace(b"\r", b"\n")
+        buffer[: len(found)] = found
+        return len(found)

@@ -1,0 +1,187 @@
+"""Read questions from a separate file, one per row, for formats that keep them apart from texts.
+
+Required columns: document_id and question; optional: question_id, options, answer_index (from 0, or
+a letter), references (a list or one string), question_type, asked_at, evidence (spans of the
+document's text as loaded, `{"start_char": 0, "end_char": 9}` or `[0, 9]`) and metadata (an object
+or JSON text). Other columns are kept in metadata. Null counts as absent. Ids are made from
+document_id, question and options. In CSV, options are separated by `|`, and these, references and
+evidence may be JSON.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pipeline.core.errors import UsageError
+from pipeline.core.registry import nearest
+from pipeline.core.rows import Question, Span
+from stages.corpora.reading.ids import Ids
+from stages.corpora.reading.loaded import Loaded, bad_document, bad_question, question_or_bad
+from stages.corpora.reading.row import Row
+from stages.corpora.reading.row_checks import (
+    BadInputError,
+    choice_of,
+    kind_of,
+    label_of,
+    merged,
+    metadata_of,
+    optional_text,
+    question_of,
+    shown,
+    texts_of,
+    whole_number,
+)
+
+_COLUMNS = frozenset(
+    {
+        *("document_id", "question_id", "question", "options", "answer_index", "references"),
+        *("question_type", "evidence", "asked_at", "metadata"),
+    }
+)
+
+
+class QuestionFile:
+    """The rows of a question file, all in memory, by document_id. Raises UsageError where no row
+    has a document_id or a question."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows: dict[str, list[Row]] = {}
+        self._without_id: list[Row] = []  # rows without a document_id
+        self._ids = Ids()
+        found = [_of_cells(row) for row in rows]
+        _refuse_unnamed(found)
+        for row in found:
+            document_id = row.given_id("document_id")
+            if document_id is None:
+                self._without_id.append(row)
+            else:
+                self._rows.setdefault(document_id, []).append(row)
+
+    def take(
+        self, document_id: str, num_chars: int | None, also: str | None = None
+    ) -> tuple[Question, ...]:
+        """Remove and return the document's questions, in file order.
+
+        `num_chars`: the length of its text, which limits evidence spans; None: the document has no
+        text, and evidence is left out. `also`: another name that rows may have for it.
+        """
+        rows = self._rows.pop(document_id, [])
+        if also is not None:
+            rows = sorted([*rows, *self._rows.pop(also, [])], key=lambda row: row.line)
+        parse = partial(_question, document_id, num_chars)
+        return tuple(
+            question_or_bad(row, document_id, self._id(row, document_id), parse) for row in rows
+        )
+
+    def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
+        """Yield the questions that were not taken, all with problem `bad_input`.
+
+        One Loaded per missing document, then one per row without a document_id.
+        """
+        for missing, rows in self._rows.items():
+            is_taken = document_ids.claim(missing, rows[0])
+            document_id = document_ids.of_place(rows[0]) if is_taken else missing
+            wrong = (
+                f"no document has the document_id {shown(missing)}; add it or delete the question"
+            )
+            yield self._without_document(document_id, rows, wrong)
+        for row in self._without_id:
+            document_id = document_ids.of_place(row)
+            yield self._without_document(document_id, [row], _no_document(row))
+
+    def _without_document(self, document_id: str, rows: list[Row], wrong: str) -> Loaded:
+        questions = tuple(
+            bad_question(row, document_id, self._id(row, document_id)[0], wrong) for row in rows
+        )
+        return Loaded(bad_document(document_id, rows[0].detail(wrong)), questions)
+
+    def _id(self, row: Row, document_id: str) -> tuple[str, str | None]:
+        value = row.value or {}
+        content = (document_id, value.get("question"), value.get("options"))
+        return self._ids.of_row(row, "question_id", *content)
+
+
+def _refuse_unnamed(rows: Sequence[Row]) -> None:
+    """A column that is spelt wrong would make every row bad; this reports it once."""
+    columns = dict.fromkeys(key for row in rows for key in row.value or {})
+    others = [key for key in columns if key not in _COLUMNS]
+    for key in ("document_id", "question"):
+        if columns and key not in columns:
+            near = f"rename {nearest(key, others, 1)} or add it" if others else "add it"
+            raise UsageError(f"{rows[0].file}: no row has a {key}; {near}")
+
+
+def _of_cells(row: Row) -> Row:
+    """The row with the values that its cells stand for, if it is of a CSV file."""
+    if row.value is None or not {".csv", ".tsv"} & {*row.file.suffixes}:
+        return row
+    value = {key: _of_cell(key, cell) for key, cell in row.value.items()}
+    return replace(row, value=value)
+
+
+def _of_cell(key: str, cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    if key in ("options", "references", "evidence") and cell.lstrip().startswith("["):
+        try:
+            return json.loads(cell)
+        except (ValueError, RecursionError):
+            return cell
+    if key == "options":
+        return [option.strip() for option in cell.strip().removesuffix("|").split("|")]
+    return cell
+
+
+def _no_document(row: Row) -> str:
+    try:
+        label_of(row.value or {}, "document_id")
+    except BadInputError as wrong:
+        return str(wrong)
+    return row.wrong or "no `document_id`; add it"
+
+
+def _question(
+    document_id: str, num_chars: int | None, value: dict[str, Any], question_id: str
+) -> Question:
+    options = texts_of(value, "options")
+    right = choice_of(value, "answer_index", first=0, num_options=len(options))
+    return Question(
+        document_id=document_id,
+        question_id=question_id,
+        question=question_of(value, "question"),
+        options=options,
+        references=_references(value) or (() if right is None else (options[right],)),
+        answer_index=right,
+        question_type=optional_text(value, "question_type"),
+        evidence=_evidence(value, num_chars),
+        asked_at=optional_text(value, "asked_at"),
+        metadata=metadata_of(value, _COLUMNS),
+    )
+
+
+def _references(value: dict[str, Any]) -> tuple[str, ...]:
+    one = value.get("references")
+    return (one,) if isinstance(one, str) else texts_of(value, "references")
+
+
+def _evidence(value: dict[str, Any], num_chars: int | None) -> tuple[Span, ...]:
+    spans = value.get("evidence")
+    if spans is None or num_chars is None:
+        return ()
+    if not isinstance(spans, list):
+        raise BadInputError(f"`evidence` is {kind_of(spans)}, not a list; fix it")
+    return merged(_span(span, num_chars) for span in spans)
+
+
+def _span(span: Any, num_chars: int) -> tuple[int, int]:
+    ends = [span.get("start_char"), span.get("end_char")] if isinstance(span, dict) else span
+    numbers = [whole_number(end) for end in ends] if isinstance(ends, list) else []
+    match numbers:
+        case [int(start), int(end)] if 0 <= start < end <= num_chars:
+            return start, end
+    raise BadInputError(
+        f"`evidence` {shown(span)} is no start and end of the document's characters "
+        f"(0 to {num_chars}); fix it"
+    )

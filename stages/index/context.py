@@ -1,0 +1,103 @@
+"""Build the reader's final context: passages of gists, raw pages or raw text, with their spans."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.core.rows import Span, UnitRows
+from stages.prompts.parsing.passages import Passage
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
+from stages.text.words import num_words, word_spans
+
+TruncateBy = Literal["words", "spaces"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A reader's final context."""
+
+    passages: tuple[Passage, ...] = ()
+    spans: tuple[Span, ...] = ()  # the raw text in it
+    page_indexes: tuple[int, ...] = ()  # the raw pages in it
+    num_words: int = 0  # of gists and raw text; tags and question are not counted
+
+
+def memory(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
+    """The gist memory of a document with the raw pages `used` in place of their gists."""
+    return gist_memory(rows[Page], rows[Gist], used, first_page)
+
+
+def gist_memory(
+    pages: Sequence[Page], gists: Sequence[Gist], used: Collection[int], first_page: int
+) -> Context:
+    """Gists in page order, the raw pages `used` in place of theirs (section 3.2)."""
+    used = set(used)
+    read = [page for page in pages if page.page_index in used]
+    left = [gist for gist in gists if gist.page_index not in used]
+    passages = {
+        page.page_index: Passage("page", page.page_index + first_page, (page.text or "").strip())
+        for page in read
+    }
+    passages |= {
+        gist.page_index: Passage("gist", gist.page_index + first_page, gist.gist or "")
+        for gist in left
+    }
+    return Context(
+        passages=tuple(passages[index] for index in sorted(passages)),
+        spans=tuple(Span(page.start_char, page.end_char) for page in read),
+        page_indexes=tuple(page.page_index for page in read),
+        num_words=sum(page.num_words for page in read) + sum(gist.num_words for gist in left),
+    )
+
+
+def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
+    """The raw pages `used` alone, in document order."""
+    used = set(used)
+    read = [page for page in rows[Page] if page.page_index in used]
+    return Context(
+        passages=tuple(
+            Passage("page", page.page_index + first_page, (page.text or "").strip())
+            for page in read
+        ),
+        spans=tuple(Span(page.start_char, page.end_char) for page in read),
+        page_indexes=tuple(page.page_index for page in read),
+        num_words=sum(page.num_words for page in read),
+    )
+
+
+def raw_text(
+    rows: UnitRows,
+    keep: Literal["first", "last"] | None,
+    most_words: int | None,
+    truncate_by: TruncateBy = "words",
+) -> Context:
+    """The document's text, or its first or last `most_words` words; `spaces` cuts by what stands
+    between single spaces, and still counts words."""
+    text = rows.document.text
+    start, end = 0, len(text)
+    if keep is not None and most_words is not None:
+        if truncate_by == "spaces":
+            start, end = _between_spaces(text, keep, most_words)
+        elif rows.document.num_words > most_words:
+            words = word_spans(text)
+            start = words[-most_words][0] if keep == "last" else 0
+            end = words[most_words - 1][1] if keep == "first" else end
+    return text_span(text, start, end)
+
+
+def text_span(text: str, start: int, end: int) -> Context:
+    """A part of the document's text."""
+    return Context(
+        passages=(Passage("text", None, text[start:end].strip()),),
+        spans=(Span(start, end),),
+        num_words=num_words(text[start:end]),
+    )
+
+
+def _between_spaces(text: str, keep: Literal["first", "last"], most: int) -> tuple[int, int]:
+    """The span of the first or last `most` of `text.split(" ")`: a line break separates nothing."""
+    words = text.split(" ")
+    if keep == "first":
+        return 0, len(" ".join(words[:most]))
+    return len(text) - len(" ".join(words[-most:])), len(text)

@@ -1,0 +1,82 @@
+"""Verdicts on an answer: what raters (ReadAgent 4.1) and judges (LongMemEval A.4) share."""
+
+import re
+from collections import Counter
+from typing import Literal
+
+from pipeline.core.reply_forms import plain_text
+from stages.text.ranking import terms
+
+Verdict = Literal["yes", "partially", "no"]
+Strict = Literal["yes", "no"]
+AGREES = 0.5  # F1 of terms, from which the extractive engine says yes
+AGREES_IN_PART = 0.2
+SAMPLE = ("Who rang {{ it }}?", "The sexton <1>.", "Nobody; {% no %}.")
+_VERDICT = re.compile(
+    r"\A\W*(?:(?:final\s+)?(?:answer|verdict|rating|judge?ment)\s*(?:is\b|:)\W*)?"
+    r"(?P<first>yes|no|partial(?:ly)?|partly)\b"
+    r"(?:[^\w.!;:]*\b(?:and|or|but|nor)?[^\w.!;:]*\b(?P<second>yes|no)\b)?",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_STATED = re.compile(
+    r"\W*(?:(?:(?:my|the|so)\s+)?(?:final\s+)?(?:verdict|rating|judge?ment)\s*(?:is\b|:)|(?:final\s+)?"
+    r"answer\s*:|(?:yes|no|partial(?:ly)?|partly|yes,?\s+partially)\W*\Z)",
+    re.IGNORECASE,
+)
+_PARTIAL = re.compile(r"\b(?:partial(?:ly)?|partly|in\s+part)\b", re.IGNORECASE)
+_ONLY_PARTIAL = re.compile(r"\W+(?:but\s+)?(?:only\s+)?part(?:ial|ly)", re.IGNORECASE)
+
+
+def parse_verdict(reply: str) -> Verdict | None:
+    """The verdict of a reply: `Yes`, `Yes, partially` or `No`.
+
+    The first word decides; a yes whose first sentence says "partially" is partial. "Yes and no"
+    is neither, nor is a reply that states another verdict later on ("Final verdict: NO").
+    """
+    sentences = _SENTENCE.split(plain_text(reply))
+    later = [_verdict(sentence) for sentence in sentences[1:] if _STATED.match(sentence)]
+    first = _verdict(plain_text(reply))
+    return first if not {*later} - {first, None} else None
+
+
+def parse_strict(reply: str) -> Strict | None:
+    """The verdict by its first word, `YES` or `NO`; None for a partial one."""
+    verdict = parse_verdict(reply)
+    return None if verdict == "partially" else verdict
+
+
+def _verdict(text: str) -> Verdict | None:
+    """The verdict that a text begins with."""
+    found = _VERDICT.match(text)
+    if found is None:
+        return None
+    first, second = found["first"].lower(), (found["second"] or "").lower()
+    if first not in ("yes", "no"):
+        return None if second == "no" else "partially"
+    if second not in ("", first):
+        return None
+    if first == "yes":
+        return "partially" if _PARTIAL.search(re.split(r"[.!?\n]", text)[0]) else "yes"
+    return None if _ONLY_PARTIAL.match(text, found.end()) else "no"
+
+
+def agreement(answer: str, reference: str) -> float:
+    """F1 of the terms, 0 to 1."""
+    made, wanted = _terms_of(answer, reference)
+    shared = sum((Counter(made) & Counter(wanted)).values())
+    return 2 * shared / (len(made) + len(wanted)) if shared else 0.0
+
+
+def holds(answer: str, reference: str) -> bool:
+    """True if every term of the reference is in the answer, any number of times."""
+    made, wanted = _terms_of(answer, reference)
+    return bool(wanted) and {*wanted} <= {*made}
+
+
+def _terms_of(answer: str, reference: str) -> tuple[list[str], list[str]]:
+    """The terms of both; all words where one of the two has only stop words."""
+    made, wanted = terms(answer), terms(reference)
+    if made and wanted:
+        return made, wanted
+    return re.findall(r"\w+", answer.lower()), re.findall(r"\w+", reference.lower())

@@ -1,0 +1,137 @@
+"""Shared by parsers of replies: negations, hedges, requests, and forms of constrained replies."""
+
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+from pipeline.core.prompts import Constraint
+
+T = TypeVar("T", bound=Hashable)
+_SPECIAL = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
+
+# Negations in words, within a sentence or a part of one. Apostrophes are gone by then.
+SENTENCE_END = re.compile(r"[.!?;:\n]")
+EXCEPT = re.compile(r"\b(?:but|except|only|just|than|besides|apart|unless|so)\b", re.IGNORECASE)
+NOT = r"\b(?:not|dont|doesnt|didnt|wont|wouldnt|isnt|arent|neednt|no\s+longer|never)"
+HEDGE = (
+    r"(?:(?:think|believe|feel|see|that|i|we|it|its|there|is|any|an?|the|to|be|really"
+    r"|actually|currently|strictly|seem|even|pages?|further|more|additional)\s+)*"
+)
+READ = r"(?:look|re-?read|see|check|consult|view|revisit|open|request)\b"
+_DECLINED = re.compile(
+    rf"(?:{NOT}|\bno)\s+{HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
+    rf"(?!.*{EXCEPT.pattern})|\b(?:neither|nor|not)\s*\Z",
+    re.IGNORECASE,
+)
+NOT_NEEDED = (
+    rf"(?:{NOT}\s+{HEDGE}(?:needed|necessary|required|help|helpful|relevant|useful)"
+    r"|\bunnecessary|\bunneeded|\birrelevant)\b"
+)
+_DECLINED_AFTER = re.compile(
+    rf"(?:(?!\b(?:pages?|since|because|as|but|to|if)\b)[^(,])*?{NOT_NEEDED}", re.IGNORECASE
+)
+
+
+_CLAUSE_END = re.compile(r"[.!?;:,\n]")
+_HEDGED = re.compile(
+    r"\b(?:although|though|while|whereas|if|might|may|could|first|thought|next|second|another|other"
+    r"|alternative(?:ly)?|instead|rather|than|not|seems?|tempting|previous(?:ly)?|earlier)\b",
+    re.IGNORECASE,
+)
+_REQUESTED = re.compile(
+    rf"\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
+    rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z",
+    re.IGNORECASE,
+)
+
+
+# No more of a sentence is looked at, so that a reply of matches alone takes time by its length.
+_SENTENCE_CHARS = 300
+
+# What forms are tried with: numbers of each length.
+NUMBERS = (0, 1, 9, 10, 57, 100, 2748)
+
+
+def settled(*readings: Iterable[T]) -> T | None:
+    """The value of the first reading, from the strictest to the loosest, that finds any; None where
+    it finds two that differ."""
+    for reading in readings:
+        if values := set(reading):
+            return values.pop() if len(values) == 1 else None
+    return None
+
+
+def is_hedged(text: str, found: re.Match[str]) -> bool:
+    """True if the clause up to the match weighs a value rather than states it."""
+    return bool(_HEDGED.search(_CLAUSE_END.split(_before(text, found))[-1]))
+
+
+def is_requested(text: str, page: re.Match[str]) -> bool:
+    """True if the page is the object of a request, as in "I want to look up Page 7"."""
+    return bool(_REQUESTED.search(_before(text, page)))
+
+
+def is_declined(text: str, page: re.Match[str]) -> bool:
+    """True if the sentence that names the page says that it is not wanted."""
+    before = SENTENCE_END.split(_before(text, page))[-1]
+    after = SENTENCE_END.split(text[page.end() : page.end() + _SENTENCE_CHARS])[0]
+    return bool(_DECLINED.search(before) or _DECLINED_AFTER.match(after))
+
+
+def _before(text: str, found: re.Match[str]) -> str:
+    return text[max(0, found.start() - _SENTENCE_CHARS) : found.start()]
+
+
+def filled(form: str, what: object) -> str:
+    """A reply in a form. Other braces may stand in it, so it is none for `str.format`."""
+    return form.replace("{}", str(what))
+
+
+def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
+    """One of the values in this form, or of the other replies."""
+    return Constraint(choices=(*(filled(form, value) for value in values), *others))
+
+
+def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
+    """At most `max_pages` of a run of page numbers without a gap, or none. One may come twice."""
+    return Constraint(regex=matching(form, _list(pages, max_pages)))
+
+
+def matching(form: str, value: str) -> str:
+    """A regex of replies in this form, of the regex of their value."""
+    before, after = (part.translate(_SPECIAL) for part in form.split("{}"))
+    return f"{before}{value}{after}"
+
+
+def _list(pages: Sequence[int], max_pages: int) -> str:
+    if not pages:
+        return ""
+    page = f"({numbers(pages[0], pages[-1])})"
+    more = f"(, {page}){{0,{max_pages - 1}}}" if max_pages > 1 else ""
+    return f"({page}{more})?"
+
+
+def numbers(first: int, last: int) -> str:
+    """A regex of the numbers from `first` to `last`, without leading zeros; neither is negative.
+
+    As many alternatives as twice the digits at most: 0 to 137 is
+    `[0-9]|[1-9][0-9]|1[0-2][0-9]|13[0-7]`.
+    """
+    found: list[str] = []
+    while first <= last:
+        size = _block(first, last)
+        before, digit = divmod(first // size, 10)
+        most = min(9, digit + (last - first + 1) // size - 1)
+        one = str(digit) if most == digit else f"[{digit}-{most}]"
+        found.append(f"{before or ''}{one}" + "[0-9]" * (len(str(size)) - 1))
+        first += (most - digit + 1) * size
+    return "|".join(found)
+
+
+def _block(first: int, last: int) -> int:
+    """The largest power of ten such that so many numbers from `first` differ in last digits only;
+    0 is alone, as it has no more digits."""
+    size = 1
+    while first and first % (10 * size) == 0 and first + 10 * size - 1 <= last:
+        size *= 10
+    return size

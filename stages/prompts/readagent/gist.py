@@ -1,0 +1,38 @@
+"""Shorten one page to its gist (ReadAgent section 3.1: "shorten", never "summarize")."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.core.prompts import Prompt
+from stages.text.excerpts import gist
+
+_SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs have
+
+
+@dataclass(frozen=True)
+class ShortenPage(Prompt[str]):
+    """Shorten one page to its gist. The value is the gist, stripped."""
+
+    name: ClassVar[str] = "gist"
+    max_reply_tokens: ClassVar[int] = 512
+    is_whole: ClassVar[bool] = True
+    assumed: ClassVar[str] = f"{100 * _SHARE:.0f}% of the page"
+    page: str
+
+    def read(self, reply: str, is_cut: bool) -> str | None:
+        """Any text; None where there is none."""
+        return reply.strip() or None
+
+    def extractive(self) -> str:
+        return gist(self.page)
+
+    def expected(self) -> str:
+        return self.page[: max(1, round(_SHARE * len(self.page)))]
+
+    def at_most(self) -> str:
+        """As long as the page; the budget cuts it."""
+        return self.page
+
+    @classmethod
+    def samples(cls) -> tuple["ShortenPage", ...]:
+        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)

@@ -1,0 +1,186 @@
+"""Which pages to read again, all in one reply (ReadAgent section 3.2, ReadAgent-P)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pipeline.core.prompts import Constraint, Prompt
+from pipeline.core.reply_forms import plain_text
+from stages.prompts.parsing.passages import (
+    DATE,
+    MEMORY,
+    OPTIONS,
+    QUESTION,
+    Passage,
+    longest_first,
+    page_numbers,
+    ranked_pages,
+)
+from stages.prompts.parsing.replies import (
+    EXCEPT,
+    HEDGE,
+    NOT,
+    NOT_NEEDED,
+    NUMBERS,
+    READ,
+    SENTENCE_END,
+    is_declined,
+    is_requested,
+    list_of,
+    settled,
+)
+
+_EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
+_CLAUSE_END = re.compile(r"[.!?;:,\n]")
+_ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*+:?\s*+\[([^\[\]]*)\]", re.IGNORECASE)
+_JOINED = re.compile(r"\]\s*+(?:,|&|,?\s*+and\b)\s*+(?:pages?\s*+)?\[", re.IGNORECASE)
+_LIST = re.compile(r"\[([^\[\]]*)\]")
+_NUMBERS_ALONE = re.compile(r"[(<]?\d(?:[\d\s,;&()<>]|\band\b)*\.?", re.IGNORECASE)
+_PAGE = r"\b(?:pages?\b|pgs?\b\.?|pp?\.)\s*+(?:numbers?\b|nos?\.)?\s*+:?\s*+"
+_BETWEEN = (
+    r"\s*+(?:,?\s*+(?:and\s+)?then\b|,\s*+(?:and\b)?|;|&|\band\b|\bto\b|\bthrough\b|[-–])\s*+"
+    r"(?:pages?\s+)?"
+)
+_NUMBER = r"[(<]?\d+[)>]?"
+_UNBRACKETED = re.compile(rf"{_PAGE}({_NUMBER}(?:{_BETWEEN}{_NUMBER})*)", re.IGNORECASE)
+
+# No look-up in words: what is refused, or why.
+_MORE = r"(?:(?:more|other|else|further|additional|extra|specific|particular|single|full)\s+)*"
+_REFUSALS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\A(?:pages?\s*+:?\s*+)?none\s*+(?=\Z|[.,;:!\n(–-]|because\b|since\b|as\b)",
+        rf"\b(?:no|zero|0)\s+{_MORE}(?:pages?|re-?reading|look\s*+-?\s*+ups?)\b",
+        r"\bpages?\s+none\b|\bnone\s+of\s+(?:(?:the|these|those|its)\s+)?(?:\w+\s+)?pages\b",
+        r"\b(?:none|nothing)\s+(?:(?:more|else|further|of\s+\w+|is|are|that|i|we|to)\s+)*"
+        rf"(?:need(?:ed)?|necessary|required|missing|{READ})\b",
+        r"\bno\s+(?:more|other|further|additional|extra)\s+(?:\w+\s+){0,2}?(?:needed|required"
+        r"|necessary)\b",
+        NOT_NEEDED,
+        rf"(?:{NOT}|\bno)\s+{HEDGE}(?:need|want|wish|have|require)(?:\s+for)?(?:\s+to\s+(?:{READ}|read\b"
+        r"|be\s+shown)|\s+(?:the\s+|an?\s+)?(?:any|anything|pages?|more|further|additional|another"
+        r"|others?|full|rest|text)\b)",
+        rf"(?:{NOT}|\bno)\s+{HEDGE}need\s*(?:\Z|[.,])|\bneed(?:nt|\s+not)\b",
+        rf"{NOT}\s+look\s+(?:up|at)\b|\blook\s+up\s+(?:nothing|none)\b",
+    )
+)
+_ENOUGH = re.compile(
+    r"\b(?:notes?|gists?|texts?|summar(?:y|ies)|memory|context|information|passages?|script|pages?"
+    r"|above|this|that|it|(?:know|have|has|given|is))\b[^,]{0,99}?\b(?:enough|sufficient|suffices?)\b"
+    r"|\b(?:enough|sufficient)\s+(?:\w+\s+)?(?:to\s+answer|for\b)"
+    r"|\bcan\s+(?:(?:already|now|be|directly)\s+)*answer(?:ed)?\b"
+    r"|\b(?:all|everything)\s+(?:the\s+\w+\s+)?(?:that\s+)?(?:i|we)\s+need\b"
+    r"|\b(?:i|we)\s+(?:already\s+)?(?:know|have)\s+the\s+answer\b",
+    re.IGNORECASE,
+)
+_NOT_ENOUGH = re.compile(
+    rf"{NOT}\b|\b(?:no|nor|neither|cannot|cant|hardly|barely|before|until|if|whether|once"
+    r"|to\s+have|to\s+know|would\s+(?:need|want))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ParallelLookUp(Prompt[tuple[int, ...]]):
+    """Which pages, at most `max_pages`, to read again? The value: page numbers, as asked for."""
+
+    name: ClassVar[str] = "look_up_p"
+    max_reply_tokens: ClassVar[int] = 128
+    form: ClassVar[str | None] = "I want to look up Page [{}]"
+    assumed: ClassVar[str] = f"{100 * _EXPECTED_SHARE:.0f}% of the pages allowed"
+    passages: tuple[Passage, ...]
+    question: str
+    options: tuple[str, ...]
+    max_pages: int
+    asked_at: str = ""  # the date of the question, where it has one
+
+    def read(self, reply: str, is_cut: bool) -> tuple[int, ...] | None:
+        """The pages asked for; of a cut reply only a closed list counts, as the rest may
+        mislead."""
+        return parse_page_list(reply) if is_cut else parse_pages(reply)
+
+    def legal(self, form: str) -> Constraint:
+        return list_of(form, page_numbers(self.passages), self.max_pages)
+
+    def extractive(self) -> str:
+        query = "\n".join([self.question, *self.options])
+        best = ranked_pages(self.passages, query)[: self.max_pages]
+        return f"I want to look up Page {best} to answer the question."
+
+    def expected(self) -> str:
+        """Half of the pages there may be, spread over the document."""
+        numbers = sorted(longest_first(self.passages))
+        wanted = max(1, round(self.max_pages * _EXPECTED_SHARE))
+        return _asking(numbers[:: max(1, len(numbers) // wanted)][:wanted])
+
+    def at_most(self) -> str:
+        """As many pages as may be looked up, the longest."""
+        return _asking(longest_first(self.passages)[: self.max_pages])
+
+    @classmethod
+    def samples(cls) -> tuple["ParallelLookUp", ...]:
+        return (
+            cls(MEMORY, QUESTION, (), max_pages=1),
+            cls(MEMORY, QUESTION, OPTIONS, max_pages=1),
+            cls(MEMORY, QUESTION, OPTIONS, max_pages=8101),
+            cls(MEMORY, QUESTION, (), max_pages=8101, asked_at=DATE),
+        )
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        lists = [NUMBERS[:length] for length in range(len(NUMBERS) + 1)]
+        return {", ".join(map(str, pages)): pages for pages in lists}
+
+
+def _asking(numbers: list[int]) -> str:
+    return f"I want to look up Page {numbers} to find what the question is about"
+
+
+def parse_pages(reply: str) -> tuple[int, ...] | None:
+    """The pages asked for, as written and in that order: `I want to look up Page [2, 7] to ...`.
+
+    A list after "look up Page" goes before others, those before pages named without brackets (what
+    is asked for before what is mentioned) and numbers alone. (), no look-up, is `[]`, "none" or a
+    refusal in words; a range, lists that differ and a reply that says none of these are None.
+    """
+    text = plain_text(reply)
+    if "[" in text:
+        return parse_page_list(reply)
+    if _NUMBERS_ALONE.fullmatch(text):
+        return _numbers(text.rstrip("."))
+    named = list(_UNBRACKETED.finditer(text))
+    wanted = [page for page in named if not is_declined(text, page)]
+    if wanted:
+        asked = [_numbers(page[1]) for page in wanted if is_requested(text, page)]
+        return settled(asked, [_numbers(page[1]) for page in wanted])
+    return () if named or _is_refusal(text) else None
+
+
+def parse_page_list(reply: str) -> tuple[int, ...] | None:
+    """As `parse_pages`, but closed brackets alone count: the rest of a cut reply may mislead."""
+    text = _JOINED.sub(", ", plain_text(reply))
+    asked = [_numbers(listed) for listed in _ASKED.findall(text)]
+    others = [_numbers(listed) for listed in _LIST.findall(text)]
+    return settled(asked, [pages for pages in others if pages is not None])
+
+
+def _numbers(listed: str) -> tuple[int, ...] | None:
+    """The items of a list that are numbers, as the authors' notebook reads it: `1, two, 3` is 1 and
+    3. None where there are items and none is a number."""
+    words = re.sub(r"\b(?:pages?|then)\b|[<>()]", " ", listed.lower())
+    items = [item.strip() for item in re.split(r"[,;&]|\band\b", words)]
+    numbers = [item for item in items if re.fullmatch(r"\d{1,9}(?:\s+\d{1,9})*", item)]
+    if not numbers and listed.strip() and items != ["none"]:
+        return None
+    return tuple(int(number) for item in numbers for number in item.split())
+
+
+def _is_refusal(text: str) -> bool:
+    """True if a reply that names no page says that none is needed."""
+    for sentence in SENTENCE_END.split(text):
+        for found in (pattern.search(sentence.strip()) for pattern in _REFUSALS):
+            if found and not EXCEPT.search(found.string, found.end()):
+                return True
+    clauses = _CLAUSE_END.split(text)
+    return any(_ENOUGH.search(part) and not _NOT_ENOUGH.search(part) for part in clauses)

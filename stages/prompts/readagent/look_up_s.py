@@ -1,0 +1,130 @@
+"""Which single page to read again next, or STOP (ReadAgent section 3.2, ReadAgent-S)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pipeline.core.prompts import Constraint, Prompt
+from pipeline.core.reply_forms import plain_text
+from stages.prompts.parsing.passages import (
+    DATE,
+    MEMORY,
+    OPTIONS,
+    QUESTION,
+    Passage,
+    longest_first,
+    page_numbers,
+    ranked_pages,
+    speaking_of,
+)
+from stages.prompts.parsing.replies import NUMBERS, is_declined, is_requested, one_of, settled
+
+STOP = "STOP"
+_Turn = int | Literal["stop"]
+UNREAD = (
+    "Your last reply named no page, or several. Reply with one line, in one of these two forms."
+)
+_EXPECTED_TURNS = 3  # before a look-up stops
+_PAGE = re.compile(
+    r"\bpages?(?:\s+number)?\s*+(?:[:\[<(]+\s*+)?(?P<page>\d{1,9})(?!\d)", re.IGNORECASE
+)
+_OPENING = re.compile(rf"\W*{_PAGE.pattern}[\])>]?\s*(?:[,(]|(?:to|for|as|because|since)\b)", re.I)
+# In small letters "stop" is a word like any other, unless it is a sentence or opens a line.
+_SAID_STOP = re.compile(
+    r"(?:\A|[.!?:\n])[\s\[<(]{0,20}(?i:stop)(?=[\s\])>]{0,20}(?:[.!\n]|\Z))"
+    r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b",
+)
+_STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b", re.MULTILINE)
+_NUMBER_ALONE = re.compile(r"[\[<(]?\s*(?P<page>\d{1,9})\s*[\])>]?\.?")
+
+
+@dataclass(frozen=True)
+class SequentialLookUp(Prompt[int | Literal["stop"]]):
+    """Which single page to read again, or STOP? The value is a page number or "stop"."""
+
+    name: ClassVar[str] = "look_up_s"
+    max_reply_tokens: ClassVar[int] = 128
+    form: ClassVar[str | None] = "Page {}"
+    others: ClassVar[tuple[str, ...]] = (STOP,)
+    assumed: ClassVar[str] = f"STOP after {_EXPECTED_TURNS} pages"
+    passages: tuple[Passage, ...]
+    question: str
+    options: tuple[str, ...]
+    pages_read: tuple[int, ...]  # page numbers, in the order they were asked for
+    refused: tuple[int, ...]  # page numbers just asked for in vain: read already or not there
+    previous_answer: str = ""  # what was answered from the pages read so far, where families ask
+    asked_at: str = ""  # the date of the question, where it has one
+    correction: str = (
+        ""  # what was wrong with the reply to this very question, if it was unreadable
+    )
+
+    def read(self, reply: str, is_cut: bool) -> int | Literal["stop"] | None:
+        return parse_page_or_stop(reply)
+
+    def legal(self, form: str) -> Constraint:
+        """One of the pages that are left, or STOP."""
+        return one_of(
+            form, [n for n in page_numbers(self.passages) if n not in self._taken()], *self.others
+        )
+
+    def _taken(self) -> set[int]:
+        return {*self.pages_read, *self.refused}
+
+    def extractive(self) -> str:
+        """The best page not yet asked for; STOP where none is left that shares a term."""
+        query = "\n".join([self.question, *self.options])
+        left = speaking_of(self.passages, query) - self._taken()
+        best = next((page for page in ranked_pages(self.passages, query) if page in left), None)
+        return STOP if best is None else f"Page {best}"
+
+    def expected(self) -> str:
+        """A page from the middle of those left, STOP after a few."""
+        left = sorted(n for n in longest_first(self.passages) if n not in self._taken())
+        is_over = len(self.pages_read) >= _EXPECTED_TURNS or not left
+        return STOP if is_over else f"Page {left[len(left) // 2]}"
+
+    def at_most(self) -> str:
+        """The longest page left, after one that is not there, which is asked about once more."""
+        left = [number for number in longest_first(self.passages) if number not in self._taken()]
+        if not left:
+            return STOP
+        return f"Page {left[0]}" if self.refused else "Page 999999999"
+
+    @classmethod
+    def samples(cls) -> tuple["SequentialLookUp", ...]:
+        return (
+            cls(MEMORY, QUESTION, (), pages_read=(), refused=()),
+            cls(MEMORY, QUESTION, OPTIONS, pages_read=(), refused=()),
+            cls(MEMORY, QUESTION, OPTIONS, pages_read=(6101, 6104), refused=(8102, 8103)),
+            cls(MEMORY, QUESTION, (), (6101,), (), "The sexton {{ rang }} <2>."),
+            cls(MEMORY, QUESTION, (), (6101,), (8102,), asked_at=DATE),
+            cls(MEMORY, QUESTION, (), (), (), correction=UNREAD),
+        )
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        return {str(number): number for number in NUMBERS}
+
+
+def parse_page_or_stop(reply: str) -> int | Literal["stop"] | None:
+    """The page asked for, or "stop": `Page 3`, `I want to look up Page [3]`, `STOP`.
+
+    What is asked for ("look up Page 3", a sentence STOP) goes before a page that opens the reply,
+    that before pages mentioned in passing. None where two differ; a page said not to be needed
+    does not count.
+    """
+    text = plain_text(reply)
+    pages = [page for page in _PAGE.finditer(text) if not is_declined(text, page)]
+    opening = _OPENING.match(text)
+    stated: list[_Turn] = [int(page["page"]) for page in pages if is_requested(text, page)]
+    stated += ["stop"] * bool(_SAID_STOP.search(text))
+    named: list[_Turn] = [int(page["page"]) for page in pages]
+    named += ["stop"] * bool(_STOP.search(text))
+    alone = _NUMBER_ALONE.fullmatch(text)
+    return settled(
+        stated,
+        [int(opening["page"])] if opening and pages else [],
+        named,
+        [int(alone["page"])] if alone else [],
+    )

@@ -1,0 +1,73 @@
+"""Does the next page start a new chapter? (ReadAgent appendix H, page merging)"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pipeline.core.prompts import Constraint, Prompt
+from pipeline.core.reply_forms import plain_text
+from stages.prompts.parsing.replies import one_of
+
+StartsNew = Literal["yes", "no", "not sure"]
+_REPLIES: Mapping[str, StartsNew] = {"yes": "yes", "no": "no", "not sure": "not sure"}
+_VERDICT = re.compile(
+    r"\A\W*(?:answer\s*:\W*)?(?P<unsure>not\s+(?:entirely\s+|quite\s+|completely\s+)?sure|unsure"
+    r"|uncertain|im\s+not\s+sure|i\s+am\s+not\s+sure)?(?P<plain>yes|no)?\b",
+    re.IGNORECASE,
+)
+_BOTH = re.compile(
+    r"\A\W*(?:yes\W+(?:(?:and|or)\W*)?no|no\W+(?:(?:and|or)\W*)?yes)\b", re.IGNORECASE
+)
+_HEADING = re.compile(
+    r"\A\s*(?:chapter|book|part|volume|section|act|scene|canto|letter|epilogue|prologue"
+    r"|[ivxlc]+\.?\s*$|\d+\.?\s*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class StartsChapter(Prompt[StartsNew]):
+    """Does `next_page` start a chapter, section or book that is not that of `page`?"""
+
+    name: ClassVar[str] = "starts_chapter"
+    max_reply_tokens: ClassVar[int] = 16
+    form: ClassVar[str | None] = "{}"
+    assumed: ClassVar[str] = "no: pages are merged as long as two fit together"
+    page: str
+    next_page: str
+
+    def read(self, reply: str, is_cut: bool) -> StartsNew | None:
+        """The first word decides; "yes and no" is neither."""
+        text = plain_text(reply)
+        found = _VERDICT.match(text)
+        if found is None or _BOTH.match(text):
+            return None
+        if found["unsure"]:
+            return "not sure"
+        return _REPLIES[found["plain"].lower()] if found["plain"] else None
+
+    def legal(self, form: str) -> Constraint:
+        return one_of(form, _REPLIES)
+
+    def extractive(self) -> str:
+        """By the next page's first line: a heading starts something new."""
+        return "yes" if _HEADING.match(self.next_page) else "no"
+
+    def expected(self) -> str:
+        return "no"
+
+    def at_most(self) -> str:
+        """As many pages stay as there are, and each has a gist."""
+        return "yes"
+
+    def fewest(self) -> str:
+        return "no"
+
+    @classmethod
+    def samples(cls) -> tuple["StartsChapter", ...]:
+        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>", "CHAPTER {# II #}\n\nNobody."),)
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        return _REPLIES

@@ -1,0 +1,1 @@
+"""The tables that stages write: each with its record class, its lines in a trace, and its SQL."""

@@ -1,0 +1,35 @@
+-- name: predictions
+create view {prefix}predictions as
+-- What a method said to each question, without what it read.
+-- answer: as the model gave it; null: none
+-- answer_index: the option chosen
+select {run}method, repeat, document_id, question_id, answer, answer_index, problem, detail
+from {prefix}answers where not skipped;
+
+-- name: measures
+select method, repeat, document_id, question_id, null::varchar as rater, problem,
+  measure, value
+from (select method, repeat, document_id, question_id, problem, compression_rate,
+    num_context_words::double as words_read,
+    case when num_context_words is not null then num_lookups::double end as lookups,
+    case when answer is not null then num_answer_words::double end as length
+  from answers where not skipped)
+unpivot (value for measure in (compression_rate, lookups, words_read, length));
+
+-- name: counts
+select method, document_id, question_id, null::varchar as rater, counted, value
+from (select method, document_id, question_id, 1 as n, (problem is null)::int as answered
+  from answers where not skipped)
+unpivot (value for counted in (n, answered));
+
+-- name: traced
+select a.*, q.answer_index = a.answer_index as is_right, coalesce((
+  select list({'page_index': page_index, 'text': text} order by page_index) from pages p
+  where p.memory = a.memory and p.document_id = a.document_id
+    and list_contains(a.page_indexes, p.page_index)), []) as pages_read
+from answers a join questions q using (document_id, question_id);
+
+-- name: results
+select method, repeat, memory, document_id, question_id, answer, answer_index,
+  page_indexes, num_context_words, problem, detail
+from answers where not skipped;

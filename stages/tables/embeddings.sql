@@ -1,0 +1,2 @@
+-- name: traced
+select * exclude embedding from embeddings;

@@ -1,0 +1,128 @@
+-- The pages that a method ranked for a question, and how good the ranking is (LongMemEval section
+-- 3.3; xiaowu0162/LongMemEval, eval_utils.py).
+--
+-- Of several turns the pages that each requested come first in `rankings`, in the order of the
+-- turns, then the others likewise; each page once. Rankings are kept to a depth of 50 pages
+-- (RANKS_KEPT): where those are of fewer sessions than k, what `retrieval` has at level session is
+-- no more than these reach.
+--
+-- In `retrieval` the items at level page are pages, and those with gold evidence are relevant. At
+-- level session, of documents whose metadata have `sessions`, they are the sessions that pages
+-- begin in, relevant if one of their pages is.
+--
+-- recall_any, recall_all: whether any or all of the relevant items are among the first k.
+-- ndcg: the discount of rank i is log2(i + 1), and an item counts where it stands first.
+-- ndcg_published, as the authors compute it: the discount is log2(i), and 1 at rank 1, so that
+-- ranks 1 and 2 weigh the same. At level session all pages down to the k-th session count, by the
+-- page's rank, and each page of a relevant session is relevant.
+--
+-- A question for which nothing was ranked, because its look-up or its pages failed, scores 0.
+-- `left_out` says why a question has no values: no evidence, abstention (`is_abstention` of its
+-- metadata), or no user evidence (`has_user_evidence` is false there: no evidence stands in a turn
+-- of the user's, which the authors leave out).
+
+-- name: rankings
+create view {prefix}rankings as
+-- A row per page that a method ranked for a question, to the 50th.
+-- page_index: of the page
+-- score: what it was ranked by, in the ranking's own unit; null where that is nothing
+-- rank: from 1; of several turns the pages that each requested come first
+with listed as (
+  select {run}method, repeat, memory, document_id, question_id, turn,
+    len(requested) as num_requested, unnest(ranked) as page,
+    generate_subscripts(ranked, 1) as place
+  from {prefix}lookups),
+once as (
+  select *, page.page_index as page_index, page.score as score from listed
+  qualify row_number() over (partition by {run}method, repeat, document_id, question_id,
+    page.page_index order by place > num_requested, turn, place) = 1)
+select {run}method, repeat, memory, document_id, question_id, page_index, score,
+  row_number() over (partition by {run}method, repeat, document_id, question_id
+    order by place > num_requested, turn, place) as rank
+from once;
+
+-- name: retrieval
+create view {prefix}retrieval as
+-- A row per question, level and k of every method that ranks. The last four columns are 0-100.
+-- level: page; or session, of documents that have sessions
+-- k: how many of the first are looked at: 1, 3, 5, 10, 30 or 50
+-- left_out: why the question has no values: no evidence, abstention, no user evidence
+-- problem: of the look-up; the question then scores 0
+-- recall_any: 100 if any item with gold evidence is among the first k
+-- recall_all: 100 if all of them are
+-- ndcg: with the discount log2(rank + 1)
+-- ndcg_published: with LongMemEval's discount: log2(rank), and 1 at rank 1
+with asked as (
+  select {run}method, repeat, memory, document_id, question_id, max(problem) as problem
+  from {prefix}lookups where not skipped group by all),
+rank_pages as (select distinct {run}method from {prefix}rankings),
+sessions as (
+  select {run}document_id,
+    try_cast(unnest(metadata ->> '$.sessions[*].start_char') as bigint) as start_char
+  from {prefix}documents),
+levels as (
+  select {run}document_id, 'page' as level from {prefix}documents
+  union all select distinct {run}document_id, 'session' from sessions),
+gold as (
+  select {run}p.memory, document_id, p.question_id, p.page_index, p.gold_chars > 0 as is_gold,
+    s.start_char as session
+  from {prefix}page_evidence p asof left join sessions s using ({run}document_id, start_char)),
+items as (
+  select {run}memory, document_id, question_id, page_index, 'page' as level, page_index as item,
+    is_gold as is_relevant
+  from gold
+  union all
+  select {run}memory, document_id, question_id, page_index, 'session', session, bool_or(is_gold)
+    over (partition by {run}memory, document_id, question_id, session)
+  from gold where session is not null),
+relevant as (
+  select {run}memory, document_id, question_id, level, count(distinct item) as num_relevant,
+    count(*) as num_relevant_pages
+  from items where is_relevant group by all),
+found as (
+  select *, row_number() over (partition by {run}method, repeat, document_id, question_id, level,
+    item order by rank) = 1 as is_first
+  from {prefix}rankings join items using ({run}memory, document_id, question_id, page_index)),
+placed as (
+  select *, sum(is_first::int) over (partition by {run}method, repeat, document_id, question_id,
+    level order by rank) as place
+  from found),
+ks as (select unnest([1, 3, 5, 10, 30, 50]) as k),
+gains as (
+  select {run}method, repeat, document_id, question_id, level, k, count(*) as num_pages,
+    count(*) filter (is_first and is_relevant) as num_found,
+    sum(1 / log2(place + 1)) filter (is_first and is_relevant) as gain,
+    sum(1 / greatest(1, log2(rank))) filter (is_relevant) as published_gain
+  from placed join ks on place < k or (place = k and is_first) group by all),
+counted as (
+  select {run}document_id, question_id, case
+      when metadata ->> '$.is_abstention' = 'true' then 'abstention'
+      when len([1 for span in evidence if span.end_char > span.start_char]) = 0 then 'no evidence'
+      when metadata ->> '$.has_user_evidence' = 'false' then 'no user evidence'
+    end as left_out
+  from {prefix}questions),
+valued as (
+  select *, list_sum([1 / log2(i + 1) for i in range(1, least(k, num_relevant) + 1)]) as ideal,
+    list_sum([1 / greatest(1, log2(i)) for i in
+      range(1, least(greatest(k, num_pages), num_relevant_pages) + 1)]) as published_ideal
+  from asked semi join rank_pages using ({run}method)
+    join counted using ({run}document_id, question_id)
+    join levels using ({run}document_id) cross join ks
+    left join relevant using ({run}memory, document_id, question_id, level)
+    left join gains using ({run}method, repeat, document_id, question_id, level, k))
+select {run}method, repeat, memory, document_id, question_id, level, k, left_out, problem,
+  if(left_out is null, coalesce(100.0 * (num_found > 0)::int, 0), null)::double as recall_any,
+  if(left_out is null, coalesce(100.0 * (num_found = num_relevant)::int, 0), null)::double
+    as recall_all,
+  if(left_out is null, coalesce(round(100 * gain / ideal, 9), 0), null) as ndcg,
+  if(left_out is null, coalesce(round(100 * published_gain / published_ideal, 9), 0), null)
+    as ndcg_published
+from valued;
+
+-- name: measures
+-- Those of RANKING_MEASURES (lookups.py); `retrieval` has all others.
+select method, repeat, document_id, question_id, null::varchar as rater, problem,
+  'session_' || metric || '@' || k as measure, value
+from (unpivot (from retrieval where level = 'session' and k in (5, 10))
+  on recall_any, recall_all, ndcg, ndcg_published into name metric value value)
+where value is not null;

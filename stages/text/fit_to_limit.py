@@ -1,0 +1,69 @@
+"""Find how much fits a limit, with few measurements of sizes that take time, such as tokens."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+from stages.text.words import word_spans
+
+Keep = Literal["first", "last"]
+Size = Callable[[int], Awaitable[int]]
+_PER_UNIT = 6  # more characters than a token of almost any prose has
+
+
+async def fit_to_limit(
+    limit: int, size: Size, numbers: Sequence[int], first_size: int, last_size: int
+) -> int:
+    """The largest of `numbers` whose size is within `limit`; the first where none is.
+
+    Numbers ascend, and their sizes with them. Those of the first and the last are given; the last
+    is taken to exceed the limit. Each guess is interpolated between the nearest two that were
+    measured, or in the middle of them after a guess that did not halve their distance: about five
+    measurements where sizes grow evenly, and at most twice those of a bisection.
+    """
+    low, high = 0, len(numbers) - 1
+    share: float | None = (limit - first_size) / max(1, last_size - first_size)
+    while first_size <= limit and high - low > 1:
+        distance = high - low
+        place = low + min(max(1, int(distance * (0.5 if share is None else share))), distance - 1)
+        measured = await size(numbers[place])
+        if measured <= limit:
+            low, first_size = place, measured
+        else:
+            high, last_size = place, measured
+        is_halved = high - low <= distance // 2
+        share = (limit - first_size) / max(1, last_size - first_size) if is_halved else None
+    return numbers[low]
+
+
+async def stretch_over(limit: int, size: Size, num_chars: int) -> tuple[int, int]:
+    """A number of characters, and its size: the first tried that exceeds the limit, or all of them
+    where they fit. Spares the measurement of a text many times as long as the limit."""
+    chars = _PER_UNIT * max(1, limit)
+    while True:
+        tried = min(chars, num_chars)
+        measured = await size(tried)
+        if measured > limit or tried == num_chars:
+            return tried, measured
+        chars *= 2
+
+
+async def largest_part(text: str, keep: Keep, limit: int, size: Size) -> int:
+    """The number of characters of the first or last words of `text` that are within `limit`; all of
+    them where they fit. `size`: of the first or last so many characters."""
+    num_chars, measured = await stretch_over(limit, size, len(text))
+    if measured <= limit:
+        return num_chars
+    lengths = [0, *_word_ends(text, keep, num_chars)]
+    return await fit_to_limit(limit, size, lengths, await size(0), measured)
+
+
+def _word_ends(text: str, keep: Keep, num_chars: int) -> list[int]:
+    """The number of characters that the first or last words take, for each number of words; and all
+    `num_chars`, which may end within a word."""
+    first = 0 if keep == "first" else len(text) - num_chars
+    spans = word_spans(text[first : first + num_chars])
+    if keep == "first":
+        ends = [end for _, end in spans]
+    else:
+        ends = [num_chars - start for start, _ in reversed(spans)]
+    return [*(end for end in ends if end < num_chars), num_chars]

@@ -1,0 +1,91 @@
+"""`gistmill bench` runs and prints; how fast this machine is shall not matter here."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.reading import read
+from jobs.graph.read_config import read_config
+from pipeline.core.errors import UsageError
+from tests.support.command import gistmill
+from tests.support.small_corpus import document, question, write
+
+pytestmark = pytest.mark.slow
+
+FAST = ("engine.min_workers=1", "engine.max_workers=1", "engine.decode_tokens_per_second=5000")
+
+
+def figures(*words: str) -> list[dict[str, Any]]:
+    done = gistmill("bench", *words, *FAST, "--pairs", "1", "--json")
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    missed = any(figure["ok"] is False for figure in found)
+    assert done.returncode == (3 if missed else 0), done.stderr
+    return found
+
+
+@pytest.mark.slow
+def test_schedule_measures_two_orders() -> None:
+    found = figures("schedule", "limit=4", "engine.sequences=2")
+    assert [(figure["part"], figure["bar"]) for figure in found] == [
+        ("schedule", "at most 1.15"), ("schedule", "over 1.15"), ("schedule", None),
+    ]  # fmt: skip
+    assert all(figure["figure"] > 0 for figure in found)
+
+
+@pytest.fixture(scope="module")
+def on_small_corpus(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    corpus: Path = tmp_path_factory.mktemp("bench") / "corpus"
+    write(corpus, [document(1), document(2)],
+          [question(1, of=1), question(2, of=1), question(3, of=2)])  # fmt: skip
+    words = ("engine=simulated", "corpus=tables", f"corpus.path={corpus}", "memory=uniform")
+    return figures("limit", "cache", *words, "memory.words=40")
+
+
+@pytest.mark.slow
+def test_the_other_parts_measure_any_corpus_and_engine(
+    on_small_corpus: list[dict[str, Any]],
+) -> None:
+    assert [(figure["part"], figure["bar"]) for figure in on_small_corpus] == [
+        ("limit", "at most 1.10"), *[("limit", None)] * 4,
+        ("cache", "at least 0.90"), ("cache", None),
+    ]  # fmt: skip
+    by_name = {figure["what"]: figure["figure"] for figure in on_small_corpus}
+    assert by_name["cached tokens / ideal"] == pytest.approx(1.0)  # there is room for all
+    seconds, cpu = (
+        by_name["fixed seconds of an execution"],
+        by_name["fixed CPU seconds of an execution"],
+    )
+    assert 0 < cpu < 60 and 0 < seconds < 120
+    assert 0 < by_name["CPU seconds outside the engine, per 1,000 requests"] < 1000
+
+
+def test_what_asks_no_engine_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
+    config = read_config(
+        ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "memory=uniform", "rater=none",
+         "methods=constant"]
+    )  # fmt: skip
+    pages_only = {key: config.memory.stages[key] for key in list(config.memory.stages)[:1]}
+    memory = config.memory.model_copy(update={"stages": pages_only})
+    with pytest.raises(UsageError, match="methods=constant: need no engine"):
+        read(config.model_copy(update={"memory": memory}), tmp_path / "warehouse")
+
+
+def test_scale_times_commands_on_rows_made_by_hand() -> None:
+    sizes = ("corpus.num_documents=3", "corpus.questions=2")
+    done = gistmill("bench", "scale", *sizes, "--pairs", "1", "--json")
+    assert done.returncode in (0, 3), done.stderr  # whether this machine is slow
+    found = {figure["what"]: figure["figure"] for figure in json.loads(done.stdout)}
+    # documents, pages and gists of each, the questions, and of two methods look-up, answer, score.
+    assert found["units"] == 3 * (3 + 1 + 2 * 3)
+    commands = ("sql", "status", "report", "run")
+    assert {*found} == {"units", "MB of the run", *(f"seconds of {name}" for name in commands)}
+    assert all(figure > 0 for figure in found.values())
+
+
+def test_scale_takes_sizes_alone() -> None:
+    done = gistmill("bench", "scale", "methods=full_text", "--pairs", "1")
+    said = "methods: scale takes corpus.num_documents and corpus.questions; leave it out"
+    assert (done.returncode, done.stderr) == (2, f"gistmill: {said}\n")

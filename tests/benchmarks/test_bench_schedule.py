@@ -1,0 +1,82 @@
+"""The work and the lower bound of `bench schedule`, by hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.chains import Made
+from benchmarks.reading import Reading, longest_first
+from benchmarks.recorder import Moment, Recorded
+from benchmarks.schedule import lengths, lower_bound, shuffled, work, write_corpus
+from pipeline.work.units import DocumentKey
+from tests.benchmarks.test_bench_chains import CUTS, NOTES, made
+from tests.pipeline.engines.test_simulated_engine import settings
+from tests.support.command import refused
+
+ENGINE = settings(prefill_tokens_per_second=1000.0, decode_tokens_per_second=50.0, sequences=2)
+
+
+def timed(one: Made) -> Made:
+    """700 words of prompt, 200 of them cached, and 25 of reply: 0.5 + 0.5 seconds."""
+    tokens = {"prompt_tokens": 700, "cached_tokens": 200, "reply_tokens": 25}
+    return made(one.step, one.call.document_id, page_index=one.call.page_index, **tokens)
+
+
+def reading(*calls: Made, num_workers: int) -> Reading:
+    worker = Recorded(Moment(0.0, 0.0), (), Moment(1.0, 0.0))
+    return Reading(ENGINE, [Moment(0.0, 0.0)] * 3, [worker] * num_workers, calls)
+
+
+def test_work_is_what_is_prefilled_and_what_is_decoded() -> None:
+    assert work(ENGINE, timed(made(CUTS)).call) == 1.0
+
+
+def test_no_schedule_beats_work_shared_out_nor_the_longest_chain() -> None:
+    chain = [timed(made(CUTS, page_index=page)) for page in range(3)]
+    gists = [timed(made(NOTES, page_index=page)) for page in range(3)]
+    others = [timed(made(CUTS, f"d{i}", page_index=0)) for i in range(2, 20)]
+    assert lower_bound(reading(*chain, *gists, num_workers=1), ENGINE) == 4.0  # 6 s on 2 sequences
+    assert lower_bound(reading(*chain, *gists, *others, num_workers=1), ENGINE) == 24 / 2
+    assert lower_bound(reading(*chain, *gists, *others, num_workers=3), ENGINE) == 4.0
+
+
+def test_the_longest_document_is_half_as_long_as_the_engines_need_for_all() -> None:
+    pages = lengths(400, sequences=64)
+    assert len(pages) == 400
+    assert min(pages) >= 1
+    calls, chain = 2 * sum(pages), max(pages) + 1  # a break point and a gist for each page
+    assert chain / (calls / 64) == pytest.approx(0.5, rel=0.02)
+    assert sorted(pages)[200] * 3 < max(pages)  # skewed
+
+
+def test_documents_are_so_many_pages_of_paragraphs(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus", 6, sequences=2)
+    lines = (tmp_path / "corpus" / "documents.jsonl").read_text().splitlines()
+    texts = [json.loads(line)["text"] for line in lines]
+    assert [len(text.split()) // 600 for text in texts] == lengths(6, sequences=2)
+    assert {len(part.split()) for text in texts for part in text.split("\n\n")} == {100}
+
+
+def test_orders() -> None:
+    keys = [DocumentKey(str(n), {}, n, False, ()) for n in (3, 9, 5, 1, 7)]
+    assert [key.num_words for key in longest_first(keys)] == [9, 7, 5, 3, 1]
+    assert sorted(shuffled(keys), key=keys.index) == keys
+    assert shuffled(keys) == shuffled(keys) != keys
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("schedule", "engine=extractive"), "engine=extractive: schedule needs engine=simulated"),
+        (("schedule", "corpus=text"), "corpus=text: schedule writes its own corpus"),
+        (
+            ("speed",),
+            "speed: not a part of bench; there are limit, schedule, cache, scale, page, rates",
+        ),
+        (("limit=4",), "name what to measure: limit, schedule, cache, scale, page, rates"),
+        (("schedule", "engine.speed=4"), "engine.speed"),
+    ],
+)
+def test_a_mistake_is_one_line(words: tuple[str, ...], says: str) -> None:
+    assert refused("bench", *words).startswith(says)

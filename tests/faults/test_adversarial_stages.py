@@ -1,0 +1,160 @@
+"""Replies that no model should give, through every stage that asks: a worker commits the rows of
+whole runs, and none of them says more than the replies do."""
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unicodedata import decimal, normalize
+
+import pytest
+
+from pipeline.asking.ask import storable
+from pipeline.core.plugins import import_installed
+from pipeline.core.prompts import PROMPTS
+from pipeline.store import connect
+from pipeline.store.sql.accounts import accounts
+from pipeline.work.stage import STAGES, Stage
+from stages.prompts.judging.rate_strict import StrictRating
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.look_up_s import SequentialLookUp
+from tests.support.hostile_rows import NEVER, READ
+from tests.support.hostile_run import HostileRun, book_words, chat_words
+from tests.support.shown_calls import as_asked, as_shown, problems, shown
+
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+
+import_installed()
+
+
+def finished(folder: Path, words: list[str], seed: int, is_constrained: bool = False) -> HostileRun:
+    """A run, and all that must be right of it."""
+    run = HostileRun(folder, words, seed, is_constrained)
+    run.work()
+    refuse_wrong_rows(run)
+    refuse_changed_replies(run)
+    return run
+
+
+def refuse_wrong_rows(run: HostileRun) -> None:
+    for rows in run.rows().values():
+        for row in rows:
+            assert row.problem != "unit_failed", row.detail
+    with connect(run.config.warehouse, "night") as connection:
+        assert all(step.not_done == 0 for step in accounts(connection))
+        for name, statement in NEVER.items():
+            assert connection.execute(statement).fetchall() == [], name
+        for name, statement in READ.items():
+            for value, replies in connection.execute(statement).fetchall():
+                assert any(value in plain(reply) for reply in replies), (name, value, replies)
+
+
+def plain(reply: str) -> str:
+    """In lower case, without quotes and marks, with the digits of all scripts as our own."""
+    text = re.sub(r"[\"'`*_]", "", normalize("NFKC", reply).lower())
+    return "".join(str(decimal(char)) if char.isdecimal() else char for char in text)
+
+
+def refuse_changed_replies(run: HostileRun) -> None:
+    """Every reply is stored once, as it was sent but for half surrogates and thinking."""
+    sent = Counter((prompt, storable(reply).text, reply.finish_reason, reply.reply_tokens)
+                   for prompt, reply in run.engine.sent if "think>" not in reply.text)  # fmt: skip
+    kept = [call for call in run.calls() if not call.is_shared]
+    assert len(kept) == len(run.engine.sent)
+    stored = Counter((c.prompt, c.reply, c.finish_reason, c.reply_tokens) for c in kept)
+    assert sent <= stored
+
+
+def refuse_other_rows_from_the_calls(run: HostileRun) -> None:
+    """Without its rows a run makes them again of its calls, and asks nothing."""
+    before, num_sent = run.rows(), len(run.engine.sent)
+    for folder in (Path(run.config.warehouse) / "tables").iterdir():
+        if folder.name not in ("documents", "questions", "calls"):
+            shutil.rmtree(folder)
+    run.work()
+    assert len(run.engine.sent) == num_sent
+    assert run.rows() == before
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[HostileRun]:
+    book, movie, chat = (tmp_path_factory.mktemp("hostile") for _ in range(3))
+    walks = "methods=readagent_s(max_pages=3),memwalker_words(words=50,max_children=2)"
+    movie_words = [*book_words(movie, 8, 4)[:-1], walks, "family=narrativeqa_movie"]
+    return [
+        finished(book, book_words(book, 12, 4), seed=1),
+        finished(movie, movie_words, seed=2, is_constrained=True),
+        finished(chat, chat_words(chat, 5), seed=3),
+    ]
+
+
+def asking() -> Iterator[type[Stage]]:
+    """The stages that may ask a model."""
+    for kinds in STAGES.values():
+        for stage in kinds.values():
+            if stage.prompts and stage.__module__.startswith("stages."):
+                yield stage
+
+
+@pytest.mark.parametrize(
+    ("prompt", "value", "wrong"),
+    [
+        (StrictRating, "yes", "a verdict"),
+        (AnswerQuestion, 1, "an option"),
+        (SequentialLookUp, 5, "a page"),
+    ],
+)
+def test_a_parser_that_guesses_is_found(
+    prompt: type[Any], value: Any, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt, "read", lambda *_: value)
+    words = [*book_words(tmp_path, 3, 8)[:-1], "methods=readagent_s(max_pages=2)"]
+    with pytest.raises(AssertionError, match=wrong):
+        finished(tmp_path, words, seed=1)
+
+
+def test_a_stage_that_raises_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StrictRating, "read", lambda *_: 1 / 0)
+    words = [*book_words(tmp_path, 3, 8)[:-1], "methods=closed_book"]
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        finished(tmp_path, words, seed=1)
+
+
+def test_every_stage_that_asks_is_in_a_run(runs: list[HostileRun]) -> None:
+    used = {type(step.stage) for run in runs for step in run.steps}
+    assert [stage.label() for stage in asking() if stage not in used] == []
+
+
+def test_every_prompt_is_asked(runs: list[HostileRun]) -> None:
+    asked = {call.prompt for run in runs for call in run.calls()}
+    own = {name for name, p in PROMPTS.items() if p.__module__.startswith("stages.")}
+    assert own - asked == set()
+    assert sum(len(run.engine.sent) for run in runs) > 450
+
+
+def test_the_calls_make_the_same_rows_again(runs: list[HostileRun]) -> None:
+    for run in runs:
+        refuse_other_rows_from_the_calls(run)
+
+
+def test_every_call_is_shown_as_it_was_sent(runs: list[HostileRun]) -> None:
+    for run in runs:
+        found = shown(run.config.warehouse)
+        assert problems(found) == {}
+        asked = Counter(map(as_asked, run.engine.asked))
+        assert Counter(as_shown(one) for one in found if not one.call["is_shared"]) == asked
+        assert {as_shown(one) for one in found if one.call["is_shared"]} <= set(asked)
+
+
+@pytest.mark.chaos
+def test_ten_thousand_replies_through_every_stage(tmp_path: Path) -> None:
+    num_replies, seed = 0, 10
+    while num_replies < 10_000:
+        for words in (book_words, chat_words):
+            folder = tmp_path / f"{seed}"
+            folder.mkdir()
+            own = book_words(folder, 24, 12) if words is book_words else chat_words(folder, 20)
+            run = finished(folder, own, seed, is_constrained=seed % 3 == 0)
+            num_replies, seed = num_replies + len(run.engine.sent), seed + 1

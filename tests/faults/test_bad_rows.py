@@ -1,0 +1,202 @@
+"""Bad rows among good ones cost only themselves: the run goes on, every input is counted."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import gistmill, succeed
+
+pytestmark = pytest.mark.slow
+
+METHODS = ("gist_only", "bm25(top_k=1)", "full_text", "constant")
+TEXT = "The ferry leaves at noon.\n\nIts captain is called Rosa.\n\nShe likes the winter best."
+
+DOCUMENTS: list[Any] = [
+    {"document_id": "a", "text": TEXT},
+    '{"document_id": "torn", "te',
+    {"document_id": "n", "title": "without a text"},
+    {"document_id": "b", "text": TEXT + " So does her dog."},
+    {"document_id": "a", "text": "the same id again"},
+    {"document_id": "e", "text": " \n"},
+]
+QUESTIONS: list[Any] = [
+    {"document_id": "a", "question_id": "q1", "question": "Who is Rosa?", "references": ["She."]},
+    '{"document_id": "a", "question',
+    {"document_id": "a", "question_id": "q3", "references": ["No question."]},
+    {"document_id": "n", "question_id": "q4", "question": "Upstream?", "references": ["Yes."]},
+    {"document_id": "e", "question_id": "q5", "question": "Upstream too?", "references": ["Yes."]},
+    {"document_id": "b", "question_id": "q6", "question": "Who likes the winter?",
+     "options": ["Rosa", "Anna"], "answer_index": 0},
+    {"document_id": "z", "question_id": "q7", "question": "Of which document?"},
+    {"document_id": "b", "question_id": "q1", "question": "The same id?"},
+]  # fmt: skip
+
+TURNS = [{"speaker": "Rosa", "content": "We leave at noon."}, {"speaker": "Ed", "content": "No."}]
+MEETINGS: list[Any] = [
+    {
+        "meeting_transcripts": TURNS,
+        "general_query_list": [{"query": "What was said?", "answer": "When to leave."}],
+        "specific_query_list": [
+            {"query": "When?", "answer": "At noon.", "relevant_text_span": [["0", "0"]]},
+            {"answer": "No query."},
+            {"query": "Where?", "answer": "Here.", "relevant_text_span": [["1", "7"]]},
+        ],
+    },
+    '{"meeting_transcripts": [',
+    {"general_query_list": [{"query": "Without turns?", "answer": "Yes."}],
+     "specific_query_list": []},
+    {"meeting_transcripts": [], "specific_query_list": [],
+     "general_query_list": [{"query": "Nobody spoke?", "answer": "No."}]},
+    # The format has no ids, so a meeting may be in it twice.
+    {"meeting_transcripts": TURNS, "specific_query_list": [],
+     "general_query_list": [{"query": "And again?", "answer": "Again."}]},
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A corpus, and by hand what becomes of its inputs as (inputs, ok, problem)."""
+
+    corpus: str
+    files: dict[str, list[Any]]
+    bad: tuple[str, ...]  # file:line of every bad row
+    documents: tuple[int, int, int]
+    questions: tuple[int, int, int]
+    asked: tuple[int, int, int]  # of every method: bad questions are not asked
+    answered: tuple[str, ...]
+    upstream: tuple[str, ...]
+    skipped: int  # by the rater: multiple choice
+
+
+CASES = [
+    Case(
+        "tables",
+        {"documents.jsonl": DOCUMENTS, "questions.jsonl": QUESTIONS},
+        ("documents.jsonl:2", "documents.jsonl:3", "documents.jsonl:5", "documents.jsonl:6",
+         "questions.jsonl:2", "questions.jsonl:3", "questions.jsonl:7", "questions.jsonl:8"),
+        # Six lines, and a bad document each for the torn question and the document z.
+        documents=(8, 2, 6),
+        questions=(8, 4, 4),
+        asked=(4, 2, 2),
+        answered=("Who is Rosa?", "Who likes the winter?"),
+        upstream=("Upstream too?", "Upstream?"),
+        skipped=1,
+    ),
+    Case(
+        "qmsum",
+        {"val.jsonl": MEETINGS},
+        ("val.jsonl:1", "val.jsonl:2", "val.jsonl:3", "val.jsonl:4"),
+        documents=(5, 2, 3),
+        questions=(7, 5, 2),
+        asked=(5, 3, 2),
+        answered=("And again?", "What was said?", "When?"),
+        upstream=("Nobody spoke?", "Without turns?"),
+        skipped=0,
+    ),
+]  # fmt: skip
+
+
+class BadRun:
+    """A finished run over the corpus of a case."""
+
+    def __init__(self, case: Case, folder: Path) -> None:
+        self.case = case
+        self.warehouse = folder / "warehouse"
+        for name, rows in case.files.items():
+            lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+            (folder / name).write_text("".join(f"{line}\n" for line in lines))
+        self.done = gistmill(
+            "run", f"corpus={case.corpus}", f"corpus.path={folder}",
+            f"warehouse={self.warehouse}", f"methods={','.join(METHODS)}",
+        )  # fmt: skip
+
+    def sql(self, query: str) -> list[tuple[Any, ...]]:
+        done = gistmill("sql", query, f"warehouse={self.warehouse}", "--json")
+        assert done.returncode == 0, done.stderr
+        return [tuple(row.values()) for row in json.loads(done.stdout)]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.corpus)
+def bad(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> BadRun:
+    return BadRun(request.param, tmp_path_factory.mktemp("bad"))
+
+
+def test_the_run_goes_on_and_names_every_bad_row(bad: BadRun) -> None:
+    assert bad.done.returncode == 3, bad.done.stderr  # more problems than allowed
+    assert "Traceback" not in bad.done.stderr
+    lines = [line for line in bad.done.stderr.splitlines() if line.startswith("bad_input: ")]
+    places = {":".join(line.split(": ")[1].split(":")[:2]) for line in lines}
+    assert places == set(bad.case.bad)
+    assert all("; " in line for line in lines)  # what is wrong; what to do
+
+
+def test_bad_rows_are_kept_with_their_place(bad: BadRun) -> None:
+    details = bad.sql(
+        """select detail from documents where problem = 'bad_input' union all
+        select detail from questions where problem = 'bad_input'"""
+    )
+    assert len(details) == bad.case.documents[2] + bad.case.questions[2]
+    assert {":".join(detail.split(":")[:2]) for (detail,) in details} == set(bad.case.bad)
+
+
+def test_good_rows_are_answered_by_every_method(bad: BadRun) -> None:
+    rows = bad.sql(
+        """select a.method, question from answers a join questions using (question_id)
+        where a.problem is null and answer is not null order by all"""
+    )
+    assert rows == [(method, q) for method in sorted(METHODS) for q in bad.case.answered]
+
+
+def test_questions_of_bad_documents_are_upstream_in_every_method(bad: BadRun) -> None:
+    for table in ("lookups", "answers", "ratings", "scores"):
+        rows = bad.sql(
+            f"""select distinct t.method, question from {table} t
+            join questions using (question_id) where t.problem = 'upstream' order by all"""
+        )
+        expected = [(method, q) for method in sorted(METHODS) for q in bad.case.upstream]
+        assert rows == expected, table
+
+
+def test_status_counts_reconcile(bad: BadRun) -> None:
+    found = json.loads(succeed("status", f"warehouse={bad.warehouse}", "--json"))
+    case = bad.case
+    good = case.documents[1]
+    expected = {
+        "documents": (*case.documents, 0),
+        "questions": (*case.questions, 0),
+        "paginate": (good, good, 0, 0),  # bad documents are no inputs of it
+        "gist": (good, good, 0, 0),
+        "look_up": (*case.asked, 0),
+        "answer": (*case.asked, 0),
+        "rate": (case.asked[0], case.asked[1] - case.skipped, case.asked[2], case.skipped),
+        "score": (*case.asked, 0),
+    }
+    assert len(found["steps"]) == 4 + 4 * len(METHODS)
+    for step in found["steps"]:
+        counts = tuple(step[name] for name in ("inputs", "ok", "problem", "skipped"))
+        assert counts == expected[step["stage"]], (step["stage"], step["method"])
+    assert (found["complete"], found["alive"]) == (True, [])
+
+
+def test_inputs_reconcile_in_sql(bad: BadRun) -> None:
+    off = "inputs <> ok + problem + skipped + not_done or not_done > 0"
+    assert bad.sql(f"select * from accounting where {off}") == []
+    assert bad.sql("select count(*) from accounting") == [(4 + 4 * len(METHODS),)]
+
+
+def test_a_rater_that_is_no_model_fills_no_lr_column(bad: BadRun) -> None:
+    """The reader rates its own answers here, and it is the extractive engine."""
+    assert bad.sql("select count(*) > 0 from ratings where label is not null") == [(True,)]
+    report = gistmill("report", f"warehouse={bad.warehouse}").stdout
+    table = [line.strip("|").split("|") for line in report.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line] for line in table]
+    lr = cells[0].index("LR-1")
+    assert cells[0][lr : lr + 2] == ["LR-1", "LR-2"]
+    for row in cells[2 : 2 + len(METHODS)]:
+        assert row[lr : lr + 2] == ["-", "-"]
+        assert row[1] == str(bad.case.asked[0])
+    assert "rater none that is a model" in report
+    assert "no language model" in report

@@ -1,0 +1,130 @@
+"""What dies, hangs or never starts: the work goes on, or the run ends in one line, in time."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.command import ROOT, gistmill, own_process, sql, succeed
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+
+REPLY = {"reply": "short"}
+
+
+def words(folder: Path, *rules: dict[str, Any], **script: Any) -> list[str]:
+    """A scripted run over six documents of one question each, on one worker."""
+    write(
+        folder / "corpus",
+        [document(n) for n in range(1, 7)],
+        [question(n, of=n) for n in range(1, 7)],
+    )
+    path = folder / "script.yaml"
+    path.write_text(yaml.safe_dump({"replies": list(rules), **script}))
+    return [
+        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+        "methods=gist_only,bm25(top_k=1)", "engine=scripted", f"engine.script={path}",
+        "engine.max_workers=1", "max_problem_rate=1.0", f"warehouse={folder / 'warehouse'}",
+    ]  # fmt: skip
+
+
+def last_line(done: "CompletedProcess[str]", code: int) -> str:
+    """The one line that a run ends with."""
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_a_unit_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
+    """Its document's own words kill the engine wherever gists are made of them."""
+    poison = {"prompt": "gist", "match": "mill3", "die": True}
+    succeed(*words(tmp_path, poison, REPLY))
+    warehouse = tmp_path / "warehouse"
+    rows = sql(warehouse, "select distinct document_id, problem from gists order by all")
+    assert rows == [
+        {"document_id": f"d{n}", "problem": "unit_failed" if n == 3 else None} for n in range(1, 7)
+    ]
+    answers = sql(warehouse, "select method, document_id, problem from answers order by all")
+    assert answers == [
+        {"method": method, "document_id": f"d{n}", "problem": problem}
+        for method, hurt in (("bm25(top_k=1)", None), ("gist_only", "upstream"))
+        for n in range(1, 7)
+        for problem in (hurt if n == 3 else None,)
+    ], "only what is made from its gists lacks them"
+    (detail,) = sql(warehouse, "select distinct detail from gists where problem is not null")
+    assert "a worker crashed twice" in detail["detail"]
+    assert not list(warehouse.glob("runs/*/in_flight/*")), "nothing is left to blame a later run"
+
+
+def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    command = words(tmp_path, {"reply": "slow", "seconds": 0.5})
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "jobs", *command],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    warehouse = tmp_path / "warehouse"
+    while not list(warehouse.glob("tables/gists/*/*.parquet")) and driver.poll() is None:
+        time.sleep(0.02)
+    (alive,) = warehouse.glob("runs/*/alive/*.json")
+    os.kill(int(alive.stem.rpartition("-")[2]), signal.SIGKILL)
+    _, told = driver.communicate(timeout=120)
+    assert driver.returncode == 0, told
+    rows = sql(warehouse, "select count(*) as n, count(problem) as problems from answers")
+    assert rows == [{"n": 12, "problems": 0}]
+
+
+@pytest.mark.parametrize(
+    ("script", "more", "line"),
+    [
+        ({"start_fails": "model nowhere: not there"}, [], "model nowhere: not there"),
+        ({"start_dies": True}, [], "an engine's process died 2 times while it started"),
+        ({"start_seconds": 600}, ["engine.start_timeout=3.0"], "did not start within 3 s"),
+    ],
+)
+def test_an_engine_that_cannot_start_ends_the_run_in_time(
+    tmp_path: Path, script: dict[str, Any], more: list[str], line: str
+) -> None:
+    began = time.monotonic()
+    told = last_line(gistmill(*words(tmp_path, REPLY, **script), *more), code=1)
+    assert line in told
+    assert time.monotonic() - began < 90
+
+
+def test_what_hangs_ends_the_run(tmp_path: Path) -> None:
+    """A request that never ends, and a deadline that does not help. In a process of its own, whose
+    end is what ends such a worker."""
+    command = words(tmp_path, {"prompt": "answer", "hang": True}, REPLY)
+    told = last_line(own_process(*command, "cluster.stall_minutes=0.2"), code=1)
+    assert told == (
+        "gistmill: nothing was finished for cluster.stall_minutes=0.2; run the same command to "
+        "resume"
+    )
+
+
+def test_a_slow_start_is_no_hang(tmp_path: Path) -> None:
+    """A start of 20 s with a limit of 12 s on standing still, and all is done after it."""
+    command = words(tmp_path, REPLY, start_seconds=20.0)
+    out = succeed(*command, "cluster.stall_minutes=0.2", "--json")
+    assert json.loads(out)["exit_code"] == 0
+
+
+def test_a_request_over_its_deadline_is_a_timeout_row(tmp_path: Path) -> None:
+    hang = {"prompt": "answer", "match": "about mill2", "hang": True}
+    succeed(*words(tmp_path, hang, REPLY), "engine.deadline_seconds=5.0")
+    rows = sql(
+        tmp_path / "warehouse",
+        "select distinct document_id, problem from answers where problem is not null",
+    )
+    assert rows == [{"document_id": "d2", "problem": "timeout"}]

@@ -1,0 +1,107 @@
+"""Real runs on a disk that is full, read-only, gone, or fails now and then: one line, and on."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from tests.faults.test_faults import REPLY, words
+from tests.support.command import ROOT, own_process, sql, succeeded
+from tests.support.faulty_storage import gistmill_with
+
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+
+ANSWERS = "select * exclude (step_id, unit) from answers order by all"
+
+
+def one_line(done: "CompletedProcess[str]") -> str:
+    """The complaint of a run that must have ended in exit code 4 and without a traceback."""
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("gistmill: "))
+    assert done.stderr.splitlines()[-1] == line
+    return line.removeprefix("gistmill: ")
+
+
+def check(folder: Path, command: list[str], undisturbed: Path) -> None:
+    """The same command again completes the run, and nothing is lost or doubled."""
+    succeeded(own_process(*command))
+    assert sql(folder / "warehouse", ANSWERS) == sql(undisturbed / "warehouse", ANSWERS)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    succeeded(own_process(*words(folder, REPLY)))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("operation", "errno", "line"),
+    [
+        ("fsync", "ENOSPC", "No space left on device; free some space"),
+        ("open", "EROFS", "Read-only file system; make it writable"),
+    ],
+)
+def test_a_disk_that_refuses(
+    tmp_path: Path, undisturbed: Path, operation: str, errno: str, line: str
+) -> None:
+    """From the first answers on; nothing can be written any more, the driver's files neither."""
+    command = words(tmp_path, REPLY)
+    gists = tmp_path / "warehouse" / "tables" / "gists"
+    fault = {"operation": operation, "path": f"{tmp_path}/*", "errno": errno, "after": str(gists)}
+    told = one_line(gistmill_with([fault], *command))
+    assert told.startswith(str(tmp_path / "warehouse"))
+    assert told.endswith(f"{line}, then run the same command to resume")
+    assert not [*(tmp_path / "warehouse").glob("tables/**/.*.part")], "nothing half-written"
+    check(tmp_path, command, undisturbed)
+
+
+def test_a_folder_that_vanishes(tmp_path: Path, undisturbed: Path) -> None:
+    command = words(tmp_path, {"reply": "short", "seconds": 0.3})
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "jobs", *command],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    warehouse, elsewhere = tmp_path / "warehouse", tmp_path / "elsewhere"
+    while not list(warehouse.glob("tables/gists/*/*.parquet")) and driver.poll() is None:
+        time.sleep(0.02)
+    warehouse.rename(elsewhere)
+    out, err = driver.communicate(timeout=300)
+    told = one_line(CompletedProcess(command, driver.returncode, out, err))
+    assert "put the folder back" in told or "not visible from" in told
+    if warehouse.exists():  # what was in flight
+        warehouse.rename(tmp_path / "left")
+    elsewhere.rename(warehouse)
+    check(tmp_path, words(tmp_path, REPLY), undisturbed)
+
+
+def test_a_disk_that_fails_now_and_then(tmp_path: Path, undisturbed: Path) -> None:
+    """No heartbeat is ever written; each process's commits fail, and one takes ten seconds."""
+    command = words(tmp_path, REPLY)
+    tables = f"{tmp_path}/warehouse/tables/*"
+    faults: list[dict[str, Any]] = [
+        {"operation": "open", "path": "*/alive/*", "errno": "ENOSPC"},
+        {"operation": "fsync", "path": tables, "errno": "EIO", "skip": 2, "times": 6},
+        {"operation": "link", "path": tables, "errno": "ESTALE", "skip": 3, "times": 4},
+        {"operation": "read", "path": tables, "errno": "ETIMEDOUT", "times": 5},
+        {"operation": "listdir", "path": tables, "errno": "EAGAIN", "times": 3},
+        {"operation": "link", "path": "*/tables/answers/*", "seconds": 10.0, "times": 1},
+    ]
+    done = gistmill_with(faults, *command, "--json")
+    assert json.loads(succeeded(done))["exit_code"] == 0
+    assert "progress could not be written for" in done.stderr
+    assert sql(tmp_path / "warehouse", ANSWERS) == sql(undisturbed / "warehouse", ANSWERS)
+
+
+@pytest.mark.parametrize("verb", [["report"], ["status"], ["sql", "from answers"]])
+def test_reading_what_is_refused_is_one_line(undisturbed: Path, verb: list[str]) -> None:
+    fault = {"operation": "read", "path": "*/steps/*", "errno": "ENODEV"}
+    done = gistmill_with([fault], *verb, f"warehouse={undisturbed / 'warehouse'}")
+    told = one_line(done)
+    assert told.endswith("No such device; put that right, then run the same command to resume")

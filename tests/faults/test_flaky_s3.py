@@ -1,0 +1,128 @@
+"""An object store that answers 503, hangs up, hangs, or loses its reply."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import ray
+
+from pipeline.core.errors import StorageError
+from pipeline.core.settings import CONF
+from pipeline.files.place import as_path, commit, exists, is_file, list_paths, read
+from pipeline.files.storage_retries import limit_retries
+from tests.support.command import gistmill, sql, succeed
+from tests.support.s3_server import BUCKET, How, Outage, client, flaky_s3_server, names
+
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+
+WORDS = ("experiment=demo", f"corpus.path=s3://{BUCKET}/demo", "cluster.storage_seconds=60.0")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[dict[str, str], Outage]]:
+    """Its environment is that of the commands and of the workers, so Ray starts below it."""
+    ray.shutdown()
+    with flaky_s3_server() as (environment, outage):
+        for file in (CONF / "demo").iterdir():
+            client(environment).upload_file(str(file), BUCKET, f"demo/{file.name}")
+        with pytest.MonkeyPatch.context() as patch:
+            for key, value in environment.items():
+                patch.setenv(key, value)
+            yield environment, outage
+    ray.shutdown()
+
+
+@pytest.fixture
+def outage(server: tuple[dict[str, str], Outage]) -> Iterator[Outage]:
+    yield server[1]
+    server[1].end()
+
+
+@pytest.mark.parametrize("how", ["503", "reset", "hang", "lost"])
+def test_a_commit_is_made_once(outage: Outage, how: How) -> None:
+    """Whoever's reply was lost finds a file, and it is his own."""
+    path = as_path(f"s3://{BUCKET}/{how}/shard")
+    assert not is_file(path)
+    outage.begin(how, times=8, method="PUT")
+    assert commit(path, b"mine")
+    assert outage.num_refused >= (1 if how in ("hang", "lost") else 8)
+    outage.end()
+    assert read(path) == b"mine"
+    assert not commit(path, b"another's")
+
+
+def test_no_answer_is_not_a_no(outage: Outage) -> None:
+    """A committed unit that is not seen would be made again."""
+    path = as_path(f"s3://{BUCKET}/seen/a/shard")
+    assert commit(path, b"rows")
+    for look in (
+        lambda: is_file(path),
+        lambda: exists(path.parent),
+        lambda: list_paths(path.parent),
+        lambda: list_paths(path.parent.parent, "*/*"),
+    ):
+        outage.begin("503", times=6)
+        assert look()
+        outage.end()
+    outage.begin("503")
+    with (
+        limit_retries(0.0),
+        pytest.raises(StorageError, match="then run the same command to resume"),
+    ):
+        list_paths(path.parent.parent, "*/*")
+
+
+def test_a_run_survives_six_seconds_of_it(
+    server: tuple[dict[str, str], Outage], tmp_path: Path
+) -> None:
+    environment, outage = server
+    struck: list[int] = []
+    warehouse = f"s3://{BUCKET}/w"
+
+    def refuse() -> None:
+        for how in ("503", "reset"):
+            while not names(environment, "w/tables/pages/"):
+                time.sleep(0.05)
+            outage.begin(how, seconds=6.0)
+            time.sleep(9.0)
+            struck.append(outage.num_refused)
+
+    thread = threading.Thread(target=refuse)
+    thread.start()
+    done = json.loads(succeed("run", *WORDS, f"warehouse={warehouse}", "run=night", "--json"))
+    thread.join()
+    outage.end()
+    assert done["exit_code"] == 0
+    assert struck[0] > 0
+    succeed("run", *WORDS, f"warehouse={tmp_path}", "run=night")
+    query = "select * exclude (step_id, unit) from answers order by all"
+    assert sql(warehouse, query) == sql(tmp_path, query)
+
+
+def test_an_outage_that_stays_is_one_line(server: tuple[dict[str, str], Outage]) -> None:
+    environment, outage = server
+    words = ("run", *WORDS[:2], f"warehouse=s3://{BUCKET}/down", "cluster.storage_seconds=2.0",
+             "cluster.grace_minutes=0.2")  # fmt: skip
+    over = threading.Event()
+
+    def refuse() -> None:
+        while not names(environment, "down/tables/pages/") and not over.is_set():
+            time.sleep(0.05)
+        outage.begin("503")
+
+    thread = threading.Thread(target=refuse)
+    thread.start()
+    done = gistmill(*words)
+    over.set()
+    thread.join()
+    assert outage.num_refused > 0
+    outage.end()
+    assert done.returncode == 4, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("gistmill: ")]
+    assert len(lines) == 1
+    assert lines[0].endswith("make sure that it answers, then run the same command to resume")
+    assert "Traceback" not in done.stderr
+    succeed(*words)

@@ -1,0 +1,336 @@
+"""A run on storage that refuses: what only says how far it is is left out, and said; a commit that
+stays refused ends it, and the same command goes on."""
+
+import asyncio
+import errno
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.run.compatibility import run_manifest
+from jobs.run.execute import RunExecutor
+from jobs.run.progress import Progress
+from jobs.run.progress_line import progress_line
+from jobs.run.stall import StallWatch
+from pipeline.cluster import Pool, execute_documents
+from pipeline.cluster.actor import Actor, AnyWorker
+from pipeline.cluster.watching import Failures, watch_in_thread
+from pipeline.core.errors import AccountingError, EndedError, EngineError, StorageError
+from pipeline.core.unit_progress import UsageCounters
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.worker.executor import Summary
+from pipeline.worker.heartbeat import Heartbeat
+from pipeline.worker.in_flight import Placement
+from tests.support.clusters import LOCAL
+from tests.support.command import succeed
+from tests.support.small_run import SmallRun
+
+pytestmark = pytest.mark.sampled
+
+
+def test_a_heart_goes_on_beating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
+    folder = tmp_path / "alive"
+    folder.write_text("in the way of the folder")
+
+    async def beat() -> list[Path]:
+        heart = Heartbeat(folder, "launch", UsageCounters())
+        with heart.document("d"):
+            await asyncio.sleep(0.1)
+            folder.unlink()
+            await asyncio.sleep(0.3)
+            return list(folder.glob("*.json"))
+
+    (file,) = asyncio.run(beat())
+    assert json.loads(file.read_text())["launch"] == "launch"
+
+
+def test_the_watch_looks_again() -> None:
+    """Without it neither a deadline nor a stalled run would be seen again."""
+    looks: list[float] = []
+
+    def watch() -> None:
+        looks.append(time.monotonic())
+        if len(looks) == 1:
+            raise OSError("no space left on device")
+        raise EndedError("the deadline")
+
+    with pytest.raises(EndedError, match="the deadline"), watch_in_thread(watch, Failures(60.0)):
+        threading.Event().wait(30)
+    assert len(looks) == 2
+
+
+def test_progress_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, "r")
+    folder.path.parent.mkdir(parents=True, exist_ok=True)
+    folder.path.write_text("in the way of the folder")
+    folder.write_progress("launch", {"done": 1})
+    folder.path.unlink()
+    folder.path.mkdir()
+    folder.write_progress("launch", {"done": 2})
+    (file,) = [f for f in folder.path.rglob("*") if f.is_file()]
+    assert json.loads(file.read_text()) == {"launch": "launch", "done": 2}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_watch_that_fails_ends_the_run() -> None:
+    """Nobody would see the deadline. What it failed by is on standard error."""
+
+    def watch() -> None:
+        raise KeyError("no error of storage")
+
+    failed = pytest.raises(EngineError, match="the watch over the run failed")
+    with failed, watch_in_thread(watch, Failures(60.0)):
+        threading.Event().wait(30)
+
+
+def test_what_is_in_flight_has_its_time_after_a_refusal() -> None:
+    failures = Failures(grace=0.0)
+    failures.add(StorageError("a full disk"))
+    failures.add(StorageError("another document of it"))
+    with pytest.raises(StorageError, match="a full disk"), watch_in_thread(lambda: None, failures):
+        threading.Event().wait(30)
+    Failures(grace=60.0).look()
+    patient = Failures(grace=60.0)
+    patient.add(StorageError("a full disk"))
+    patient.look()
+    patient.add(AccountingError("rows do not add up"))
+    assert isinstance(patient.first, AccountingError), "rows before storage"
+
+
+def test_rows_that_do_not_add_up_are_raised_after_that_time() -> None:
+    failures = Failures(grace=0.0)
+    failures.add(StorageError("a full disk"))
+    failures.add(AccountingError("rows do not add up"))
+    with pytest.raises(AccountingError, match="add up"), watch_in_thread(lambda: None, failures):
+        threading.Event().wait(30)
+
+
+class OneSummary:
+    """A dataset of which one document is finished."""
+
+    def iter_batches(self, **options: Any) -> Iterator[pa.Table]:
+        row = {"error": "", "payload": json.dumps({"document_id": "d"})}
+        yield pa.Table.from_pylist([row])
+
+
+def test_an_end_while_a_summary_is_counted_keeps_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipeline.cluster.execution._dataset", lambda *given: OneSummary())
+    pool = Pool(
+        section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1, cluster=LOCAL
+    )
+
+    def never_made(placement: Placement) -> AnyWorker:
+        raise AssertionError
+
+    def watch() -> None:
+        raise EndedError("the deadline")
+
+    def finished(summary: Summary) -> None:
+        threading.Event().wait(30)
+
+    with pytest.raises(EndedError, match="the deadline"):
+        execute_documents(never_made, [], pool, watch, {}, finished)
+
+
+def test_a_worker_begins_nothing_after_a_refusal() -> None:
+    begun: list[str] = []
+
+    class Full:
+        usage = UsageCounters()
+
+        async def work(self, document_id: str, units: Any) -> Any:
+            begun.append(document_id)
+            raise StorageError("/w/x: No space left on device")
+
+    actor = object.__new__(Actor)
+    actor._worker, actor._refused = Full(), None
+    rows = [{"document_id": name, "units": b"\x80\x04)."} for name in ("a", "b", "c")]
+    results = [asyncio.run(actor._result(row)) for row in rows]
+    assert results == [{"error": "StorageError", "payload": "/w/x: No space left on device"}] * 3
+    assert begun == ["a"]
+
+
+def refusing(real: Callable[..., Any], number: int, part: str, times: int) -> Callable[..., Any]:
+    """`os.link` that fails for names with `part`."""
+    left = iter(range(times))
+
+    def link(source: str, name: str) -> None:
+        if part in name and next(left, None) is not None:
+            raise OSError(number, os.strerror(number))
+        real(source, name)
+
+    return link
+
+
+@pytest.mark.slow
+def test_a_commit_that_fails_for_a_moment_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = SmallRun(tmp_path)
+    monkeypatch.setattr(os, "link", refusing(os.link, errno.EIO, "/tables/", times=5))
+    small.work()
+    rows = [*small.rows("answers"), *small.rows("answers", "d2")]
+    assert [(row.question_id, row.problem) for row in rows] == [("q1", None), ("q2", None),
+                                                                ("q3", None)]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["/tables/gists/", "/tables/calls/", "/tables/answers/"])
+def test_a_full_disk_ends_the_work_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    small = SmallRun(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", refusing(os.link, errno.ENOSPC, part, times=99))
+        with pytest.raises(StorageError, match="No space left on device; free some space"):
+            small.work()
+    assert not list(tmp_path.rglob("*.part"))
+    small.work()
+    rows = [*small.rows("answers"), *small.rows("answers", "d2")]
+    assert [(row.question_id, row.problem) for row in rows] == [("q1", None), ("q2", None),
+                                                                ("q3", None)]  # fmt: skip
+
+
+def test_a_shard_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    """As where the warehouse's folder vanishes: nothing is to be deleted by hand."""
+    small = SmallRun(tmp_path)
+    units = small.units()
+    (tmp_path / "warehouse" / "tables" / "documents").rename(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="No such file or directory; put the folder back"):
+        asyncio.run(small.worker().work("d1", units["d1"]))
+
+
+def test_a_warehouse_that_was_there_is_no_mistake(tmp_path: Path) -> None:
+    """Only a machine that never saw it does not share it."""
+    small = SmallRun(tmp_path)
+    units = small.units()
+
+    async def work() -> None:
+        worker = small.worker()
+        await worker.work("d1", units["d1"])
+        small.shards.warehouse.rename(tmp_path / "elsewhere")
+        with pytest.raises(StorageError, match="put the folder back"):
+            await worker.work("d2", units["d2"])
+
+    asyncio.run(work())
+
+
+def test_a_heartbeat_says_that_there_was_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
+    replace, is_full = os.replace, threading.Event()
+    is_full.set()
+
+    def refuse(*names: str) -> None:
+        if is_full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(*names)
+
+    monkeypatch.setattr(os, "replace", refuse)
+
+    async def beat() -> dict[str, Any]:
+        heart = Heartbeat(tmp_path / "alive", "launch", UsageCounters())
+        with heart.document("d"):
+            while heart._advisory.count < 3:
+                await asyncio.sleep(0.01)
+            is_full.clear()
+            found: dict[str, Any] = {}
+            while not found.get("refused"):
+                await asyncio.sleep(0.01)
+                for file in (tmp_path / "alive").glob("*.json"):
+                    found = json.loads(file.read_text())
+            return found
+
+    refused = asyncio.run(asyncio.wait_for(beat(), 60))["refused"]
+    assert refused["count"] >= 3
+    assert refused["error"] == "No space left on device"
+
+
+def heartbeat(worker: str, **more: Any) -> dict[str, Any]:
+    state = {"worker": worker, "launch": "launch", "is_starting": False, "documents": {}}
+    return {**state, **vars(UsageCounters()), **more}
+
+
+def test_status_says_what_could_not_be_written(tmp_path: Path) -> None:
+    small = SmallRun(tmp_path)
+    small.work()
+    folder = RunFolder(small.shards.warehouse, "night")
+    prepared = small.prepared()
+    folder.start(run_manifest(small.config), {}, has_work=True)
+    folder.plan(prepared.steps, prepared.planned())
+    executor = RunExecutor(prepared, folder)
+    executor.progress.start("reading", [("d1", 1.0)], 4.0)
+    folder.write_progress("launch", executor.progress.state())
+    outage = {"count": 4, "seconds": 40.0, "error": "No space left on device"}
+    alive = folder.path / "alive"
+    (alive / "w1.json").write_text(json.dumps(heartbeat("host-1", refused=outage)))
+    (alive / "w2.json").write_text(json.dumps(heartbeat("host-2", refused=None)))
+    (alive / "w3.json").write_text(json.dumps(heartbeat("host-3")))
+    (alive / "torn.json").write_text('{"worker": "ho')
+    os.utime(str(alive / "w2.json"), (time.time() - 600, time.time() - 600))
+    lines = succeed("status", f"warehouse={small.shards.warehouse}").splitlines()
+    assert (
+        "worker host-1: its heartbeat could not be written for 40 s (No space left on device)"
+        in lines
+    )
+    assert any(
+        line.startswith("worker host-2: no heartbeat for 6") and "it died, hangs" in line
+        for line in lines
+    )
+    assert not any(line.startswith("worker host-3: ") and "heartbeat" in line for line in lines)
+
+
+def test_the_progress_line_says_it_too() -> None:
+    outage = {"count": 2, "seconds": 12.0, "error": "Read-only file system"}
+    progress = Progress(1, refused=lambda: outage)
+    line = progress_line(progress.state())
+    assert "progress could not be written for 12 s (Read-only file system)" in line
+
+
+def test_time_without_sight_of_the_workers_is_no_stall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("jobs.run.stall.time.monotonic", lambda: now[0])
+    folder = RunFolder(tmp_path, "night")
+    stall = StallWatch(folder, "launch", stall_minutes=1.0)
+    (folder.path / "alive").mkdir(parents=True)
+    file = folder.path / "alive" / "w.json"
+    file.write_text(json.dumps(heartbeat("w")))
+
+    def after(seconds: float) -> None:
+        for _ in range(round(seconds / 10)):
+            now[0] += 10.0
+            os.utime(str(file))
+            stall.look()
+
+    after(50)
+    with monkeypatch.context() as patch:  # listed by the driver, too
+        patch.setattr(RunFolder, "alive", refuse_to_list)
+        for _ in range(30):
+            now[0] += 10.0
+            with pytest.raises(StorageError):
+                stall.look()
+    for _ in range(30):  # the workers' heartbeats are old, as the progress is
+        with folder.advisory.attempt():
+            raise StorageError("/w/alive/progress: No space left on device")
+        now[0] += 10.0
+        stall.look()
+    folder.write_progress("launch", {})
+    with pytest.raises(EngineError, match=r"^nothing was finished for"):
+        after(60)
+
+
+def refuse_to_list(self: RunFolder, launch: str) -> Any:
+    raise StorageError("/w/alive: Input/output error")

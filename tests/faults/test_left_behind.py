@@ -1,0 +1,133 @@
+"""What a run with secrets in its environment leaves behind, and where its processes listen."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.command import ROOT
+from tests.support.loopback_server import Answer, LoopbackServer
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+pytestmark = pytest.mark.sampled
+
+SECRETS = {
+    "NIGHT_KEY": "sk-night-5f3e9c1d7b8a2046",
+    "AWS_ACCESS_KEY_ID": "AKIA5F3E9C1D7B8A2046",
+    "AWS_SECRET_ACCESS_KEY": "aws-5f3e9c1d7b8a2046aws",
+    "AWS_SESSION_TOKEN": "session-5f3e9c1d7b8a2046",
+    "HF_TOKEN": "hf_5f3e9c1d7b8a2046abcdef",
+    "HTTPS_PROXY": "http://me:proxy-5f3e9c1d7b8a2046@127.0.0.1:9",
+}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """All that the run can write to by itself; a short path, as Ray's sockets are below it."""
+    path = Path(tempfile.mkdtemp(prefix="gm", dir="/tmp"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+class Watched:
+    """A run in its own process; while the server is asked, looks at the processes of the run."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self.listening: set[str] = set()
+        self.commands: set[str] = set()
+        self._folder = folder
+        self._process: subprocess.Popen[str] | None = None
+        write(folder / "corpus", [document(1)], [question(1, of=1)])
+        (folder / "home").mkdir()
+        with LoopbackServer(key=key, answer=self._answer) as server:
+            self.done = self._run(server.url)
+        self.num_asked = len(server.asked)
+
+    def _run(self, url: str) -> "subprocess.CompletedProcess[str]":
+        words = [
+            "corpus=tables", f"corpus.path={self._folder / 'corpus'}", *UNIFORM, "rater=none",
+            "methods=gist_only", f"warehouse={self._folder / 'warehouse'}", "engine=openai",
+            f"engine.base_url={url}", "engine.model=m", "engine.api_key_env=NIGHT_KEY",
+        ]  # fmt: skip
+        folders = {
+            "RAY_TMPDIR": self._folder,
+            "TMPDIR": self._folder,
+            "HOME": self._folder / "home",
+        }
+        environment = {**os.environ, **SECRETS, "NO_PROXY": "127.0.0.1,localhost",
+                       **{name: str(path) for name, path in folders.items()}}  # fmt: skip
+        command = [sys.executable, "-m", "jobs", "run", *words]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True
+        ) as self._process:
+            out, err = self._process.communicate(timeout=300)
+        return subprocess.CompletedProcess(command, self._process.returncode, out, err)
+
+    def _answer(self, body: dict[str, Any]) -> Answer:
+        assert self._process is not None
+        driver = psutil.Process(self._process.pid)
+        for process in (driver, *driver.children(recursive=True)):
+            try:
+                sockets = process.net_connections("inet")
+                self.commands.add(" ".join(process.cmdline()))
+            except psutil.Error:  # it has ended
+                continue
+            self.listening |= {s.laddr.ip for s in sockets if s.status == psutil.CONN_LISTEN}
+        return Answer(text="said in four words")
+
+
+def left_with(secret: str, folder: Path) -> list[Path]:
+    """The files that hold a text; of Parquet, whose pages are compressed, what is in its rows and
+    footer."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len([path for path in files if path.suffix == ".log"]) > 3, "Ray's logs are among them"
+    assert [path for path in files if path.suffix == ".parquet"]
+    return [path for path in files if secret in _content(path)]
+
+
+def _content(path: Path) -> str:
+    if path.suffix != ".parquet":
+        return path.read_bytes().decode("latin-1")
+    file = pq.ParquetFile(path)
+    return f"{file.read().to_pylist()} {file.schema_arrow.metadata} {file.metadata.metadata}"
+
+
+def is_loopback(address: str) -> bool:
+    found = ip_address(address)
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+@pytest.mark.slow
+def test_no_secret_is_left_and_nothing_listens_beyond_this_machine(folder: Path) -> None:
+    run = Watched(folder, SECRETS["NIGHT_KEY"])
+    assert run.done.returncode == 0, run.done.stderr
+    assert run.num_asked > 3
+    assert run.listening and all(map(is_loopback, run.listening)), run.listening
+    assert left_with("NIGHT_KEY", folder), "the variable's name is in the stored config"
+    for name, value in SECRETS.items():
+        secret = value.removeprefix("http://me:").partition("@")[0]
+        assert left_with(secret, folder) == [], name
+        assert secret not in run.done.stdout + run.done.stderr, name
+        assert not [command for command in run.commands if secret in command], name
+
+
+@pytest.mark.slow
+def test_a_refused_key_is_left_nowhere_either(folder: Path) -> None:
+    run = Watched(folder, "another-key")
+    assert run.done.returncode == 1, run.done.stderr
+    assert "NIGHT_KEY" in run.done.stderr
+    for name, value in SECRETS.items():
+        secret = value.removeprefix("http://me:").partition("@")[0]
+        assert secret not in run.done.stdout + run.done.stderr, name
+        found = [path for path in folder.rglob("*") if path.is_file() and secret in _content(path)]
+        assert found == [], name

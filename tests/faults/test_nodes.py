@@ -1,0 +1,131 @@
+"""Several machines: a Ray of several nodes on this one, with different resources each."""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from jobs.graph.read_config import read_config
+from jobs.run.launch import Outcome, run
+from pipeline.core.errors import UsageError
+from tests.support.command import sql
+
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+
+WORDS = (
+    "corpus=synthetic", "corpus.words=1500", "corpus.skew=0.5", "corpus.questions=2",
+    "engine=simulated", "engine.gpus_per_worker=1", "engine.sequences=2",
+    "engine.cpus_per_worker=0.1", "engine.decode_tokens_per_second=200", "memory=uniform",
+    "methods=gist_only", "rater=none", "cluster.scoring_workers=1",
+)  # fmt: skip
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A head without GPUs, and a machine with two."""
+    # Which a new node sets, and no thread but the main one may.
+    monkeypatch.setattr(ray._private.utils, "set_sigterm_handler", lambda handler: None)
+    monkeypatch.delenv("RAY_OVERRIDE_RESOURCES", raising=False)
+    ray.shutdown()  # of the tests before
+    made: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0})
+    made.add_node(num_cpus=1, num_gpus=2)
+    ray.init(address=made.address, log_to_driver=False)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+def go(warehouse: Path, *words: str) -> Outcome:
+    return run(read_config([*WORDS, f"warehouse={warehouse}", *words]), warn=lambda line: None)
+
+
+def shards(warehouse: Path) -> dict[str, int]:
+    """The files that workers committed, and when each was made."""
+    files = warehouse.glob("tables/*/*/*.parquet")
+    made = {str(f): f.stat().st_mtime_ns for f in files}
+    return {file: at for file, at in made.items() if not re.search("/(documents|questions)/", file)}
+
+
+def meanwhile(warehouse: Path, *done: tuple[int, Callable[[], Any]]) -> None:
+    """In the midst of the run, which needs this thread: each once so many shards are committed. The
+    other thread lives on: Ray's processes end with the thread that started them."""
+
+    def wait_and_do() -> None:
+        for number, what in done:
+            while len(shards(warehouse)) < number:
+                time.sleep(0.2)
+            what()
+        threading.Event().wait()
+
+    threading.Thread(target=wait_and_do, daemon=True).start()
+
+
+def of_workers() -> list[dict[str, Any]]:
+    """The actors there were, with their node and when they started and ended."""
+    found: dict[str, dict[str, Any]] = ray._private.state.actors()
+    return [actor for actor in found.values() if "MapWorker" in actor["ActorClassName"]]
+
+
+def rows(warehouse: Path) -> list[dict[str, Any]]:
+    """Answers and scores, as every run of the same words has them."""
+    return sql(
+        warehouse,
+        """select a.question_id, answer, page_indexes, metric, value
+        from answers a join scores using (question_id) order by all""",
+    )
+
+
+def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path) -> None:
+    """And release the GPUs before scoring."""
+    cluster.add_node(num_cpus=1, num_gpus=2)
+    outcome = go(tmp_path, "corpus.num_documents=40")
+    assert outcome.exit_code == 0
+    units = outcome.workers["reading"]
+    assert len(units) == 4
+    assert min(units.values()) >= 0.15 * sum(units.values())
+    *readers, scorer = sorted(of_workers(), key=lambda actor: actor["StartTime"])
+    nodes = {actor["Address"]["NodeID"] for actor in readers}
+    assert len(readers) == 4 and len(nodes) == 2 and cluster.head_node.node_id not in nodes
+    assert max(actor["EndTime"] for actor in readers) <= scorer["StartTime"]
+
+
+def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
+    """One joins and is used, another goes: that costs what it had in flight, and no row."""
+    first = next(node for node in cluster.list_all_nodes() if node != cluster.head_node)
+    committed: dict[str, int] = {}
+
+    def go_away() -> None:
+        cluster.remove_node(first, allow_graceful=False)
+        committed.update(shards(tmp_path / "a"))
+
+    def another_comes() -> None:
+        cluster.add_node(num_cpus=1, num_gpus=2, wait=False)
+
+    meanwhile(tmp_path / "a", (1, another_comes), (250, go_away))
+    outcome = go(tmp_path / "a", "corpus.num_documents=140")
+    assert outcome.exit_code == 0
+    units = sorted(outcome.workers["reading"].values())
+    assert len(units) >= 4 and units[-4] > 20
+    after = shards(tmp_path / "a")
+    assert 250 <= len(committed) < len(after) - 200  # it went in the midst of the work
+    assert committed.items() < after.items()
+    fast = ("engine.decode_tokens_per_second=5000", "engine.sequences=8")
+    assert go(tmp_path / "b", "corpus.num_documents=140", *fast).exit_code == 0
+    assert rows(tmp_path / "a") == rows(tmp_path / "b")
+
+
+def test_what_no_machine_has_is_refused_at_once(cluster: Any, tmp_path: Path) -> None:
+    """Before the corpus is read, with nothing left behind."""
+    words = ("engine.gpus_per_worker=3", "cluster=ray", "cluster.address=auto")
+    with pytest.raises(UsageError, match=r"1 workers of that size need 3 GPUs, there are 2; lower"):
+        go(tmp_path / "w", *words)
+    cluster.add_node(num_cpus=1, num_gpus=2)
+    with pytest.raises(UsageError, match=r"there are 4 on 3 machines, not enough on one; lower it"):
+        go(tmp_path / "w", *words)
+    assert not (tmp_path / "w" / "tables").exists()

@@ -1,0 +1,131 @@
+"""`gistmill ask`, and runs that make memories and ask nothing, which it answers from."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from jobs.api import ask_folder
+from jobs.api.ask_folder import AskedAnswer, PageRead
+from tests.support.command import gistmill, refused, sql, succeeded
+from tests.support.documents import pdf
+
+pytestmark = pytest.mark.slow
+
+TOWER = """\
+The keeper climbed the tower every evening at six. He carried oil in a tin can.
+
+On the ninth of March the stairs gave way below him. The baker freed the keeper.
+"""
+MILL = ["The miller lived beside the river.", "His wheel turned day and night."]
+SMALL_PAGES = ("memory=uniform", "memory.words=16")  # a paragraph of TOWER each
+
+
+class Asked:
+    """A folder with two documents: first the night that makes their memories, then questions."""
+
+    def __init__(self, folder: Path) -> None:
+        self.books, self.warehouse = folder / "books", folder / "w"
+        (self.books / "deep").mkdir(parents=True)
+        (self.books / "tower.md").write_text(TOWER)
+        (self.books / "deep" / "mill.pdf").write_bytes(pdf(MILL))
+        where = (f"warehouse={self.warehouse}", *SMALL_PAGES)
+        corpus = ("corpus=text", f"corpus.path={self.books}")
+        self.night = gistmill("run", *corpus, "methods=none", "run=night", *where)
+        self.memories = self.shards()
+        asked = ("ask", self.books / "tower.md", "Who freed the keeper?", "method=bm25(top_k=1)")
+        self.first = gistmill(*asked, *where)
+        self.again = gistmill(*asked, *where, "--json")
+
+    def shards(self) -> set[str]:
+        """The shards of pages and gists."""
+        tables = self.warehouse / "tables"
+        return {str(file) for name in ("pages", "gists") for file in (tables / name).rglob("*.*")}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    return Asked(tmp_path_factory.mktemp("asked"))
+
+
+def test_a_run_without_methods_makes_memories_and_reports_them(asked: Asked) -> None:
+    out = succeeded(asked.night)
+    assert "2 documents, 44 words" in out
+    assert "No question was asked; these are the memories." in out
+    assert "| method" not in out
+    assert "| words per document " in out
+    rows = sql(asked.warehouse, "select document_id, count(*) as n from gists group by all "
+               "order by all", "run=night")  # fmt: skip
+    assert rows == [{"document_id": "deep/mill", "n": 1}, {"document_id": "tower", "n": 2}]
+    report = json.loads(
+        succeeded(gistmill("report", f"warehouse={asked.warehouse}", "run=night", "--json"))
+    )
+    assert report["rows"] == [] and report["inputs"]["not_done"] == 0
+    (words,) = [size for size in report["sizes"] if size["measure"] == "words per document"]
+    assert (words["n"], words["min"], words["max"]) == (2, 12.0, 32.0)
+
+
+def test_a_document_of_another_run_is_found(asked: Asked) -> None:
+    line = refused("show", "deep/mill", f"warehouse={asked.warehouse}")
+    assert line == "deep/mill: not in this run; add run=night"
+
+
+def test_a_question_is_answered_from_the_memory_that_is_there(asked: Asked) -> None:
+    out = succeeded(asked.first)
+    assert out.startswith("On the ninth of March") or out.startswith("The baker freed the keeper.")
+    assert "rests on page 1 of 2; 16 words in the final context" in out
+    assert "  page 1: On the ninth of March the stairs gave way" in out
+    assert asked.shards() == asked.memories  # no page and no gist was made again
+    assert "engine=extractive, which is no language model" in asked.first.stderr
+
+
+def test_the_commands_that_it_names_run(asked: Asked) -> None:
+    commands = [line for line in succeeded(asked.first).splitlines() if "gistmill " in line]
+    shown, traced = (succeeded(gistmill(*shlex.split(line)[1:])) for line in commands)
+    assert shown.startswith("tower: 32 words, 2 pages") and "The baker freed" in shown
+    assert traced.startswith("QUESTION ") and "The baker freed" in traced
+
+
+def test_the_same_question_is_not_answered_twice(asked: Asked) -> None:
+    found = json.loads(succeeded(asked.again))
+    (answer,) = found["results"]
+    assert answer["document_id"] == "tower"
+    assert [page["page_index"] for page in answer["pages"]] == [1]
+    assert succeeded(asked.first).startswith(answer["answer"])
+    assert "reading" not in asked.again.stderr  # nothing was executed
+
+
+MISTAKES = [
+    ([], "ask: name a file or folder, and then the question: gistmill ask book.pdf"),
+    (["Who?"], "ask: name a file or folder, and then the question: "),
+    (["{}/tower.md", " "], "ask: name a file or folder, and then the question: "),
+    (["{}", "{}/tower.md"], "ask: {}/tower.md is a file; the question comes after it: "),
+    (["{}/towre.md", "Who?"], "{}/towre.md: no such file or folder; nearest: tower.md"),
+    (["/nowhere/a.md", "Who?"], "/nowhere/a.md: no such file or folder; name one that is there"),
+    (["{}", "Who?", "corpus=qmsum"], "ask: corpus= is not for it; "),
+    (["{}", "Who?", "corpus.split=test"], "ask: corpus.split= is not for it; "),
+    (["{}", "Who?", "methods=none"], "ask: methods=none asks nothing; name a method"),
+    (["{}", "Who?", "method=bm52"], "methods: no method 'bm52'; nearest: bm25"),
+    (["{}", "Who?", "engin=vllm"], "engin: no such key"),
+    (["{}/empty.txt", "Who?"], "{}/empty.txt: no document in it can be read: empty.txt: the text"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), MISTAKES)
+def test_mistakes_are_one_line(tmp_path: Path, words: list[str], says: str) -> None:
+    (tmp_path / "tower.md").write_text(TOWER)
+    (tmp_path / "empty.txt").write_text("")
+    given = [word.replace("{}", str(tmp_path)) for word in words]
+    line = refused("ask", *given, f"warehouse={tmp_path / 'w'}")
+    assert line.startswith(says.replace("{}", str(tmp_path)))
+
+
+def test_what_is_printed_of_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """A page without spaces is cut, too; an id that looks like an option is none."""
+    page = PageRead(0, "\u5b88\u5854\u4eba" * 100)
+    answer = AskedAnswer("-notes", "q", "bm25", "yes", None, None, 7, None, 2, (page,))
+    ask_folder._print(answer, ["run=night"], False)
+    _, _, _, excerpt, show, _ = capsys.readouterr().out.splitlines()
+    assert excerpt == f"  page 0: {page.text[:200]} [...]"
+    assert show == "  gistmill show -- -notes page=0 run=night"

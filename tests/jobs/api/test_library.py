@@ -1,0 +1,149 @@
+"""`import gistmill`: what the docs show, in a notebook's circumstances, and its errors."""
+
+import asyncio
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import ray
+
+import gistmill
+from tests.support.command import ROOT, sql
+from tests.support.compared_run import ComparedRun
+from tests.support.finished_run import FinishedRun
+from tests.support.pages import blocks
+from tests.support.small_corpus import document, question, write
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("library"))
+
+
+@pytest.mark.slow
+def test_what_the_page_shows(tmp_path: Path) -> None:
+    (code,) = blocks("docs/from_python.md", "python")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    run, *_ = done.stdout.split()
+    assert done.stdout.startswith(f"{run} 0 ()\n")
+    assert re.search(r"^bm25\(top_k=2\) \d+\.\d+ \d+$", done.stdout, re.MULTILINE)
+    assert "question_id" in done.stdout
+    (row,) = sql(tmp_path / "nights", "select count(*) as n from scores", f"run={run}")
+    assert row["n"] > 0
+    assert (tmp_path / "nights" / "runs" / "floor" / "report.md").is_file()
+
+
+@pytest.mark.slow
+def test_a_loop_that_runs_and_a_ray_that_is_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a notebook; and a second call finds all of it done."""
+    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
+    (tmp_path / "corpus" / "questions.jsonl").open("a").write('{"torn\n')
+    words = ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "methods=constant",
+             "rater=none", f"warehouse={tmp_path / 'w'}", "max_problem_rate=1"]  # fmt: skip
+    if not ray.is_initialized():
+        ray.init(address="local", include_dashboard=False, log_to_driver=False)
+
+    async def cell() -> tuple[gistmill.RunResult, gistmill.RunResult]:
+        return gistmill.run(*words), gistmill.run(gistmill.config(*words))
+
+    with caplog.at_level(logging.WARNING, logger="gistmill"):
+        first, again = asyncio.run(cell())
+    assert ray.is_initialized(), "the Ray that was up is left alone"
+    assert (first.exit_code, first.complaints, first.run) == (0, (), again.run)
+    assert again.exit_code == 0
+    assert first.warehouse == str(tmp_path / "w")
+    assert [row.method for row in first.report.rows] == ["constant"]
+    rows = (
+        first.connect().sql("select method, answer from answers where problem is null").fetchall()
+    )
+    assert len(rows) == 1
+    assert any("bad_input" in record.getMessage() for record in caplog.records)
+
+
+def test_reports_and_views_of_a_run(finished: FinishedRun) -> None:
+    report = gistmill.report(finished.warehouse)
+    assert report.run == "night"
+    (row,) = report.rows
+    assert (row.method, row.counts["n"]) == ("readagent_p(max_pages=5)", 3)
+    assert len(gistmill.report(finished.warehouse, "night", where="question_id = 'q3'").rows) == 1
+    with gistmill.connect(finished.warehouse) as connection:
+        assert connection.sql("select count(*) from answers").fetchall() == [(3,)]
+
+
+def test_methods_are_compared(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    made.add("r", {name: {"squad_em": {"a1": value}} for name, value in
+                   (("m1", 3.0), ("m2", 1.0), ("m3", 2.0))})  # fmt: skip
+    found = gistmill.compare("m1", "m2", warehouse=made.warehouse.folder)
+    assert isinstance(found, gistmill.Comparison)
+    (row,) = found.rows
+    assert row.figures is not None
+    assert (row.metric, row.a.method, row.figures.difference) == ("squad_em", "m1", 2)
+    of_two = gistmill.compare("m2", warehouse=made.warehouse.folder, run="r", metric="squad_em")
+    assert [(row.a.method, row.b.method) for row in of_two.rows] == [("m2", "m1"), ("m2", "m3")]
+    with pytest.raises(gistmill.UsageError, match="'m4': no such method in run r"):
+        gistmill.compare("m4", warehouse=made.warehouse.folder)
+
+
+def test_mistakes_are_exceptions(tmp_path: Path, finished: FinishedRun) -> None:
+    with pytest.raises(gistmill.UsageError, match=r"limitt: no such key; nearest: limit"):
+        gistmill.run("limitt=3")
+    with pytest.raises(gistmill.UsageError, match="/nowhere: no such file or folder"):
+        gistmill.run("corpus=tables", "corpus.path=/nowhere", f"warehouse={tmp_path}")
+    config = gistmill.config("experiment=demo")
+    with pytest.raises(gistmill.UsageError, match="give one config, or words"):
+        gistmill.run(config, "limit=3")
+    with pytest.raises(gistmill.UsageError, match=r"gistmill\.config: '3' is no text; write 'key"):
+        gistmill.config(3)  # type: ignore[arg-type]
+    with pytest.raises(gistmill.UsageError, match="'3' is no text; write 'key=value'"):
+        gistmill.run(3)  # type: ignore[arg-type]
+    with pytest.raises(gistmill.UsageError, match="run=gone: not in"):
+        gistmill.report(finished.warehouse, "gone")
+    with pytest.raises(gistmill.CommandError, match="nosuch"):
+        gistmill.report(finished.warehouse, where="nosuch = 1")
+    assert gistmill.UsageError("x").exit_code == 2
+    assert gistmill.IncompleteError("x").exit_code == 4
+
+
+def test_a_deadline_that_has_passed(finished: FinishedRun) -> None:
+    words = finished.words(finished.warehouse)[1:]
+    with pytest.raises(gistmill.IncompleteError, match="is in the past"):
+        gistmill.run(*words, "cluster.deadline=2001-01-01T07:00")
+
+
+def test_another_thread_is_refused(tmp_path: Path) -> None:
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            gistmill.run("experiment=demo", f"warehouse={tmp_path / 'w'}")
+        except gistmill.UsageError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert "from the main thread" in str(raised[0])
+    assert not (tmp_path / "w").exists()
+
+
+def test_its_names_and_version() -> None:
+    assert set(gistmill.__all__) <= set(dir(gistmill))
+    assert re.match(r"\d+\.\d+", gistmill.__version__)
+    for package in ("gistmill", "jobs", "pipeline", "stages"):
+        assert (ROOT / package / "py.typed").is_file()

@@ -1,0 +1,117 @@
+"""What `--help`, `--version` and shell completion say; the hints in errors of SQL."""
+
+import importlib.metadata
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.parts import PARTS
+from jobs.config.options import KEYS
+from jobs.config.run_config import RunConfig
+from tests.support.command import gistmill, own_process, succeed
+from tests.support.warehouse import Warehouse
+
+
+def test_the_version() -> None:
+    assert succeed("--version") == f"gistmill {importlib.metadata.version('gistmill')}\n"
+
+
+def test_every_verb_has_a_panel_and_a_line_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    text = succeed("--help")
+    _, *panels = re.findall(r"╭─ ([^─]+) ─", text)
+    assert panels == ["Make runs", "Look at runs", "Keep a warehouse"]
+    verbs = re.findall(r"│ (\w+) +(\S.*?) +│", text.partition("Make runs")[2])
+    assert [verb for verb, _ in verbs][:3] == ["run", "submit", "ask"]
+    rows = [line for line in text.partition("Make runs")[2].splitlines() if line.startswith("│")]
+    assert len(rows) == len(verbs), "each on one line"
+    assert not [line for _, line in verbs if not line.endswith((".", "..."))]
+
+
+def test_run_help_names_every_key_and_an_example() -> None:
+    text = succeed("run", "--help")
+    words = set(re.findall(r"(\w+)(?:\.\w+)?=", text))
+    keys = {*RunConfig.model_fields, "experiment", "rater"} - {"name", "raters", "predictions"}
+    assert keys <= words, keys - words
+    assert "gistmill run experiment=qmsum" in text
+
+
+def completions(folder: Path, monkeypatch: pytest.MonkeyPatch, typed: str) -> list[str]:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("_GISTMILL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" ")) - 1))
+    return gistmill().stdout.split()
+
+
+def test_completion_knows_verbs_keys_and_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in ("night", "nap"):
+        Warehouse(tmp_path / "warehouse").plan(run)
+    assert completions(tmp_path, monkeypatch, "gistmill rep") == ["report"]
+    assert "repeat_from=" in completions(tmp_path, monkeypatch, "gistmill run rep")
+    assert completions(tmp_path, monkeypatch, "gistmill report run=") == ["run=nap", "run=night"]
+    assert completions(tmp_path, monkeypatch, "gistmill report run=ni") == ["run=night"]
+
+
+def test_completion_knows_the_keys_of_each_verb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {"trace": "q", "show": "d", "sql": "x", "schema": "t", "export view": "v",
+              "rate import": "f", "prompts export": "a b"}  # fmt: skip
+    for verb in (verb for verb in KEYS if "--" not in verb):
+        typed = " ".join(filter(None, ["gistmill", verb, before.get(verb), ""]))
+        found = completions(tmp_path, monkeypatch, f"{typed} ")
+        assert found == [f"{key}=" for key in KEYS[verb]], verb
+
+
+def test_completion_of_verbs_with_words_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = completions(tmp_path, monkeypatch, "gistmill ask book.txt ")
+    assert {"method=", "engine=", "memory=", "warehouse="} <= {*asked}
+    assert not {"run=", "corpus=", "experiment=", "methods="} & {*asked}
+    assert completions(tmp_path, monkeypatch, "gistmill ask bo") == []  # the shell's: files
+    assert "predictions=" in completions(tmp_path, monkeypatch, "gistmill score ")
+    assert "pilot=" in completions(tmp_path, monkeypatch, "gistmill plan ")
+    measured = completions(tmp_path, monkeypatch, "gistmill bench ")
+    assert {word for word in measured if "=" not in word} == {*PARTS}
+
+
+HINTS = [
+    ("from answer", 'Did you mean "answers"?', ("  from answer", "       ^^^^^^")),
+    ("select qestion_id\nfrom answers", '"question_id"', ("  select qestion_id", " ^^^^^^^^^^")),
+    ("selec 1", 'syntax error at or near "selec"', ("  selec 1", "  ^")),
+]
+
+
+@pytest.mark.parametrize(("query", "meant", "lines"), HINTS)
+def test_hints_of_duckdb_are_kept(
+    tmp_path: Path, query: str, meant: str, lines: tuple[str, str]
+) -> None:
+    Warehouse(tmp_path).plan("r")
+    done = gistmill("sql", query, f"warehouse={tmp_path}")
+    assert done.returncode == 2 and done.stdout == ""
+    first, shown, mark = done.stderr.splitlines()
+    assert first.startswith("gistmill: sql: ") and meant in first
+    assert shown == lines[0] and mark.endswith(lines[1])
+
+
+def test_hints_show_the_user_s_expression_and_no_statement_of_ours(tmp_path: Path) -> None:
+    from tests.support.finished_run import FinishedRun
+
+    folder = f"warehouse={FinishedRun(tmp_path).warehouse}"
+    for key in ("where", "by"):
+        done = gistmill("report", folder, f"{key}=qestion_type = 'why'")
+        first, shown, mark = done.stderr.splitlines()
+        assert done.returncode == 2 and '"question_type"' in first
+        assert (shown, mark) == ("  qestion_type = 'why'", "  ^^^^^^^^^^^^")
+
+
+def test_hints_run_nothing_in_a_terminal(tmp_path: Path) -> None:
+    Warehouse(tmp_path).plan("r")
+    done = own_process("sql", "select qestion_id, '\x1b[2J' from answers", f"warehouse={tmp_path}")
+    assert done.returncode == 2 and "\x1b" not in done.stderr

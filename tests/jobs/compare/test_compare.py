@@ -1,0 +1,448 @@
+"""`gistmill compare`: which values are paired, what is printed, and what is refused."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.compare.compare import compare
+from jobs.compare.show_compare import p_text
+from jobs.config.options import ReadOptions
+from pipeline.core.errors import Problem
+from pipeline.core.rows import Record
+from pipeline.files.place import as_path
+from pipeline.store.runs.run_folder import RunFolder
+from stages.tables.ratings import VALUES, Label, Rating
+from tests.support.command import in_terminal, refused, sql, succeed
+from tests.support.compared_run import ComparedRun
+from tests.support.hand_run import HandRun
+from tests.support.warehouse import (
+    Warehouse,
+    answer,
+    chunk,
+    document,
+    document_unit,
+    question,
+    step,
+)
+
+P, GISTS = "readagent_p(max_pages=2)", "gist_only"
+
+
+def rows_of(text: str) -> dict[str, dict[str, Any]]:
+    return {row["metric"]: {**row, **(row["figures"] or {})} for row in json.loads(text)["rows"]}
+
+
+def table(text: str) -> list[dict[str, str]]:
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    head, _, *body = ([c.strip() for c in line.strip("|").split("|")] for line in lines)
+    return [dict(zip(head, cells, strict=True)) for cells in body]
+
+
+# Worked from hand_numbers.py. LR: readagent_p's m2 is unscored, so m1, l2 and b1 are left: E P N
+# against N E N. Recall: m1, m2, t1 and l2 have evidence; documents' sums are -133.3, 0, -100, so of
+# the flips -233.3, -33.3, 33.3, 233.3 two are as far from 0.
+HAND: Mapping[str, Mapping[str, Any]] = {
+    "lr_1": {"n": 3, "documents": 3, "mean_a": 100 / 3, "mean_b": 100 / 3, "difference": 0,
+             "p": 1, "wins": 1, "ties": 1, "losses": 1, "only_a": 1, "only_b": 0,
+             "problems_a": 1, "problems_b": 2},
+    "lr_2": {"n": 3, "documents": 3, "mean_a": 200 / 3, "mean_b": 100 / 3, "difference": 100 / 3,
+             "p": 1, "wins": 1, "ties": 2, "losses": 0, "only_a": 1, "only_b": 0,
+             "problems_a": 1, "problems_b": 2},
+    "accuracy": {"n": 2, "documents": 2, "mean_a": 100, "mean_b": 50, "difference": 50,
+                 "p": 1, "wins": 1, "ties": 1, "losses": 0, "only_a": 0, "only_b": 0,
+                 "problems_a": 0, "problems_b": 1},
+    "squad_em": {"n": 4, "documents": 3, "mean_a": 0, "mean_b": 25, "difference": -25,
+                 "p": 1, "wins": 0, "ties": 3, "losses": 1, "only_a": 0, "only_b": 0,
+                 "problems_a": 1, "problems_b": 2},
+    "evidence_recall": {"n": 4, "documents": 3, "mean_a": 0, "mean_b": (200 + 100 / 3) / 4,
+                        "difference": -(200 + 100 / 3) / 4, "p": 0.5, "wins": 0, "ties": 1,
+                        "losses": 3, "only_a": 0, "only_b": 0, "problems_a": 0, "problems_b": 0},
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", HAND)
+def test_the_hand_run(hand: HandRun, metric: str) -> None:
+    words = ("compare", GISTS, P, f"warehouse={hand.warehouse}", f"metric={metric}", "--json")
+    found = rows_of(succeed(*words))[metric]
+    expected = HAND[metric]
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert found["p_holm"] == found["p"]
+    assert (found["low"], found["draws"]) == (None, None)
+
+
+@pytest.mark.slow
+def test_the_metrics_are_those_that_measure_answers(hand: HandRun) -> None:
+    found = rows_of(succeed("compare", GISTS, P, f"warehouse={hand.warehouse}", "--json"))
+    assert list(found) == ["lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy"]
+
+
+@pytest.mark.slow
+def test_the_means_are_the_reports_where_both_have_all(hand: HandRun) -> None:
+    """Of every measure that both have a value of for the same questions."""
+    where = f"warehouse={hand.warehouse}"
+    report = json.loads(succeed("report", where, "--json"))
+    means = {row["method"]: row["means"] for row in report["rows"]}
+    names = [name for name in means[GISTS] if name in means[P]]
+    found = rows_of(succeed("compare", GISTS, P, where, f"metric={','.join(names)}", "--json"))
+    whole = [row for row in found.values() if not row["only_a"] + row["only_b"]]
+    assert {"compression_rate", "lookups", "rouge1_stem", "evidence_any_hit"} <= {
+        row["metric"] for row in whole
+    }
+    for row in whole:
+        for side, method in (("mean_a", GISTS), ("mean_b", P)):
+            assert row[side] == pytest.approx(means[method][row["metric"]]["mean"])
+
+
+@pytest.mark.slow
+def test_where_leaves_some_questions(hand: HandRun) -> None:
+    text = succeed("compare", GISTS, P, f"warehouse={hand.warehouse}", "metric=lr_1",
+                   "where=question_type = 'why'", "--json")  # fmt: skip
+    assert rows_of(text)["lr_1"]["n"] == 2  # m1, l2
+
+
+@pytest.mark.slow
+def test_what_is_printed(hand: HandRun) -> None:
+    words = ("warehouse=" + str(hand.warehouse), "metric=LR-1,recall")
+    text = succeed("compare", GISTS, "readagent", *words)
+    assert text.startswith(f"A: {GISTS}\nB: {P}\ntest: exact\n")
+    lr, recall = table(text)
+    assert lr == {
+        "metric": "lr_1", "n": "3", "documents": "3", "mean of A": "33.3", "mean of B": "33.3",
+        "A - B": "+0.0", "95% interval": "n/a", "p": "1", "p (Holm)": "1",
+        "A higher/tied/lower": "1/1/1",
+    }  # fmt: skip
+    assert (recall["p"], recall["p (Holm)"]) == ("0.5", "1")
+    assert "lr_1: questions that flipped\n  A right, B wrong (1): m1\n" in text
+    assert "  A wrong, B right (1): l2\n" in text
+    assert "  A lower (3): l2 (-100.0), m1 (-100.0), m2 (-33.3)\n" in text
+    assert "counts 0 in metrics of answers (such questions of A: 1, of B: 2)" in text
+    assert "left out: questions with a value of A alone: 0 to 1, of B alone: 0\n" in text
+    assert "\nWith fewer than 6 documents p is above 0.05 whatever the difference.\n" in text
+    assert "rater scripted:teacher" in text
+    assert text.endswith(f"Look at one: gistmill trace m1 {words[0]} run=hand\n")
+    assert succeed("trace", "m1", words[0], "run=hand")
+
+
+ALL = {f"{letter}{n}": 100.0 for letter in "abcd" for n in (1, 2)}
+NONE = dict.fromkeys(ALL, 0.0)
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
+    """Four documents of two questions. m1 has all right, m2 none, m3 those of three documents."""
+    made = ComparedRun(tmp_path_factory.mktemp("four"))
+    m3 = {name: value if name[0] != "d" else 0.0 for name, value in ALL.items()}
+    made.add("r", {
+        "m1(k=1)": {"accuracy": ALL, "squad_em": NONE},
+        "m2": {"accuracy": NONE, "squad_em": NONE},
+        "m3": {"accuracy": m3, "squad_em": NONE},
+    })  # fmt: skip
+    return made
+
+
+@pytest.mark.slow
+def test_every_method_against_the_best(four: ComparedRun) -> None:
+    """By accuracy the best is m1: m2 loses four documents of four, 2 of 16 flips are as far; m3 one
+    of one. Holm over both: 0.125 x 2, 1. It is said that the best was chosen by the same data."""
+    text = four.compared("metric=accuracy")
+    assert text.startswith("B: m1(k=1)\ntest: exact\n")
+    m2, m3 = table(text)
+    assert (m2["A"], m2["p"], m2["p (Holm)"], m2["A - B"]) == ("m2", "0.125", "0.25", "-100.0")
+    assert (m3["A"], m3["p"], m3["p (Holm)"], m3["A - B"]) == ("m3", "1", "1", "-25.0")
+    lines = text.splitlines()
+    after = lines[max(n for n, line in enumerate(lines) if line[:1] == "|") + 2]
+    assert after.startswith(
+        "B has the highest mean over the most questions, by these same data: chosen so,"
+    )
+    found = json.loads(four.compared("metric=accuracy", "--json"))
+    assert found["is_best"]
+    assert [row["differences"] for row in found["rows"]] == [[], []]
+
+
+def test_every_metric_has_a_best_of_its_own(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    made.add("r", {"m1": {"accuracy": {"a1": 100}, "squad_em": {"a1": 0}},
+                   "m2": {"accuracy": {"a1": 0}, "squad_em": {"a1": 100}}})  # fmt: skip
+    pairs = [(row["metric"], row["A"], row["B"]) for row in
+             table(made.compared("metric=accuracy,squad_em"))]  # fmt: skip
+    assert pairs == [("accuracy", "m2", "m1"), ("squad_em", "m1", "m2")]
+
+
+def test_the_best_is_one_over_the_most_questions(tmp_path: Path) -> None:
+    """m1 has the highest mean, over one question of the three."""
+    made = ComparedRun(tmp_path)
+    rest = {"a1": 0.0, "a2": 0.0, "b1": 100.0}
+    made.add("r", {"m1": {"accuracy": {"b1": 100.0}}, "m2": {"accuracy": rest},
+                   "m3": {"accuracy": {**rest, "b1": 0.0}}})  # fmt: skip
+    assert made.compared("metric=accuracy").startswith("B: m2\n")
+
+
+def test_what_measures_no_answer_is_neither_right_nor_a_problem(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    both = [{"evidence_recall": {"a1": value}, "squad_em": {"a1": value}} for value in (100, 0)]
+    made.add("r", {"m1": both[0], "m2": both[1]})
+    text = made.compared("m1", "m2", "metric=recall")
+    assert "evidence_recall: largest differences\n  A higher (1): a1 (+100.0)\n" in text
+    assert "repeats averaged first.\n95% interval" in text and "problem" not in text
+    text = made.compared("m1", "m2", "metric=recall,squad_em")
+    assert "counts 0 in metrics of answers (such questions of A: 0, of B: 0).\n" in text
+    assert "squad_em: questions that flipped\n  A right, B wrong (1): a1\n" in text
+
+
+def test_every_method_against_one_that_is_named(four: ComparedRun) -> None:
+    text = four.compared("m3", "metric=accuracy")
+    assert text.startswith("A: m3\n")
+    rows = [(row["B"], row["A - B"], row["A higher/tied/lower"]) for row in table(text)]
+    assert rows == [("m1(k=1)", "-25.0", "0/6/2"), ("m2", "+75.0", "6/2/0")]
+    assert "highest mean" not in text
+
+
+def test_repeats_are_averaged_per_question(tmp_path: Path) -> None:
+    """m1 has 100 and 0 for a1, 100 and no value for b1: 50 and 100."""
+    made = ComparedRun(tmp_path)
+    of_m2 = {"accuracy": {"a1": 50.0, "b1": 0.0}}
+    made.add("r", {"m1": {"accuracy": {"a1": 100.0, "b1": 100.0}}, "m2": of_m2},
+             repeats=[{"m1": {"accuracy": {"a1": 0.0, "b1": None}}, "m2": of_m2}])  # fmt: skip
+    text = made.compared("m1", "m2", "metric=accuracy", "--json")
+    row = rows_of(text)["accuracy"]
+    assert (row["n"], row["mean_a"], row["mean_b"]) == (2, 75, 25)
+    assert (row["wins"], row["ties"], row["is_right_or_wrong"]) == (1, 1, False)
+    assert [(of["question_id"], of["a"], of["b"]) for of in row["differences"]] == [("b1", 100, 0)]
+
+
+@pytest.mark.slow
+def test_two_runs(tmp_path: Path) -> None:
+    """a1 is asked in both, b1 asks something else in the second, c1 and d1 are in one alone."""
+    made = ComparedRun(tmp_path)
+    made.add("first", {"m1": {"accuracy": {"a1": 100.0, "b1": 100.0, "c1": 100.0}}})
+    made.add("second", {"m1": {"accuracy": {"a1": 0.0, "b1": 0.0, "d1": 0.0}},
+                        "m2": {"accuracy": {"a1": 100.0}}},
+             asked={"b1": "Something else?"}, version=2)  # fmt: skip
+    for words in (["m1"], ["m1", "m1"], []):
+        text = made.compared(*words, "run=first,second", "metric=accuracy")
+        assert text.startswith("A: m1 of first\nB: m1 of second\n")
+        (row,) = table(text)
+        assert (row["n"], row["mean of A"], row["mean of B"]) == ("1", "100.0", "0.0")
+        assert "left out: questions with a value of A alone: 1, of B alone: 1\n" in text
+        assert "left out: 1 ids that stand for other questions in the other run\n" in text
+        assert "highest mean" not in text
+        assert text.endswith("run=first\n")
+    text = made.compared("m1", "m2", "run=first,second", "metric=accuracy")
+    assert text.startswith("A: m1 of first\nB: m2 of second\n")
+    assert "no question on which they differ" in text
+    assert "no such method in run first" in made.refused(
+        "m2", "m1", "run=first,second", "metric=accuracy"
+    )
+
+
+def test_columns_that_are_no_mean_over_questions(tmp_path: Path) -> None:
+    """A geometric mean of means is compared by its parts, a mean of means by its measure."""
+    made = ComparedRun(tmp_path)
+    parts = {"part_1": {"a1": 1.0}, "part_2": {"a1": 2.0}, "squad_em": {"a1": 0.0}}
+    made.add("r", {"m1": parts, "m2": parts})
+    text = made.compared("m1", "m2", "metric=geo,by group")
+    assert [row["metric"] for row in table(text)] == ["part_1", "part_2", "squad_em"]
+    assert "geometric is no mean over questions: compared by part_1, part_2\n" in text
+    assert "by_group is no mean over questions: compared by squad_em\n" in text
+    assert [row["metric"] for row in table(made.compared("m1", "m2"))] == [
+        "squad_em", "part_1", "part_2",
+    ]  # fmt: skip
+
+
+def test_a_run_that_is_not_complete_says_so(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    both = {"accuracy": {"a1": 1.0, "b1": 2.0}}
+    made.add("r", {"m1": both, "m2": both})
+    assert "not done" not in made.compared("m1", "m2", "metric=accuracy")
+    sorted((made.warehouse.folder / "tables" / "scores").rglob("*.parquet"))[0].unlink()
+    text = made.compared("m1", "m2", "metric=accuracy")
+    assert table(text)[0]["n"] == "1"
+    assert "run r: 1 inputs are not done; means are over those that are\n" in text
+
+
+def test_a_damaged_file_is_left_out_and_named(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    both = {"accuracy": {"a1": 1.0, "b1": 2.0}}
+    made.add("r", {"m1": both, "m2": both})
+    torn = sorted((made.warehouse.folder / "tables" / "scores").rglob("*.parquet"))[0]
+    torn.write_bytes(torn.read_bytes()[:-20])
+    found = json.loads(made.compared("m1", "m2", "metric=accuracy", "--json"))
+    assert [row["file"] for row in found["left_out"]] == [str(torn)]
+    assert found["rows"][0]["figures"]["n"] == 1
+
+
+def rating(question_id: str, label: Label | None, problem: Problem | None = None) -> Rating:
+    """A verdict; without an answer to judge (problem upstream) it is 0."""
+    value = VALUES[label] if label else 0.0 if problem == "upstream" else None
+    return Rating(
+        document_id="d1", question_id=question_id, rater="judge", rater_is_model=True,
+        rubric="generic", label=label, value=value, problem=problem,
+    )  # fmt: skip
+
+
+VERDICTS = {
+    "m1": [rating("q1", "yes"), rating("q2", "yes"), rating("q3", "yes")],
+    "m2": [rating("q1", "no"), rating("q2", None, "unparseable"), rating("q3", None, "upstream")],
+}
+
+
+def test_judged_accuracy(tmp_path: Path) -> None:
+    """m2 has no verdict of q2, and no answer to q3: 100 against 0, twice."""
+    made = Warehouse(tmp_path)
+    documents, questions = step("documents"), step("questions")
+    whole, asked = document_unit(documents, "d1"), chunk(questions, "d1", "q1", "q2", "q3")
+    made.commit(documents, whole, [document()])
+    made.commit(questions, asked, [question(name) for name in ("q1", "q2", "q3")])
+    planned = [(documents, [whole]), (questions, [asked])]
+    for method, ratings in VERDICTS.items():
+        answers = [answer(r.question_id, problem="timeout" if r.problem == "upstream" else None)
+                   for r in ratings]  # fmt: skip
+        own: tuple[tuple[str, Sequence[Record]], ...] = (("answers", answers), ("ratings", ratings))
+        for name, rows in own:
+            of = step(name, method)
+            unit = chunk(of, "d1", "q1", "q2", "q3")
+            made.commit(of, unit, rows)
+            planned.append((of, [unit]))
+    made.plan("r", *planned)
+    free = [{"measure": "accuracy", "heading": "accuracy", "place": 50}]
+    facts = {"stages": [], "methods": [*VERDICTS], "columns": {"any": [], "free": free}}
+    RunFolder(tmp_path, "r").start({"report": {**facts}}, {}, True)
+    text = succeed("compare", "m1", "m2", f"warehouse={tmp_path}")
+    (row,) = table(text)
+    assert (row["metric"], row["n"], row["A - B"]) == ("accuracy", "2", "+100.0")
+    assert "(such questions of A: 0, of B: 1)" in text
+    assert "left out: questions with a value of A alone: 1, of B alone: 0\n" in text
+    assert "\nrater judge\n" in text
+    assert "  A right, B wrong (2): q1, q3\n" in text
+
+
+def test_one_document_and_all_ties(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    one, other = {"a1": 100.0, "a2": 100.0}, {"a1": 0.0, "a2": 0.0}
+    made.add("r", {"m1": {"accuracy": one}, "m2": {"accuracy": other}, "m3": {"accuracy": one}})
+    (row,) = table(made.compared("m1", "m2", "metric=accuracy"))
+    assert (row["documents"], row["p"], row["95% interval"]) == ("1", "1", "n/a")
+    (row,) = table(made.compared("m1", "m3", "metric=accuracy"))
+    assert (row["p"], row["A higher/tied/lower"]) == ("1", "0/2/0")
+
+
+@pytest.mark.slow
+def test_with_many_documents_there_is_an_interval_and_flips_are_drawn(tmp_path: Path) -> None:
+    """25 documents, all won: p is as small as draws can say."""
+    made = ComparedRun(tmp_path)
+    names = [f"{chr(ord('A') + n)}1" for n in range(25)]
+    made.add("r", {"m1": {"squad_em": dict.fromkeys(names, 100.0)},
+                   "m2": {"squad_em": dict.fromkeys(names, 0.0)}})  # fmt: skip
+    text = made.compared("m1", "m2")
+    (row,) = table(text)
+    assert (row["95% interval"], row["p"], row["p (Holm)"]) == (
+        "+100.0..+100.0",
+        "<0.001",
+        "<0.001",
+    )
+    assert "test: 19999 flips drawn\n" in text
+    assert "fewer than 6 documents" not in text
+    assert "A right, B wrong (25): A1, B1, C1, D1, E1, and 20 more (--json has all)\n" in text
+    found = rows_of(made.compared("m1", "m2", "--json"))["squad_em"]
+    assert found["p"] == 1 / 20_000
+    assert len(found["differences"]) == 25
+
+
+HOSTILE = "a'; rm -rf $(x) \x1b[31m|\n| <b>"
+
+
+def test_hostile_ids_are_printed_on_one_line(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    made.add(
+        "r", {"m|1\x1b[2J": {"accuracy": {HOSTILE: 100.0}}, "m2": {"accuracy": {HOSTILE: 0.0}}}
+    )
+    text = made.compared("m|", "m2", "metric=accuracy")
+    assert "\x1b" not in text and "\n| <b>" not in text
+    assert r"""gistmill trace 'a'"'"'; rm -rf $(x) \x1b[31m|\n| <b>' warehouse=""" in text
+    json.loads(made.compared("m|", "m2", "metric=accuracy", "--json"))
+    assert r"A: m|1\x1b[2J" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["m1", "m1(k=1)"], "m1(k=1): A and B are both m1(k=1) of run r; name two methods"),
+        (["m", "m2"], "'m': 3 methods of run r; write one of them: m2, m3, m1(k=1)"),
+        (["m2", "n3"], "'n3': no such method in run r; nearest: m3, m1(k=1), m2"),
+        (["m1", "m2", "m3"], "m3: a third method; compare takes two: gistmill compare A B"),
+        (["m1", "m2", "run=s"], "run=s: not in "),
+        (["m1", "m2", "run=r,s"], "run=s: not in "),
+        (["m1", "m2", "run=r,r,r"], "run=r,r,r: name one run, or two: run=A_RUN,B_RUN"),
+        (["m1", "m2", "run=r,"], "run=r,: name one run, or two: run=A_RUN,B_RUN"),
+        (["m1", "run=r,r", "m1"], "m1: A and B are both m1(k=1) of run r; name two methods"),
+        (["m1", "m2", "metric=acuracy"], "metric=acuracy: no such metric; nearest: accuracy, "),
+        (["m1", "m2", "metric=accuracy,"], "metric=: no such metric; nearest: "),
+        (["m1", "m2", "metric=recall"], "metric=recall: no question has a value of it"),
+        (["m1", "m2", "where=false"], "where=false: leaves no question of the run"),
+        (["m1", "m2", "by=x"], "'by=x': unknown option; there are warehouse, run, metric, where, "),
+        (["m1", "m2", "rater=x"], "rater=x: the run has no model that rates"),
+        (["\x1b[2J"], r"'\x1b[2J': no such method in run r; nearest: "),
+    ],
+)
+def test_mistakes(four: ComparedRun, words: list[str], says: str) -> None:
+    assert four.refused(*words).startswith(says)
+
+
+def test_no_question_in_common(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    made.add("r", {"m1": {"accuracy": {"a1": 1.0, "a2": None}}, "m2": {"accuracy": {"b1": 2.0}}})
+    assert made.refused("m1", "m2", "metric=accuracy").startswith(
+        "no question in common: 1 have a value of accuracy by m1 of run r alone, 1 by m2 of run r"
+    )
+
+
+@pytest.mark.slow
+def test_one_method_alone(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    made.add("r", {"m1": {"accuracy": {"a1": 1.0}}})
+    says = "only one method has a value of accuracy; there is nothing to compare it with"
+    assert made.refused("metric=accuracy") == made.refused("m1", "metric=accuracy") == says
+    assert made.refused().startswith("no answer has a score; add metric=one of accuracy")
+
+
+def test_a_warehouse_that_is_not_there() -> None:
+    assert refused("compare", "a", "b", "warehouse=/nowhere").startswith("/nowhere: no run there")
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(1.0, "1"), (0.04, "0.04"), (0.0496, "0.0496"), (0.9375, "0.938"), (0.001, "0.001"),
+     (0.00099, "<0.001"), (0.0, "<0.001"), (None, "-")],
+)  # fmt: skip
+def test_p_values_are_never_rounded_to_0(p: float | None, text: str) -> None:
+    assert p_text(p) == text
+
+
+def test_sql_prints_small_numbers_with_all_digits(four: ComparedRun) -> None:
+    query = "select 0.04::double as p, 0.04 as q, 0.00004::double as r, {'s': 0.04::double} as s"
+    text = succeed("sql", query, *four.words)
+    assert table(text) == [{"p": "0.04", "q": "0.04", "r": "4e-05", "s": "{'s': 0.04}"}]
+    assert sql(four.warehouse.folder, "select 0.04::double as p") == [{"p": 0.04}]
+
+
+def test_it_can_be_called_from_python(four: ComparedRun) -> None:
+    options = ReadOptions(as_path(four.warehouse.folder), metric="accuracy")
+    (row,) = compare(options, ["m1", "m2"]).rows
+    assert row.figures is not None and row.figures.p == 0.125
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [80, 120])
+def test_on_a_terminal_every_figure_fits(tmp_path: Path, width: int) -> None:
+    run = ComparedRun(tmp_path)
+    m1, m2 = "readagent_p(max_pages=1)", "truncated(keep=first,num_words=6000)"
+    values = {f"{document}{n}": float(n) for document in "abcdef" for n in range(1, 4)}
+    run.add("r", {m1: {"squad_em": values}, m2: {"squad_em": dict.fromkeys(values, 1.0)}})
+    shown = in_terminal(width, "compare", *run.words)
+    # The mean of 1, 2, 3 is 2; every document's sum is 3, so of 64 flips 2 are as far: p = 1/32.
+    assert all(text in shown for text in ("squad_em", "2.0", "-1.0", "0.0312", "0/6/12"))
+    assert max(map(len, shown.split("Means over")[0].splitlines())) <= width

@@ -1,0 +1,263 @@
+"""The configuration: words are taken as written, and a mistake is one line that says what to do."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from upath import UPath
+
+from jobs.config.options import ReadOptions, read_options
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import read_config, validated_config
+from jobs.graph.step_graph import run_steps
+from pipeline.core.compose import compose
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import CONF
+from tests.support.loading import NEEDED
+
+PLAIN = [
+    "My Books (2024)",
+    "a=b",
+    "1e5",
+    "007",
+    "true",
+    "None",
+    "it's",
+    '"quoted"',
+    "'",
+    "\\",
+    "C:\\books\\",
+    "a\\'b",
+    "${x}",
+    "\\${x}",
+    "\\\\${x}",
+    "${oc.env:HOME}",
+    "$${x}",
+    "{a: b}",
+    "[a, b]",
+    "a,b",
+    "a: b",
+    "# no comment",
+    " blank ",
+    "~/books",
+    "bücher/中文",
+    "two\nlines",
+]
+
+
+def complaint(*words: str) -> str:
+    """What is said of a command line that is of no use."""
+    with pytest.raises(UsageError) as caught:
+        run_steps(read_config(words))
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+@pytest.mark.parametrize("value", PLAIN)
+@pytest.mark.parametrize("key", ["corpus.path", "warehouse"])
+def test_paths_are_taken_as_written(key: str, value: str) -> None:
+    config = read_config([f"{key}={value}"])
+    dumped = config.model_dump(mode="json")
+    assert (dumped["corpus"]["path"] if key == "corpus.path" else dumped["warehouse"]) == value
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(st.text("\\'\"${}a", min_size=1, max_size=8))
+def test_any_mix_of_quotes_and_backslashes_is_taken_as_written(value: str) -> None:
+    assert compose([f"warehouse={value}"])["warehouse"] == value
+
+
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [
+        ("bm25(top_k=3)", ["bm25(top_k=3)"]),
+        ("bm25", ["bm25(top_k=3)"]),
+        ("bm25(top_k=1|3),gist_only", ["bm25(top_k=1)", "bm25(top_k=3)", "gist_only"]),
+        ("readagent_p(max_pages=1..3)", [f"readagent_p(max_pages={n})" for n in (1, 2, 3)]),
+        ("truncated(keep=first, num_words=9)", ["truncated(keep=first,num_words=9)"]),
+        ("gist_only, gist_only", ["gist_only"]),
+    ],
+)
+def test_methods_with_brackets_are_taken_as_written(written: str, names: list[str]) -> None:
+    config = read_config([f"methods={written}"])
+    assert [method.name for method in config.expanded()] == names
+
+
+def test_values_of_other_keys_have_their_types() -> None:
+    config = read_config(["limit=3", "engine.temperature=0.5", "engine.max_workers=2", "run=null"])
+    assert (config.limit, config.engine.temperature, config.engine.max_workers) == (3, 0.5, 2)
+    assert config.run is None
+    assert read_config(["engine.deadline_seconds=5"]).engine.deadline_seconds == 5.0
+
+
+def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
+    config = read_config(["experiment=qmsum", "corpus.path=My Meetings"])
+    section = config.corpus.model_dump(mode="json")
+    assert (section["name"], section["path"]) == ("qmsum", "My Meetings")
+    assert "oracle_pages(top_k=6)" in [method.name for method in config.expanded()]
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "advice"),
+    [
+        (["limt=3"], "limt", "nearest: limit"),
+        (["engine.contxt=3"], "engine.contxt", "nearest: engine.context_tokens"),
+        (["corpis=qmsum"], "corpis", "nearest: corpus"),
+        (["nosuch=1"], "nosuch", "nearest: "),
+        (["rater.seed=3"], "rater.seed", "rater.name"),
+        (["hydra.run.dir=x"], "hydra.run.dir", "no such key"),
+        (["corpus=nosuch"], "corpus=nosuch", "one of csv, demo, huggingface, infinitebench"),
+        (["engine=gpt"], "engine=gpt", "extractive"),
+        (["experiment=nosuch"], "experiment=nosuch", "one of ask, demo, "),
+        (["rater=null"], "rater=null", "none, openai, reader"),
+        (["experiment=null"], "experiment=null", "demo"),
+        (["corpus=qmsum"], "corpus.path", "add corpus.path=..."),
+        (["engine=scripted"], "engine.script", "add engine.script=..."),
+        (["rater=scripted"], "rater.script", "add rater.script=..."),
+        (["novalue"], "'novalue'", "write key=value"),
+        (["+limit=3"], "'+limit=3'", "write key=value"),
+        (["warehouse="], "warehouse", "leave it out"),
+        (["limit="], "limit", "leave it out"),
+        (["limit=[1"], "limit=[1", "quotes"),
+        (["limit=${nope}"], "nope", "not found"),
+        (["limit=abc"], "limit=abc", "valid integer"),
+        (["limit=1.0"], "limit=1.0", "valid integer"),
+        (["limit=true"], "limit=True", "valid integer"),
+        (["limit=0"], "limit=0", "greater than 0"),
+        (["corpus.seed=true"], "corpus.seed=True", "valid integer"),
+        (["corpus.path=null"], "corpus.path=None", "path"),
+        (["corpus.clean=hard"], "corpus.clean", "no such key"),
+        (
+            ["corpus=qmsum", "corpus.path=x", "corpus.clean=hard"],
+            "corpus.clean=hard",
+            "'none' or 'tags'",
+        ),
+        (["engine.temperature=hot"], "engine.temperature=hot", "valid number"),
+        (["engine.temperature=nan"], "engine.temperature=nan", "not a number that is finite"),
+        (["rater=extractive", "rater.seed=x"], "rater.seed=x", "valid integer"),
+        (["engine.max_workers=0"], "engine.max_workers=0", "greater than 0"),
+        (["max_problem_rate=5"], "max_problem_rate=5", "less than or equal to 1"),
+        (["limit=2", "sample=2"], "limit and sample", "set one of them to null"),
+        (["repeats=2"], "repeats=2", "or repeats=1"),
+        (["family=nosuch"], "family=nosuch", "there are generic"),
+        (["memory.min_words=700"], "memory", "lower it"),
+        (["engine=scripted", "engine.script=no.yaml"], "engine.script=no.yaml", "No such file"),
+        (["methods=nosuch"], "'nosuch'", "there are bm25"),
+        (["methods=bm25(k=3)"], "'k=3'", "it takes top_k"),
+        (["methods=bm25(top_k=0)"], "bm25(top_k=0)", "greater than 0"),
+        (["methods=bm25(top_k=3"], "bm25(top_k=3", "write it like"),
+        (["methods=truncated"], "keep is missing", "truncated(keep=...)"),
+        (["methods=readagent_p(max_pages=3..1)"], "3..1", "write 1..3"),
+    ],
+)
+def test_a_mistake_is_one_line_saying_what_to_do(words: list[str], key: str, advice: str) -> None:
+    line = complaint(*words)
+    assert key in line
+    assert advice in line
+
+
+def test_a_config_takes_no_key_it_does_not_know() -> None:
+    known = read_config([]).model_dump(mode="json")
+    assert validated_config(known) == read_config([])
+    for section in ("", "corpus", "memory", "engine", "cluster"):
+        odd = read_config([]).model_dump(mode="json")
+        (odd[section] if section else odd)["temprature"] = 1
+        with pytest.raises(UsageError, match="temprature"):
+            validated_config(odd)
+
+
+@pytest.mark.parametrize("corpus", sorted(f.stem for f in (CONF / "corpus").glob("*.yaml")))
+def test_every_corpus_is_read_again_as_it_was_stored(corpus: str) -> None:
+    where = "corpus.seed=7" if corpus == "synthetic" else "corpus.path=My Books"
+    needed = [word for word in NEEDED.get(corpus, ()) if not word.startswith("corpus.path=")]
+    config = read_config([f"corpus={corpus}", where, *needed, "family=generic"])
+    stored = json.loads(json.dumps(config.model_dump(mode="json")))
+    assert validated_config(stored) == config
+    assert str(stored["corpus"][where[7:11]]) == where.partition("=")[2]
+
+
+def test_what_is_made_up_lies_nowhere() -> None:
+    with pytest.raises(UsageError, match=r"^corpus\.path: no such key; nearest: corpus\."):
+        read_config(["corpus=synthetic", "corpus.path=My Books"])
+
+
+def test_a_config_is_frozen() -> None:
+    config = read_config([])
+    with pytest.raises(ValueError, match="frozen"):
+        setattr(config, "limit", 3)  # noqa: B010  # mypy knows it as well
+
+
+def test_repeats_need_an_engine_that_draws(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("replies: []\n")
+    words = ["engine=scripted", f"engine.script={script}", "repeats=3"]
+    assert read_config([*words, "engine.temperature=0.7"]).repeats == 3
+    assert complaint(*words).startswith(
+        "repeats=3: every repeat would be the same, as engine.temperature is 0; set "
+    )
+
+
+@pytest.mark.parametrize("name", ["a", "night-2", "with_under-score"])
+def test_run_names_that_are_taken(name: str) -> None:
+    assert read_config([f"run={name}"]).run_name() == name
+
+
+@pytest.mark.parametrize(
+    "name", ["7", "1e5", "Night", "-a", "_a", "a b", "a/b", "../a", "ä", "a.b", "n'a"]
+)
+def test_run_names_that_are_not(name: str) -> None:
+    assert complaint(f"run={name}").startswith(f"run={name}: ")
+
+
+def name_of(*words: str) -> str:
+    return read_config(words).run_name()
+
+
+@pytest.mark.slow
+def test_the_same_command_is_the_same_run() -> None:
+    assert name_of() == name_of()
+    assert name_of("experiment=demo", "limit=2") == name_of("limit=2", "experiment=demo")
+    assert name_of("methods=bm25") == name_of("methods=bm25(top_k=3)")
+    for word in ("warehouse=elsewhere", "engine.max_workers=1", "engine.deadline_seconds=5.0",
+                 "engine.sequences=9", "max_problem_rate=0.5"):  # fmt: skip
+        assert name_of(word) == name_of(), word
+
+
+@pytest.mark.slow
+def test_another_command_is_another_run() -> None:
+    words = ["limit=2", "sample=2", "methods=bm25", "corpus.path=elsewhere", "corpus.seed=1",
+             "memory=uniform", "engine.context_tokens=999", "rater=none", "family=quality",
+             "corpus.name=other", "corpus.paragraphs=lines", "engine.seed=7"]  # fmt: skip
+    names = [name_of(), *(name_of(word) for word in words)]
+    assert len(set(names)) == len(names)
+
+
+def test_a_run_is_named_after_experiment_or_corpus() -> None:
+    assert name_of("corpus=text", "corpus.path=x").startswith("text-")
+    assert name_of("experiment=qmsum", "corpus.path=x").startswith("qmsum-")
+    _, _, digits = name_of().rpartition("-")
+    assert len(digits) == 8
+    assert int(digits, 16) >= 0
+
+
+@pytest.mark.parametrize("experiment", sorted(f.stem for f in (CONF / "experiment").glob("*.yaml")))
+def test_every_experiment_makes_steps(experiment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.engines.embedder.find_spec", lambda name: name)  # the extra dense
+    config = read_config([f"experiment={experiment}", "corpus.path=x"])
+    steps = [step.id for step, _ in run_steps(config)]
+    assert len(set(steps)) == len(steps)
+    assert isinstance(config, RunConfig)
+
+
+def test_reading_verbs_take_their_words_only() -> None:
+    allowed = ("warehouse", "run", "where")
+    found = read_options(["run=a", "where=kind = 'a=b'", "warehouse=My [Books]"], allowed)
+    assert found == ReadOptions(UPath("My [Books]"), "a", where="kind = 'a=b'")
+    assert read_options([], allowed) == ReadOptions(UPath("warehouse"))
+    for word, says in (("by=x", "by=x"), ("run", "run"), ("run=", "run= is empty")):
+        with pytest.raises(UsageError, match=says):
+            read_options([word], allowed)

@@ -1,0 +1,147 @@
+"""The experiments readagent_*: that each does what the paper does, in prompts and settings."""
+
+import re
+from typing import Any
+
+import pytest
+
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import read_config
+from pipeline.core.prompts import Prompt
+from stages.prompts.judging.rate_strict import StrictRating
+from stages.prompts.parsing.passages import Passage
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.break_point import BreakPoint, Labelled
+from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.look_up_s import SequentialLookUp
+from tests.support.command import gistmill
+from tests.support.reading import family
+
+QMSUM, QUALITY = "readagent_qmsum", "readagent_quality"
+BOOKS, FILMS = "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"
+EXPERIMENTS = (QMSUM, QUALITY, BOOKS, FILMS)
+PASSAGES = (Passage("gist", None, "It rings."), Passage("page", None, "It rang at noon."))
+NUMBERED = (Passage("gist", 0, "It rings."), Passage("gist", 1, "It rang."))
+QUESTION, OPTIONS = "Who rang?", ("a bat", "the wind")
+
+each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
+
+
+def config(name: str, *words: str) -> RunConfig:
+    return read_config([f"experiment={name}", "corpus.path=.", *words])
+
+
+def shown(name: str, prompt: Prompt[Any]) -> str:
+    (message,) = family(name).render(prompt)
+    return message["content"]
+
+
+@each_experiment
+def test_the_experiment_reads_with_its_own_family_and_one_vector_a_page(name: str) -> None:
+    made = config(name)
+    assert (made.name, made.family_resolved().name) == (name, name)
+    assert made.embedder.chunk_words is None
+    assert config(name.removeprefix("readagent_")).embedder.chunk_words == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "min_words", "max_words", "words", "preceding", "following"),
+    [
+        (QUALITY, 280, 600, 360, None, "paragraph"),
+        (QMSUM, 280, 600, 360, None, "ellipsis"),
+        (BOOKS, 500, 3000, 2000, 100, "ellipsis"),
+        (FILMS, 600, 1000, 800, 0, "nothing"),
+    ],
+)
+def test_settings(
+    name: str, min_words: int, max_words: int, words: int, preceding: int | None, following: str
+) -> None:
+    expected = {
+        "min_words": min_words, "max_words": max_words, "tail_words": 350, "words": words,
+        "preceding_words": preceding, "following": following, "label_rule": "notebook",
+        "answer_words": None, "answer_page_tags": False, "truncate_by": "spaces",
+        "bm25": "okapi_on_words", "first_page": 0, "answer_each_look_up": name == FILMS,
+    }  # fmt: skip
+    assert {key: family(name).settings[key] for key in expected} == expected
+    own = family(name.removeprefix("readagent_")).settings
+    assert {own["label_rule"], own["following"], own["bm25"], own["truncate_by"]} == {
+        "within_limits", "nothing", "plus_on_stems", "words",
+    }  # fmt: skip
+    assert own["answer_page_tags"] is True and own["answer_words"]
+
+
+def test_qmsums_question_stands_before_the_text() -> None:
+    assert shown(QMSUM, AnswerQuestion(PASSAGES, QUESTION, (), None)) == (
+        "Question: Who rang?\n\n"
+        "Here is a text in reading order. Parts of it may be shortened or left out.\n\n"
+        "It rings.\n\nIt rang at noon.\n\n"
+        "Answer the question at the top briefly and concisely."
+    )
+
+
+@pytest.mark.parametrize("name", [QUALITY, BOOKS, FILMS])
+def test_elsewhere_it_stands_after(name: str) -> None:
+    assert shown(name, AnswerQuestion(PASSAGES, QUESTION, (), None)).endswith(
+        "It rang at noon.\n\nQuestion: Who rang?\n\nAnswer the question briefly and concisely."
+    )
+
+
+@each_experiment
+def test_options_are_answered_by_letter(name: str) -> None:
+    answer = shown(name, AnswerQuestion(PASSAGES, QUESTION, OPTIONS, None))
+    assert answer.endswith("Answer: (C)") and "(B) the wind\n" in answer
+
+
+@each_experiment
+def test_gist_prompts_only_ask_to_shorten(name: str) -> None:
+    gist = shown(name, ShortenPage("The page."))
+    assert re.match(r"Make this passage (of a film script )?shorter", gist)
+    assert gist.endswith("The passage:\nThe page.")
+    assert not re.search(r"order|figures|decided|causes|summar", gist)
+
+
+def test_a_films_gist_is_told_its_limit() -> None:
+    assert "no more than 128 tokens" in shown(FILMS, ShortenPage("The page."))
+    made = config(FILMS, "reply_tokens.gist=64").family_resolved()
+    assert made.max_reply_tokens(ShortenPage) == 64
+    assert "no more than 64 tokens" in made.render(ShortenPage("The page."))[0]["content"]
+    assert "tokens" not in shown(QMSUM, ShortenPage("The page."))
+
+
+@each_experiment
+def test_the_strict_rater_asks_whether_they_agree(name: str) -> None:
+    strict = shown(name, StrictRating("Who?", "A bat.", "The wind."))
+    assert "Do the two answers agree?" in strict and "mean" not in strict
+
+
+@each_experiment
+def test_importance_is_narrativeqas_and_an_empty_list_nobodys(name: str) -> None:
+    for most, asked in ((1, "one page,"), (3, "1 to 3 pages,")):
+        look_up = shown(name, ParallelLookUp(NUMBERED, QUESTION, (), most))
+        assert asked in look_up and "[]" not in look_up and "empty" not in look_up
+        assert ("importan" in look_up) == (name in (BOOKS, FILMS))
+    assert ("[14, 9]" in look_up) == (name in (BOOKS, FILMS))
+    assert "<Page 1>\nIt rang." in look_up
+    one_by_one = shown(name, SequentialLookUp(NUMBERED, QUESTION, (), (), ()))
+    assert one_by_one.rstrip().endswith("STOP") and "importan" not in one_by_one
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [(QMSUM, "Label: <57>"), (QUALITY, "Break point: <57>"), (BOOKS, "Breakpoint: <57>"),
+     (FILMS, "The break point is: <57>")],
+)  # fmt: skip
+def test_replies_have_the_grammar_of_the_dataset(name: str, form: str) -> None:
+    window = BreakPoint("Before.", (Labelled("One.", None), Labelled("Two.", 7)), "Next.\n...")
+    prompt = shown(name, window)
+    assert form in prompt and "Before.\n" in prompt and "Next.\n...\n" in prompt
+    assert family(name).form(BreakPoint) == form.replace("57", "{}")
+
+
+def test_the_check_and_the_listing_know_bases() -> None:
+    done = gistmill("prompts", "check")
+    assert done.stdout == "all prompts render and all example replies are read\n"
+    listing = gistmill("ls").stdout
+    assert re.search(r"\| readagent_qmsum +\| readagent, qmsum +\|", listing)
+    assert re.search(r"\| readagent_qmsum +\| ReadAgent table 3 ", listing)

@@ -1,0 +1,262 @@
+"""Repeats: what each of them makes anew, with which seeds, and the standard deviation over them."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import stdev
+from typing import Any
+
+import pytest
+import ray
+
+from jobs.graph.read_config import read_config
+from jobs.graph.repeats import equal_in_repeats
+from jobs.graph.step_graph import run_steps
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import sha
+from pipeline.work.steps import Step
+from tests.support.command import gistmill, one_line, sql, succeed, succeeded
+from tests.support.loopback_server import Answer, LoopbackServer
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+NUM_REPEATS = 3
+# The seed of repeat 0 is the engine's; of the others a hash of seed, repeat and attempt.
+SEEDS = [0, *(int(sha([0, repeat, 1], 7), 16) for repeat in (1, 2))]
+NUM_RIGHT = dict(zip(SEEDS, (3, 2, 0), strict=True))  # of the three questions, in each repeat
+DRAWING = ("engine=openai", "engine.model=m", "engine.temperature=0.7")
+SECOND = "shared (repeat 1)"
+MEMORAG = "methods=memorag(memory=gists,retriever=bm25)"
+
+
+def steps(*words: str) -> list[Step]:
+    config = read_config(["engine.base_url=http://127.0.0.1:1/v1", *DRAWING, *words])
+    return [step for step, _ in run_steps(config)]
+
+
+def named(found: list[Step]) -> list[tuple[str, str | None, int, str | None]]:
+    return [(step.name, step.method, step.repeat, step.memory) for step in found]
+
+
+def test_questions_are_asked_anew_about_one_memory() -> None:
+    once, thrice = steps("methods=gist_only"), steps("methods=gist_only", "repeats=3")
+    assert {step.id for step in once} < {step.id for step in thrice}, "repeat 0 is the same steps"
+    added = [step for step in thrice if step.id not in {step.id for step in once}]
+    assert named(added) == [
+        (name, "gist_only", repeat, "shared" if name != "look_up" else None)
+        for repeat in (1, 2)
+        for name in ("look_up", "answer", "rate", "score")
+    ]
+
+
+def test_a_memory_is_made_anew_in_each_repeat() -> None:
+    once = steps("methods=gist_only")
+    found = steps("methods=gist_only", "repeats=2", "repeat_from=memory")
+    assert {step.id for step in once} < {step.id for step in found}, "repeat 0 is the same steps"
+    assert named([step for step in found if step.id not in {step.id for step in once}]) == [
+        ("paginate", None, 1, SECOND),
+        ("gist", None, 1, SECOND),
+        ("look_up", "gist_only", 1, None),
+        *((name, "gist_only", 1, SECOND) for name in ("answer", "rate", "score")),
+    ]
+
+
+def test_so_is_a_memory_that_a_method_makes_for_itself() -> None:
+    found = steps("methods=memwalker_words", "repeats=2", "repeat_from=memory")
+    own = {(step.repeat, step.memory) for step in found if step.table in ("pages", "nodes")}
+    assert {repeat for repeat, _ in own} == {0, 1}
+    names = [memory for _, memory in sorted(own)]
+    assert names[1] == f"{names[0]} (repeat 1)"
+
+
+@pytest.mark.parametrize("memory", ["fitted", "tokens"])
+def test_so_are_all_stages_of_the_shared_memory(memory: str) -> None:
+    words = ("methods=gist_only,bm25", f"memory={memory}", "repeats=3", "repeat_from=memory")
+    found = [step for step in steps(*words) if step.stage and step.stage.is_index()]
+    per_repeat = [{(step.name, step.table) for step in found if step.repeat == r} for r in range(3)]
+    assert per_repeat[0] == per_repeat[1] == per_repeat[2]
+    assert len({step.id for step in found}) == len(found)
+    assert all((step.memory or "").endswith("(repeat 2)") for step in found if step.repeat == 2)
+
+
+def test_memories_made_anew_need_an_engine_that_draws() -> None:
+    """Here only the clues are drawn, which are asked of a memory that the reader has made."""
+    words = ["methods=memorag(retriever=bm25)", "repeats=2", "memory_engine.temperature=0.7",
+             "memory_engine=openai", "memory_engine.model=m", "engine=extractive",
+             "memory_engine.base_url=http://127.0.0.1:1/v1"]  # fmt: skip
+    said = "repeat_from=memory would make the same memories in every repeat, as engine=extractive"
+    with pytest.raises(UsageError, match=said):
+        read_config([*words, "repeat_from=memory"])
+    assert read_config(words).repeats == 2
+
+
+def test_an_engine_that_draws_is_enough_and_the_others_are_named() -> None:
+    words = [MEMORAG, "repeats=2", "memory_engine.temperature=0.7",
+             "memory_engine=openai", "memory_engine.model=m", "repeat_from=memory",
+             "memory_engine.base_url=http://127.0.0.1:1/v1", "engine=extractive"]  # fmt: skip
+    config = read_config(words)
+    said = "repeats=2: some replies are the same in all, as engine=extractive is deterministic"
+    assert equal_in_repeats(config, run_steps(config)) == said
+
+
+class Night:
+    """Three documents with a question each, by two methods, in three repeats from the memory on.
+
+    A gist says the seed that it was drawn with. In each repeat so many questions are answered
+    rightly as `NUM_RIGHT` says.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        numbers = (1, 2, 3)
+        write(folder / "corpus", [document(n) for n in numbers],
+              [question(n, of=n) for n in numbers])  # fmt: skip
+        self.warehouse = folder / "warehouse"
+        self.server = LoopbackServer(answer=self.answer)
+        with self.server as server:
+            self.words = [
+                "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+                "methods=gist_only,constant", f"warehouse={self.warehouse}", "run=night",
+                f"engine.base_url={server.url}", *DRAWING, "repeats=3", "repeat_from=memory",
+            ]  # fmt: skip
+            self.plan = json.loads(succeed("plan", *self.words, "--json"))
+            self.out = succeed("run", *self.words)
+            self.num_calls = len(server.asked)
+            self.again = succeed("run", *self.words)
+
+    def answer(self, body: dict[str, Any]) -> Answer:
+        asked = body["messages"][-1]["content"]
+        number = re.search(r"number (\d) about", asked)
+        if number is None:
+            return Answer(text=f"drawn by {body['seed']}")
+        is_right = int(number[1]) <= NUM_RIGHT[body["seed"]]
+        return Answer(text=f"reference 0 of question {number[1]}" if is_right else "wrong")
+
+    def sql(self, query: str) -> list[dict[str, Any]]:
+        return sql(self.warehouse, query)
+
+    def report(self, *words: str) -> Any:
+        return json.loads(succeed("report", f"warehouse={self.warehouse}", *words, "--json"))
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
+    with pytest.MonkeyPatch.context() as patch:
+        ray.shutdown()
+        patch.setenv("OPENAI_API_KEY", "sk-loopback")
+        yield Night(tmp_path_factory.mktemp("repeats"))
+        ray.shutdown()
+
+
+@pytest.mark.slow
+def test_every_repeat_draws_with_a_seed_of_its_own(night: Night) -> None:
+    gists = night.sql("select memory, gist, count(*) as n from gists group by all order by all")
+    assert gists == [
+        {"memory": name, "gist": f"drawn by {seed}", "n": 9}
+        for name, seed in zip(
+            ("shared", "shared (repeat 1)", "shared (repeat 2)"), SEEDS, strict=True
+        )
+    ]
+    asked = [body["messages"][-1]["content"] for body in (one.body for one in night.server.asked)]
+    for seed in SEEDS:  # an answer is read from the gists of its own repeat
+        assert sum("about" in text and f"drawn by {seed}" in text for text in asked) == 3
+
+
+@pytest.mark.slow
+def test_the_sd_is_that_of_the_repeats_means(night: Night) -> None:
+    """Of three questions 3, 2 and 0 are right: means of 100, 66.7 and 0."""
+    means = [100 * NUM_RIGHT[seed] / 3 for seed in SEEDS]
+    (row,) = [row for row in night.report()["rows"] if row["method"] == "gist_only"]
+    found = row["means"]["rouge1_stem"]
+    assert found["repeats"] == NUM_REPEATS
+    assert found["sd"] == pytest.approx(stdev(means)) == pytest.approx(50.917, abs=1e-3)
+    assert found["n"] == 9
+    assert found["mean"] == pytest.approx(sum(means) / 3)
+
+
+def table_under(text: str, title: str) -> list[dict[str, str]]:
+    lines = text.partition(title)[2].partition("\n\n")[2].partition("\n\n")[0].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
+
+
+@pytest.mark.slow
+def test_sd_and_number_of_repeats_have_columns_of_their_own(night: Night) -> None:
+    for text in (night.out, succeed("report", f"warehouse={night.warehouse}")):
+        rows = table_under(text, "Standard deviation over repeats")
+        assert [(row["method"], row["repeats"], row["rouge1_stem"]) for row in rows] == [
+            ("gist_only", "3", "50.92"),
+            ("constant", "3", "0.00"),
+        ]
+        assert "3 repeats, memories made anew in each" in text
+
+
+@pytest.mark.slow
+def test_what_is_planned_is_what_is_asked(night: Night) -> None:
+    """Nine gists and three answers in each of three repeats."""
+    stages = {row["stage"]: row["expected"]["calls"] for row in night.plan["stages"]}
+    assert stages == {"gist": 27, "answer": 9}
+    assert night.num_calls == 36
+    assert {step["repeat"] for step in night.plan["steps"]} == {0, 1, 2}
+
+
+@pytest.mark.slow
+def test_every_repeat_is_accounted_for_and_nothing_is_done_twice(night: Night) -> None:
+    found = night.sql("""select repeat, sum(inputs) as inputs, sum(ok) as ok,
+        sum(skipped + problem + not_done) as other from runs where method = 'gist_only'
+        and stage in ('look_up', 'answer') group by 1 order by 1""")
+    assert found == [{"repeat": r, "inputs": 6, "ok": 6, "other": 0} for r in range(3)]
+    assert len(night.server.asked) == night.num_calls
+    assert table_under(night.again, "Standard deviation over repeats")
+
+
+@pytest.mark.slow
+def test_methods_are_paired_within_a_repeat(night: Night) -> None:
+    found = night.sql("""select repeat, count(*) as n, sum(value) as points from paired
+        where method = 'gist_only' and metric = 'rouge1_stem' group by 1 order by 1""")
+    assert [(row["repeat"], row["n"]) for row in found] == [(0, 3), (1, 3), (2, 3)]
+    assert [row["points"] for row in found] == pytest.approx([100 * n for n in NUM_RIGHT.values()])
+
+
+@pytest.mark.slow
+def test_a_memory_s_cost_is_that_of_its_repeat(night: Night) -> None:
+    found = night.report()
+    assert [(row["memory"], row["calls"]) for row in found["memories"]] == [
+        ("shared", 9),
+        ("shared (repeat 1)", 9),
+        ("shared (repeat 2)", 9),
+    ]
+    (row,) = [row for row in found["rows"] if row["method"] == "gist_only"]
+    assert row["counts"].get("memory_calls") is None, "all of them are shared"
+
+
+@pytest.mark.slow
+def test_a_trace_says_which_repeat(night: Night) -> None:
+    text = succeed("trace", "q2", f"warehouse={night.warehouse}", "method=gist_only")
+    parts = re.split(r"^== ", text, flags=re.MULTILINE)
+    assert [part.splitlines()[0] for part in parts[1:]] == [
+        f"gist_only (repeat {repeat})" for repeat in range(3)
+    ]
+    assert [("answer: wrong" in part) for part in parts[1:]] == [False, False, True]
+    assert f"MEMORY {SECOND}" in parts[0]
+    assert f"drawn by {SEEDS[1]}" in parts[0].partition(f"MEMORY {SECOND}")[2]
+
+
+@pytest.mark.slow
+def test_a_run_keeps_what_its_repeats_make_anew(night: Night) -> None:
+    words = [word for word in night.words if not word.startswith("repeat_from=")]
+    assert one_line(gistmill("run", *words, "repeat_from=questions")) == (
+        "run=night was started with other settings: repeat_from memory -> questions; name another "
+        "run"
+    )
+
+
+@pytest.mark.slow
+def test_a_run_may_gain_repeats(night: Night) -> None:
+    NUM_RIGHT[int(sha([0, 3, 1], 7), 16)] = 1
+    with LoopbackServer(answer=night.answer) as server:
+        words = [f"engine.base_url={server.url}" if "base_url" in word else word
+                 for word in night.words]  # fmt: skip
+        succeeded(gistmill("run", *words, "repeats=4"))
+        assert len(server.asked) == 12
+    (row,) = [row for row in night.report()["rows"] if row["method"] == "gist_only"]
+    assert row["means"]["rouge1_stem"]["sd"] == pytest.approx(stdev([100, 200 / 3, 0, 100 / 3]))

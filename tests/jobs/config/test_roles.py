@@ -1,0 +1,178 @@
+"""Roles: who reads, remembers, extracts and judges is said on the command line."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobs.graph.read_config import read_config
+from pipeline.core.errors import UsageError
+from pipeline.work.stage import Role
+from tests.support.command import ROOT, one_line, own_process, sql, succeeded
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+# What a plugin brings is known to a whole process: these runs have processes of their own.
+PLUGIN = f"plugins={ROOT / 'tests' / 'recall_plugin'}"
+PHASES = """
+import json, sys
+from jobs.graph.read_config import read_config
+from jobs.graph.phases import phases
+from jobs.graph.step_graph import run_steps
+for words in json.loads(sys.argv[1]):
+    found = phases(run_steps(read_config(words)))
+    print(json.dumps([[p.name, p.section, sorted({s.name for s in p.steps})] for p in found]))
+"""
+
+
+def names(role: Role, *words: str) -> list[str]:
+    return [engine.name for engine in read_config(words).engines(role)]
+
+
+@pytest.mark.slow
+def test_every_role_is_the_reader_s_unless_it_is_chosen() -> None:
+    for role in ("memory", "extractor", "judge"):
+        config = read_config(["engine.seed=7"])
+        assert config.engines(role) == [config.engine]
+    words = ("memory_engine=simulated", "extractor=none", "rater=none")
+    assert names("reader", *words) == ["extractive"]
+    assert names("memory", *words) == ["simulated"]
+    assert names("extractor", *words) == names("judge", *words) == []
+
+
+def test_a_role_s_settings_are_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "it's a [script].yaml"
+    script.write_text("replies: []\n")
+    config = read_config(
+        ["extractor=scripted", f"extractor.script={script}", "extractor.sequences=3",
+         "memory_engine=vllm", "memory_engine.model=some/model", "memory_engine.args.foo=1"]
+    )  # fmt: skip
+    dumped = config.model_dump(mode="json")
+    assert (dumped["extractor"]["script"], config.extractor.name) == (str(script), "scripted")
+    assert config.engines("extractor")[0].sequences == 3
+    assert (dumped["memory_engine"]["model"], dumped["memory_engine"]["args"]) == (
+        "some/model", {"foo": 1},
+    )  # fmt: skip
+    assert config.engine.name == "extractive"
+
+
+def test_another_engine_of_a_role_is_another_run() -> None:
+    one, same, other = (
+        read_config(words).run_name()
+        for words in ([], ["memory_engine=extractive"], ["memory_engine=simulated"])
+    )
+    assert one == same != other
+
+
+GROUP = "extractive, none, openai, reader, scripted, simulated, vllm"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["memory_engine=gpt"],
+         f"memory_engine=gpt: no such choice; memory_engine is one of {GROUP}"),
+        (["extractor=null"], f"extractor=null: no such choice; extractor is one of {GROUP}"),
+        (["extractor=scripted"], "extractor.script is not set; add extractor.script=..."),
+        (["extractor=extractive", "extractor.seed=x"],
+         "extractor.seed=x: Input should be a valid integer"),
+        (["memory_engine=extractive", "memory_engine.temprature=1"],
+         "memory_engine.temprature: no such key; nearest: memory_engine.temperature"),
+        (["extractr=none"], "extractr: no such key; nearest: extractor"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_that_names_the_role(words: list[str], line: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        read_config(words)
+    assert str(raised.value).startswith(line)
+
+
+def found_phases(*runs: list[str]) -> list[list[list[Any]]]:
+    """The phases of each command line: name, section, stages."""
+    lines = json.dumps([[PLUGIN, *UNIFORM, *words] for words in runs])
+    done = subprocess.run([sys.executable, "-c", PHASES, lines], cwd=ROOT, capture_output=True,
+                          text=True, timeout=300)  # fmt: skip
+    return [json.loads(line) for line in succeeded(done).splitlines()]
+
+
+@pytest.mark.slow
+def test_phases_follow_from_who_has_which_role(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("replies: []\n")
+    memory = ["memory_engine=scripted", f"memory_engine.script={script}"]
+    judge = ["rater=simulated", "extractor=reader"]
+    both = "methods=recall,gist_only"
+    alone, remembered, judged, shared = found_phases(
+        [both],
+        [both, *memory],
+        [both, *memory, *judge],
+        [both, *memory, "extractor=scripted", f"extractor.script={script}"],
+    )
+    all_asked = ["answer", "facts", "gist", "look_up", "paginate", "rate", "recall"]
+    assert alone == [["reading", "engine", all_asked], ["scoring", "cluster", ["score"]]]
+    # The reader judges, too: what it can, at once.
+    reading = ["answer", "gist", "look_up", "paginate"]
+    building = ["building memories", "memory_engine", ["recall"]]
+    assert remembered == [
+        ["reading", "engine", [*reading, "rate"]],
+        building,
+        ["reading (2)", "engine", ["answer", "facts", "rate"]],
+        ["scoring", "cluster", ["score"]],
+    ]
+    assert judged == [
+        ["reading", "engine", reading],
+        building,
+        ["reading (2)", "engine", ["answer", "facts"]],
+        ["rating", "rater", ["rate"]],
+        ["scoring", "cluster", ["score"]],
+    ]
+    # One engine has both roles: it is loaded once.
+    assert shared[1] == ["building memories", "memory_engine", ["facts", "recall"]]
+    assert [phase[0] for phase in shared] == [
+        "reading", "building memories", "reading (2)", "scoring",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_role_that_nobody_has_is_one_line(tmp_path: Path) -> None:
+    warehouse = f"warehouse={tmp_path / 'warehouse'}"
+    line = one_line(own_process("run", PLUGIN, "methods=recall", "memory_engine=none", warehouse))
+    file = ROOT / "tests" / "support" / "recall_plugin" / "conf" / "method" / "recall.yaml"
+    assert line == (
+        f"{file}: recall: asks the role memory, which has no engine; set memory_engine=..."
+    )
+
+
+@pytest.mark.slow
+def test_each_stage_asks_the_engine_of_its_role(tmp_path: Path) -> None:
+    """A run with four scripts: whose reply it was is in every row."""
+    write(tmp_path / "corpus", [document(1)], [question(1, of=1), question(2, of=1)])
+    words = []
+    for section in ("engine", "memory_engine", "extractor", "rater"):
+        file = tmp_path / f"{section}.yaml"
+        replies = [{"prompt": "rate_strict", "reply": "YES"},
+                   {"prompt": "rate_permissive", "reply": "Yes"},
+                   {"reply": f"said by {section}"}]  # fmt: skip
+        file.write_text(yaml.safe_dump({"replies": replies}))
+        words += [f"{section}=scripted", f"{section}.script={file}"]
+    warehouse = tmp_path / "warehouse"
+    corpus = ("corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM)
+    succeeded(
+        own_process("run", PLUGIN, "methods=recall", *corpus, *words, f"warehouse={warehouse}")
+    )
+    query = "select stage, engine, count(*) as n from calls group by all order by stage"
+    rows = sql(warehouse, query)
+    assert [(row["stage"], row["engine"], row["n"]) for row in rows] == [
+        ("answer", "scripted:engine", 2), ("facts", "scripted:extractor", 2),
+        ("gist", "scripted:engine", 3), ("rate", "scripted:rater", 4),
+        ("recall", "scripted:memory_engine", 2),
+    ]  # fmt: skip
+    query = """select r.text as recalled, f.text as fact, a.answer from recollections r
+        join facts f using (question_id) join answers a using (question_id)"""
+    assert sql(warehouse, query) == 2 * [
+        {"recalled": "said by memory_engine", "fact": "said by extractor",
+         "answer": "said by engine"}
+    ]  # fmt: skip

@@ -1,0 +1,356 @@
+"""`gistmill export`: answers, tables and views as files of other programs."""
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from upath import UPath
+
+from jobs.config.options import ReadOptions
+from jobs.export.latex import escaped, latex
+from jobs.output.csv_text import csv_text
+from jobs.report.means import Mean, best_of
+from jobs.report.report import Report, Row, make_report
+from pipeline.work.stage import Column
+from stages.read.prediction_file import read_predictions
+from tests.support.command import gistmill, refused, sql, succeed
+from tests.support.compared_run import ComparedRun
+from tests.support.finished_run import FinishedRun
+from tests.support.hand_numbers import ORDER, WORKED
+from tests.support.hand_run import HandRun
+from tests.support.s3_server import BUCKET, client, s3_server
+
+BM25 = "bm25(top_k=1)"
+
+
+def words(hand: HandRun, *more: str) -> list[str]:
+    return [f"warehouse={hand.warehouse}", "run=hand", *more]
+
+
+def given(method: str) -> dict[str, str | None]:
+    return dict(zip(ORDER, WORKED[method].answers, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["jsonl", "scrolls", "longmemeval"])
+def test_answers_that_score_reads_again(hand: HandRun, tmp_path: Path, form: str) -> None:
+    suffix = "json" if form == "scrolls" else "jsonl"
+    file = tmp_path / f"answers.{suffix}"
+    done = succeed("export", "predictions", *words(hand), "method=bm25", f"format={form}",
+                   f"to={file}")  # fmt: skip
+    assert done == f"6 rows in {file}\n"
+    missing = None if form == "jsonl" else ""
+    expected = {q: missing if a is None else a for q, a in given(BM25).items()}
+    if form != "jsonl":  # the text of the option that is chosen
+        expected |= {"t1": "Gulls and waves", "l1": "Four"}
+    assert read_predictions(str(file)) == expected
+
+
+@pytest.mark.slow
+def test_a_row_says_whose_it_is_and_what_is_wrong(hand: HandRun) -> None:
+    out = succeed("export", "predictions", *words(hand), f"method={BM25}", "where=repeat = 0")
+    rows = {row["question_id"]: row for row in map(json.loads, out.splitlines())}
+    assert rows["t1"] == {
+        "question_id": "t1", "document_id": "tide", "method": BM25, "repeat": 0, "answer": "C",
+        "answer_index": 2, "problem": None,
+    }  # fmt: skip
+    assert rows["b1"]["problem"] == "upstream"
+
+
+@pytest.mark.slow
+def test_where_chooses_questions(hand: HandRun) -> None:
+    out = succeed("export", "predictions", *words(hand, "method=bm25"), "where=document_id='tide'")
+    assert [json.loads(line)["question_id"] for line in out.splitlines()] == ["t1"]
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.slow
+def test_the_report_as_csv(hand: HandRun) -> None:
+    """m1, m2, l2 and b1 are free-form; one answer of readagent_p's is in its reference's words,
+    so squad_em is 25."""
+    rows = rows_of(succeed("export", "report", *words(hand)))
+    report = make_report(ReadOptions(UPath(hand.warehouse), "hand"))
+    assert [row["method"] for row in rows] == [row.method for row in report.rows]
+    (row,) = [row for row in rows if row["method"] == "readagent_p(max_pages=2)"]
+    assert (row["n"], row["squad_em"], row["squad_em_n"]) == ("6", "25.0", "4")
+    assert float(row["lr_1"]) == pytest.approx(100 / 3)
+    by = rows_of(succeed("export", "report", *words(hand, "by=question_type", "method=bm25")))
+    assert {row["group"] for row in by} == {"", "why", "two_places", "detail"}
+    assert {row["method"] for row in by} == {BM25}
+    assert "lr_1_low" in rows_of(succeed("export", "report", *words(hand), "--intervals"))[0]
+
+
+@pytest.mark.slow
+def test_the_report_as_latex(hand: HandRun) -> None:
+    out = succeed("export", "report", *words(hand, "format=latex"))
+    head, *body = [line for line in out.splitlines() if line.endswith(r"\\")]
+    assert r"\toprule" in out and r"\bottomrule" in out
+    assert head.startswith(r"Method & $n$ & CR")
+    assert r"squad\_em ($n$=4)" in head
+    assert len(body) == 6
+    assert {line.count("&") for line in (head, *body)} == {head.count("&")}
+    assert any(line.startswith(r"readagent\_p(max\_pages=2) & 6 & ") for line in body)
+    spec = "l" + "r" * head.count("&")
+    assert rf"\begin{{tabular}}{{{spec}}}" in out
+    assert r"{\scriptsize[n/a]}" in succeed(
+        "export", "report", *words(hand, "format=latex"), "--intervals"
+    )
+
+
+HOSTILE = '\\input{x} $a$ & 50% #1 _b^c~d {e} <f|g> "h" `i\' --- [j]\n\x1b[2J\\\\'
+
+
+def test_every_special_character_is_escaped() -> None:
+    found = escaped(HOSTILE)
+    assert "\n" not in found and "\x1b" not in found
+    assert found.startswith(r"\textbackslash{}input\{x\} \$a\$ \& 50\% \#1 \_b\textasciicircum{}c")
+    assert r"\textasciitilde{}d \{e\} \textless{}f\textbar{}g\textgreater{} \char34{}h" in found
+    assert r"{-}{-}{-} {[}j{]}" in found
+    assert escaped("*k") == "{*}k", "the starred form of the line's end before it"
+    bare = found
+    for command in ("\\textbackslash{}", "\\textasciicircum{}", "\\textasciitilde{}",
+                    "\\textless{}", "\\textgreater{}", "\\textbar{}", "\\char34{}", "\\char39{}",
+                    "\\textasciigrave{}", "{-}", "{[}", "{]}", "\\{", "\\}", "\\$", "\\&", "\\#",
+                    "\\%", "\\_"):  # fmt: skip
+        bare = bare.replace(command, "")
+    assert not set(bare) & set("\\{}$&#%_^~<>|\"`'-[]")
+
+
+def of_values(*values: tuple[str, float | None, int], by: str | None = None) -> tuple[Row, ...]:
+    return tuple(
+        Row(method, by, {"lr_1": Mean(value, n, value, n, 1.0, 9.0)}, {"n": 10})
+        for method, value, n in values
+    )
+
+
+def report_of(rows: tuple[Row, ...], column: Column, left: int = 0, repeats: int = 1) -> Report:
+    foot = {"corpus": "a % b\n\\c", "engine": "x", "repeats": repeats, "repeat_from": "memory"}
+    best = best_of([(row.by, row.means) for row in rows], [column])
+    rows = tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
+    inputs = {"planned": 9, "not_done": left}
+    return Report("night", inputs, (column,), ("lr_1",), rows, {}, (), (), foot)
+
+
+def table(rows: tuple[Row, ...]) -> list[str]:
+    column = Column("lr_1", "LR-1", 30, more_is_better=True)
+    out = latex(report_of(rows, column), with_intervals=False)
+    assert out.splitlines()[0] == "% gistmill, run night, corpus a % b \\c, engine x"
+    return [line.removesuffix(r" \\") for line in out.splitlines() if line.endswith(r"\\")][1:]
+
+
+def test_the_best_of_those_with_the_most_questions_is_bold() -> None:
+    """c is over fewer questions; a and b are alike as printed; d has no value."""
+    rows = of_values(("a", 41.04, 10), ("b", 41.01, 10), ("c", 90.0, 4), ("d", 7.0, 10))
+    assert table(rows) == [
+        r"a & 10 & \textbf{41.0}", r"b & 10 & \textbf{41.0}", r"c & 10 & 90.0 ($n$=4)",
+        "d & 10 & 7.0",
+    ]  # fmt: skip
+    alike = of_values(("a", 41.0, 10), ("b", 41.0, 10), ("c", None, 10))
+    assert table(alike) == ["a & 10 & 41.0", "b & 10 & 41.0", "c & 10 & --"]
+    groups = (*of_values(("a", 1.0, 10), ("b", 2.0, 10), by="x_1"),
+              *of_values(("a", 4.0, 10), ("b", 3.0, 10), by="y"))  # fmt: skip
+    assert table(groups) == [
+        r"a & x\_1 & 10 & 1.0", r"b & x\_1 & 10 & \textbf{2.0}", r"a & y & 10 & \textbf{4.0}",
+        "b & y & 10 & 3.0",
+    ]  # fmt: skip
+
+
+def test_nothing_is_bold_where_less_may_be_better() -> None:
+    column = Column("lr_1", "length", 30)
+    rows = of_values(("a", 1.0, 10), ("b", 2.0, 10))
+    assert "textbf" not in latex(report_of(rows, column), with_intervals=False)
+
+
+def test_latex_says_repeats_their_sd_and_that_a_run_is_not_complete() -> None:
+    column = Column("lr_1", "LR-1", 30)
+    ((row, *_),) = [of_values(("a", 1.0, 30))]
+    row = replace(row, means={"lr_1": replace(row.means["lr_1"], sd=1.234, repeats=3)})
+    out = latex(report_of((row,), column, left=2, repeats=3), with_intervals=True)
+    assert "% INCOMPLETE: 2 of 9 inputs are not done.\n" in out
+    assert "% $n$ counts 3 repeats of every question; memories made anew in each.\n" in out
+    assert r"{\scriptsize[1.0, 9.0] sd 1.23}" in out and "% sd: standard deviation" in out
+    plain = latex(report_of((row,), column), with_intervals=False)
+    assert "INCOMPLETE" not in plain and "repeats" not in plain
+
+
+@pytest.mark.slow
+def test_the_best_of_the_methods_that_are_exported(hand: HandRun) -> None:
+    """Of all, closed_book is the best by squad_em alone; of closed_book and constant by LR-1, LR-2
+    and rouge1_stem, too. A method by itself is not the best of anything."""
+
+    def num_bold(method: str, *more: str) -> int:
+        out = succeed("export", "report", *words(hand, "format=latex", *more))
+        (row,) = [line for line in out.splitlines() if line.startswith(method)]
+        return row.count("textbf")
+
+    assert (num_bold("closed"), num_bold("closed", "method=c")) == (1, 4)
+    assert (num_bold("gist"), num_bold("gist", "method=gist")) == (3, 0)
+
+
+@pytest.mark.slow
+def test_exports_of_a_run_that_is_not_complete_say_so(tmp_path: Path) -> None:
+    night = FinishedRun(tmp_path)
+    of_run = (f"warehouse={night.warehouse}", "run=night")
+    exports = [("report", "format=latex"), ("report",), ("predictions",)]
+    assert all(not gistmill("export", *one, *of_run).stderr for one in exports)
+    night.shard("scores").unlink()
+    for one in exports:
+        done = gistmill("export", *one, *of_run)
+        assert done.returncode == 0
+        assert re.fullmatch(
+            r"INCOMPLETE: \d+ of \d+ inputs of run=night are not done.*\n", done.stderr
+        )
+
+
+def test_a_run_without_answers_says_so(tmp_path: Path) -> None:
+    made = ComparedRun(tmp_path)
+    made.add("r", {"m1": {"squad_em": {"a1": 1.0}}})
+    says = "run=r has no answers yet; gistmill status says what is done"
+    assert refused("export", "predictions", *made.words) == says
+
+
+@pytest.mark.slow
+def test_a_value_that_is_no_number_ends_in_one_line(hand: HandRun, tmp_path: Path) -> None:
+    says = refused("export", "view", "answers", *words(hand, f"to={tmp_path / 'a.parquet'}"),
+                   "where=question_id::int > 3")  # fmt: skip
+    assert says.startswith("sql: Conversion Error: Could not convert string")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_and_so_does_one_of_a_later_batch(hand: HandRun, tmp_path: Path) -> None:
+    """Its error comes through Arrow: of the view's parts the first has a row, which is written."""
+    where = "case when measure = 'words per gist' then rows_of::int > 3 else true end"
+    says = refused("export", "view", "sizes", *words(hand, f"to={tmp_path / 'a.parquet'}"),
+                   f"where={where}")  # fmt: skip
+    assert says.startswith("sql: ") and "Conversion Error: Could not convert string" in says
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_folder_of_a_view_s_file_is_made(hand: HandRun, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "sub" / "a.parquet"
+    assert succeed("export", "view", "answers", *words(hand, f"to={file}")).endswith(f"{file}\n")
+    assert pq.read_table(file).num_rows == 36
+
+
+def test_a_spreadsheet_takes_no_cell_for_a_formula() -> None:
+    values = ["=1+1", "+1", "-1", "@x", "\tx", " =1", "＝1", "fine", "a=b", -1.5, None]
+    rows = rows_of(csv_text([{"=a": value} for value in values], ["=a"]))
+    assert [row["'=a"] for row in rows[:-1]] == [
+        "'=1+1", "'+1", "'-1", "'@x", "'\tx", "' =1", "'＝1", "fine", "a=b", "-1.5",
+    ]  # fmt: skip
+    assert "\x1b" not in csv_text([{"a": "\x1b[2J"}], ["a"])
+
+
+@pytest.mark.slow
+def test_a_view_as_parquet(hand: HandRun, tmp_path: Path) -> None:
+    for view in ("answers", "all_answers", "measures", "lr", "questions", "people", "steps"):
+        file = tmp_path / f"{view}.parquet"
+        made = json.loads(succeed("export", "view", view, *words(hand), f"to={file}", "--json"))
+        expected = sql(hand.warehouse, f"select count(*) as n from {view}", "run=hand")
+        assert made == {"to": str(file), "rows": expected[0]["n"]}
+        assert pq.read_table(file).num_rows == expected[0]["n"]
+    found = pq.read_table(tmp_path / "answers.parquet").to_pylist()
+    answers = {row["question_id"]: row["answer"] for row in found if row["method"] == BM25}
+    assert answers == given(BM25)
+    assert list(tmp_path.glob(".*")) == []
+
+
+@pytest.mark.slow
+def test_a_view_of_some_rows_on_another_filesystem(hand: HandRun) -> None:
+    to = UPath("memory://exports/answers.parquet")
+    out = succeed("export", "view", "answers", *words(hand), f"to={to}", "where=method='constant'")
+    assert out == f"6 rows in {to}\n"
+    with to.open("rb") as file:
+        assert set(pq.read_table(file)["method"].to_pylist()) == {"constant"}
+    assert "exists already" in refused("export", "view", "answers", *words(hand), f"to={to}")
+
+
+@pytest.mark.slow
+def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: Path) -> None:
+    file = tmp_path / "table.tex"
+    file.write_text("mine")
+    export = ["export", "report", *words(hand), "format=latex", f"to={file}"]
+    assert refused(*export) == f"to={file}: exists already; name another file, or add --force"
+    assert file.read_text() == "mine"
+    succeed(*export, "--force")
+    assert file.read_text().startswith("% gistmill, run hand")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mistake", "says"),
+    [
+        (["predictions", "method=bm26"], "'bm26': no such method in run hand; nearest: bm25(top_k"),
+        (["predictions"], "method= must name one method of the run: bm25(top_k=1), closed_book"),
+        (["predictions", "method=bm25", "format=xml"], "there are jsonl, scrolls, longmemeval"),
+        (["predictions", "method=bm25", "where=false"], "where=false: leaves no answer of bm25"),
+        (["predictions", "method=bm25", "where=1;2"], "sql: Parser Error"),
+        (["predictions", "by=x"], "'by=x': unknown option; there are warehouse, run, method"),
+        (["report", "format=html"], "format=html: no such format; there are csv, latex"),
+        (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
+        (["report", "to={}"], ": no file but a folder or a device; name a file"),
+        (["view", "answers"], "a view is written as Parquet, which is no text; add to=FILE"),
+        (["view", "anwsers", "to={}/a"], "anwsers: no such view; nearest: answers, all_answers"),
+        (["view", "read_csv('x')", "to={}/a"], "read_csv('x'): no such view; nearest: "),
+        (["view", "answers", "to={}/a", "where=nosuch > 1"], "sql: Binder Error"),
+        (["view", "answers", "to={}/a", "where=1) or (select 1"], "sql: Parser Error"),
+    ],
+)  # fmt: skip
+def test_mistakes(hand: HandRun, tmp_path: Path, mistake: list[str], says: str) -> None:
+    assert says in refused("export", *(m.replace("{}", str(tmp_path)) for m in mistake),
+                           *words(hand))  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_control_characters_are_not_printed(hand: HandRun) -> None:
+    report = make_report(ReadOptions(UPath(hand.warehouse), "hand"))
+    rows = tuple(replace(row, by="\x1b[2J\u202e") for row in report.rows)
+    assert not set("\x1b\u202e") & set(latex(replace(report, rows=rows), True))
+    done = gistmill("export", "predictions", *words(hand), "method=bm25", "--json")
+    assert json.loads(done.stdout)["rows"] == 6
+
+
+def in_any_order(parquet: bytes) -> list[str]:
+    return sorted(map(str, pq.read_table(io.BytesIO(parquet)).to_pylist()))
+
+
+@pytest.mark.slow
+def test_everything_can_be_written_to_s3(
+    hand: HandRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same as on a disk, read by another client; what exists is replaced by --force."""
+    wanted = {
+        "answers.jsonl": ("export", "predictions", "method=bm25"),
+        "report.csv": ("export", "report", "format=csv"),
+        "scores.parquet": ("export", "view", "scores"),
+        "sheet.csv": ("rate", "sheet", "n=2", "seed=1"),
+    }
+    with s3_server() as environment:
+        for key, value in environment.items():
+            monkeypatch.setenv(key, value)
+        for name, verb in wanted.items():
+            there = f"to=s3://{BUCKET}/out/{name}"
+            succeed(*verb, *words(hand), there)
+            assert refused(*verb, *words(hand), there).startswith(f"{there}: exists already")
+            succeed(*verb, *words(hand), f"to={tmp_path / name}")
+            body = client(environment).get_object(Bucket=BUCKET, Key=f"out/{name}")["Body"].read()
+            here = (tmp_path / name).read_bytes()
+            if name.endswith("parquet"):
+                assert in_any_order(body) == in_any_order(here)
+            else:
+                assert body == here
+        succeed(*verb, *words(hand), there, "--force")
+        for verb in wanted.values():
+            told = refused(*verb, *words(hand), "to=s3://no-such-bucket/x.csv")
+            assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be written (")

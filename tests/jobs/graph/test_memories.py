@@ -1,0 +1,255 @@
+"""Methods with a memory of their own: named, shared by hash, and never mixed with another."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.graph.read_config import read_config
+from jobs.graph.step_graph import run_steps
+from pipeline.core.errors import UsageError
+from pipeline.work.steps import Step
+from tests.support.command import sql, succeed
+from tests.support.embedding import model_folder
+from tests.support.own_methods import methods
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+OWN = """
+arguments: {words: 80}
+stages:
+  segments: {stage: paginate, kind: uniform, words: $words}
+  gist: {}
+  look_up: {kind: bm25, top_k: 1}
+  answer: {kind: memory}
+"""
+# The same memory for another method, under other names.
+ALIKE = """
+arguments: {}
+stages:
+  cut: {stage: paginate, kind: uniform, words: 80}
+  short: {stage: gist, from: {pages: cut}}
+  look_up: {kind: none}
+  answer: {kind: memory, from: {gists: short}}
+"""
+# A memory of its own beside the run's: it looks up in the one, and reads nothing else.
+PARTS = """
+arguments: {}
+stages:
+  parts: {stage: paginate, kind: uniform, words: 80}
+  embed: {kind: pages}
+  look_up: {kind: dense, top_k: 1}
+  answer: {kind: pages, from: {pages: parts}}
+"""
+NAME = "paginate(kind=uniform,words=80)"
+
+
+def steps(tmp_path: Path, chosen: str, *words: str, **texts: str) -> list[Step]:
+    plugins = methods(tmp_path, own=OWN, alike=ALIKE, parts=PARTS, **texts)
+    config = read_config([plugins, f"methods={chosen}", *UNIFORM, *words])
+    return [step for step, _ in run_steps(config)]
+
+
+def memories(found: list[Step], name: str) -> list[str | None]:
+    return [step.memory for step in found if step.name == name]
+
+
+def test_methods_that_ask_for_the_same_share_it(tmp_path: Path) -> None:
+    found = steps(tmp_path, "own,alike,gist_only")
+    assert memories(found, "paginate") == ["shared", NAME]
+    assert memories(found, "gist") == ["shared", NAME]
+    answers = {step.method: step for step in found if step.name == "answer"}
+    assert {method: step.memory for method, step in answers.items()} == {
+        "own(words=80)": NAME, "alike": NAME, "gist_only": "shared",
+    }  # fmt: skip
+    own, alike, shared = ([up.id for up in answers[m].upstream if not up.per_question]
+                          for m in ("own(words=80)", "alike", "gist_only"))  # fmt: skip
+    assert own == alike
+    assert set(own) & set(shared) == {found[0].id}, "the document alone"
+
+
+def test_every_step_after_it_rests_on_it(tmp_path: Path) -> None:
+    found = steps(tmp_path, "own,gist_only")
+    of = {(step.method, step.name): step.memory for step in found if step.per_question}
+    expected: dict[tuple[str | None, str], str | None] = {
+        (None, "questions"): None,
+        **{("own(words=80)", name): NAME for name in ("look_up", "answer", "rate", "score")},
+        ("gist_only", "look_up"): None,  # it looks nothing up: no page index in its rows
+        **{("gist_only", name): "shared" for name in ("answer", "rate", "score")},
+    }
+    assert of == expected
+
+
+def test_another_size_is_another_memory(tmp_path: Path) -> None:
+    found = steps(tmp_path, "own(words=80|20),gist_only")
+    assert memories(found, "paginate") == ["shared", NAME, "paginate(kind=uniform,words=20)"]
+    assert len({step.id for step in found if step.name == "gist"}) == 3
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shared"),
+    [
+        ("gist_only", ["paginate", "gist"]),
+        ("bm25,own", ["paginate"]),  # pages alone
+        ("own,memwalker,closed_book,full_text", []),
+    ],
+)
+def test_of_the_shared_memory_is_made_what_a_method_reads(
+    tmp_path: Path, chosen: str, shared: list[str]
+) -> None:
+    found = steps(tmp_path, chosen)
+    assert [s.name for s in found if s.memory == "shared" and not s.per_question] == shared
+    every = {step.id: step for step in steps(tmp_path, f"{chosen},gist_only")}
+    assert {step.id for step in found} <= every.keys(), "names are the same, whoever reads"
+    assert [s.memory for s in found] == [every[s.id].memory for s in found]
+
+
+@pytest.mark.parametrize("words", ["words: 40", "words: 40, max_words: 600"])
+def test_the_run_s_own_is_not_made_twice(tmp_path: Path, words: str) -> None:
+    """UNIFORM has pages of 40 words; the family's longest paragraph has 600."""
+    text = OWN.replace("words: $words", words)
+    found = steps(tmp_path, "same,gist_only", same=text)
+    assert memories(found, "paginate") == memories(found, "gist") == ["shared"]
+    assert {step.memory for step in found if step.name == "answer"} == {"shared"}
+
+
+def test_what_a_family_says_anyway_makes_no_other_name(tmp_path: Path) -> None:
+    text = OWN.replace("words: $words", "words: 80, max_words: 600")
+    found = steps(tmp_path, "same,own,gist_only", same=text)
+    assert memories(found, "paginate") == ["shared", NAME]
+    alone = steps(tmp_path, "same", same=text)
+    assert {step.id for step in alone if step.memory == NAME and not step.per_question} == {
+        step.id for step in found if step.memory == NAME and not step.per_question
+    }, "whoever else asks for it"
+
+
+def test_by_model_is_another_memory_than_uniform(tmp_path: Path) -> None:
+    text = OWN.replace("kind: uniform, words: $words", "kind: model, tail_words: 5")
+    found = steps(tmp_path, "asked,gist_only", asked=text)
+    assert memories(found, "paginate") == ["shared", "paginate(kind=model,tail_words=5)"]
+
+
+def test_embeddings_rest_on_the_pages_they_are_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.engines.embedder.find_spec", lambda name: name)
+    model = f"embedder.model={model_folder(tmp_path / 'model')}"
+    found = steps(tmp_path, "parts,dense(top_k=1)", model)
+    assert memories(found, "embed") == [NAME, "shared"]
+    looked_up = {step.method: step.memory for step in found if step.name == "look_up"}
+    assert looked_up == {"parts": NAME, "dense(over=pages,top_k=1)": "shared"}
+
+
+SEGMENTS = "  segments: {stage: paginate, kind: uniform, words: 80}\n"
+LOOK_UP = "  look_up: {kind: bm25, top_k: 1}\n"
+MIXED = [
+    # pages of its own, gists of the run's
+    (SEGMENTS + LOOK_UP + "  answer: {kind: memory}\n",
+     f"answer: would mix two memories, pages of {NAME} and gists of shared and lookups of {NAME}"),
+    # looked up in the run's pages, read from its own
+    (LOOK_UP + SEGMENTS + "  answer: {kind: pages}\n",
+     f"answer: would mix two memories, pages of {NAME} and lookups of shared"),
+    # the gists of its own with the pages of the run's
+    (SEGMENTS + "  gist: {}\n  look_up: {kind: parallel, max_pages: 1, from: {pages: paginate}}\n"
+     "  answer: {kind: memory}\n",
+     f"look_up: would mix two memories, pages of shared and gists of {NAME}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stages", "line"), MIXED)
+def test_a_stage_that_would_mix_two_is_refused(tmp_path: Path, stages: str, line: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        steps(tmp_path, "mixed", mixed=f"arguments: {{}}\nstages:\n{stages}")
+    assert str(raised.value).endswith(
+        f"/mixed.yaml: {line}; read all from stages that use the same one, with `from` where "
+        "several write a table"
+    )
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run over two documents of three paragraphs of 40 words: three pages in the run's memory,
+    two in that of `own` and `alike` (80 words and 40)."""
+    folder = tmp_path_factory.mktemp("memories")
+    questions = [question(1, of=1), question(2, of=1), question(3, of=2)]
+    write(folder / "corpus", [document(1), document(2)], questions)
+    chosen = "own,alike,same,gist_only,bm25(top_k=2),closed_book"
+    plugins = methods(folder, own=OWN, alike=ALIKE, same=OWN.replace("words: 80", "words: 40"))
+    succeed(
+        "run", "run=r", plugins, "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM,
+        f"methods={chosen}", f"warehouse={folder / 'warehouse'}",
+    )  # fmt: skip
+    return folder / "warehouse"
+
+
+def counted(warehouse: Path, query: str) -> dict[Any, Any]:
+    """The rows of a query of two columns."""
+    return dict(tuple(row.values()) for row in sql(warehouse, query))
+
+
+@pytest.mark.slow
+def test_each_memory_is_made_once(warehouse: Path) -> None:
+    of = "select memory, count(*) from {} group by memory"
+    assert counted(warehouse, of.format("pages")) == {"shared": 6, NAME: 4}
+    assert counted(warehouse, of.format("gists")) == {"shared": 6, NAME: 4}
+    words = "select num_words, count(*) from pages where memory <> 'shared' group by all"
+    assert counted(warehouse, words) == {80: 2, 40: 2}
+    assert len(list((warehouse / "tables" / "pages").iterdir())) == 2
+
+
+OF_METHOD = {"own(words=80)": NAME, "alike": NAME, "same(words=40)": "shared",
+             "gist_only": "shared", "bm25(top_k=2)": "shared", "closed_book": None}  # fmt: skip
+NO_LOOK_UP = ("alike", "gist_only", "closed_book")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["lookups", "answers", "ratings", "scores"])
+def test_every_row_of_a_question_names_its_memory(warehouse: Path, table: str) -> None:
+    expected = dict(OF_METHOD)
+    if table == "lookups":  # turn 0 of nobody's pages
+        expected.update(dict.fromkeys(NO_LOOK_UP))
+    assert counted(warehouse, f"select distinct method, memory from {table}") == expected
+
+
+@pytest.mark.slow
+def test_every_call_names_the_memory_of_its_stage(warehouse: Path) -> None:
+    rows = sql(
+        warehouse,
+        """select distinct stage, c.method, c.memory from calls c
+        where stage in ('gist', 'answer', 'rate') order by all""",
+    )
+    found = {(row["stage"], row["method"], row["memory"]) for row in rows}
+    asked = {(stage, method, memory) for stage in ("answer", "rate")
+             for method, memory in OF_METHOD.items()}  # fmt: skip
+    assert found == asked | {("gist", None, "shared"), ("gist", None, NAME)}
+
+
+@pytest.mark.slow
+def test_page_indexes_join_the_pages_of_their_memory(warehouse: Path) -> None:
+    """Each page that was read is found once, where the answer's spans say, and the context has the
+    words of those pages and of the other pages' gists."""
+    rows = sql(
+        warehouse,
+        """with read as (
+          select method, memory, document_id, question_id, unnest(page_indexes) as page_index,
+            unnest(context_spans) as span from answers where method not in ('closed_book'))
+        select method, count(*) as n, count(p.page_index) as found,
+          bool_and(span.start_char = p.start_char and span.end_char = p.end_char) as same
+        from read left join pages p using (memory, document_id, page_index) group by all""",
+    )
+    assert {row["method"]: (row["n"], row["found"]) for row in rows} == {
+        "own(words=80)": (3, 3), "same(words=40)": (3, 3), "bm25(top_k=2)": (6, 6),
+    }  # fmt: skip
+    assert all(row["same"] for row in rows)
+    words = sql(
+        warehouse,
+        """select a.method, a.question_id, a.num_context_words as had,
+          sum(if(list_contains(a.page_indexes, g.page_index), p.num_words, g.num_words)) as shown
+        from answers a join gists g using (memory, document_id)
+        join pages p on (p.memory, p.document_id, p.page_index)
+          = (g.memory, g.document_id, g.page_index)
+        where a.method in ('own(words=80)', 'alike', 'same(words=40)', 'gist_only')
+        group by all order by all""",
+    )
+    assert len(words) == 12
+    assert [row["had"] for row in words] == [row["shown"] for row in words]
+    assert {row["had"] for row in words} > {80}  # of 120 words, a page of 80 and a gist of 40

@@ -1,0 +1,197 @@
+"""In which executions a run is worked through: engines once, chunks of questions shared."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.graph.phases import Phase, phases, with_scoring
+from jobs.graph.read_config import read_config
+from jobs.graph.step_graph import run_steps
+from pipeline.core.rows import Document, Question
+from pipeline.work.units import Committed, DocumentKey, Unit, plan_document
+
+NOTHING = Committed(units={}, inputs={})
+STEPS = [step for step, _ in run_steps(read_config(["methods=gist_only", "memory=uniform"]))]
+
+
+def _phases(*words: str) -> list[Phase]:
+    return phases(run_steps(read_config(["methods=gist_only", "memory=uniform", *words])))
+
+
+def _key(name: str, num_questions: int) -> DocumentKey:
+    document = Document(document_id=name, title="", text="One two.", num_words=2,
+                        num_paragraphs=1)  # fmt: skip
+    questions = [
+        Question(document_id=name, question_id=f"{name}-q{n}", question=f"{n}?", options=(),
+                 references=("x",), answer_index=None, question_type=None, evidence=(),
+                 asked_at=None)
+        for n in range(num_questions)
+    ]  # fmt: skip
+    return DocumentKey.of(document, questions, STEPS)
+
+
+def _plan(keys: Iterable[DocumentKey], per_unit: int) -> dict[str, Sequence[Unit]]:
+    return {key.document_id: plan_document(STEPS, key, NOTHING, per_unit) for key in keys}
+
+
+def test_the_readers_own_ratings_need_no_second_start() -> None:
+    """The extractive reader rates too; then nobody but the scorers is left."""
+    found = _phases()
+    assert [phase.name for phase in found] == ["reading", "scoring"]
+    assert {step.name for step in found[0].steps} == {
+        "paginate", "gist", "look_up", "answer", "rate",
+    }  # fmt: skip
+    assert found[-1].engine is None
+
+
+def test_another_rater_is_a_phase_of_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("replies: []\n")
+    found = _phases("rater=scripted", f"rater.script={script}")
+    assert [phase.name for phase in found] == ["reading", "rating", "scoring"]
+    assert [phase.section for phase in found[:2]] == ["engine", "rater"]
+    assert {step.name for step in found[1].steps} == {"rate"}
+
+
+GPU = ("engine=simulated", "engine.gpus_per_worker=1")
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ((), ["reading"]),
+        (GPU, ["reading", "scoring"]),
+        ((*GPU, "rater=extractive"), ["reading", "rating"]),
+        (("rater=simulated", "rater.gpus_per_worker=1"), ["reading", "rating", "scoring"]),
+    ],
+)
+def test_the_last_engines_workers_score_unless_they_hold_gpus(
+    words: Sequence[str], names: list[str]
+) -> None:
+    found, units = _planned(_key("long", 3), *words)
+    joined = with_scoring(found, units)
+    assert [phase.name for phase in joined] == names
+    assert [s.id for phase in joined for s in phase.steps] == [
+        step.id for phase in found for step in phase.steps
+    ], "every step in its order, once"
+
+
+def test_no_engine_starts_for_a_document_that_asks_it_nothing() -> None:
+    """Read before, and only its scores are missing: beside a new one or alone."""
+    found, units = _planned(_key("old", 3))
+    asking = {step.id for step in found[0].steps}
+    old = [replace(unit, is_done=unit.step_id in asking) for unit in units["old"]]
+    new = [replace(unit, document_id="new") for unit in units["old"]]
+    for planned in ({"old": old}, {"old": old, "new": new}):
+        assert with_scoring(found, planned) == found
+    done = [replace(unit, is_done=True) for unit in old]
+    assert len(with_scoring(found, {"old": done, "new": new})) == 1
+
+
+def _planned(key: DocumentKey, *words: str) -> tuple[list[Phase], dict[str, Sequence[Unit]]]:
+    """The phases of a run, and the units of its one document."""
+    placed = run_steps(read_config(["methods=gist_only", "memory=uniform", *words]))
+    steps = [step for step, _ in placed]
+    return phases(placed), {key.document_id: plan_document(steps, key, NOTHING, 50)}
+
+
+@pytest.mark.parametrize(
+    ("per_unit", "workers", "names"),
+    [
+        (50, 4, ["reading"]),
+        (5, 1, ["reading"]),
+        (5, 2, ["reading: memory", "reading: questions"]),
+    ],
+)
+def test_two_executions_only_for_several_chunks_and_workers(
+    per_unit: int, workers: int, names: list[str]
+) -> None:
+    keys = [_key("long", 30), _key("short", 2)]
+    reading = _phases()[0]
+    executions = list(reading.executions(keys, _plan(keys, per_unit), lambda: workers))
+    assert [name for name, _ in executions] == names
+    pending = [u for _, items in executions for _, planned in items for u in planned
+               if not u.is_done]  # fmt: skip
+    own = {step.id for step in reading.steps}
+    every = [u for planned in _plan(keys, per_unit).values() for u in planned if u.step_id in own]
+    assert sorted((u.step_id, u.unit) for u in pending) == sorted(
+        (u.step_id, u.unit) for u in every
+    ), "each unit is in one execution, once"
+
+
+def test_a_chunk_finds_all_that_it_reads() -> None:
+    """Every item of the second execution holds its questions' units of each step, the memory's
+    units done, and nobody else's questions."""
+    keys = [_key("long", 30)]
+    reading = _phases()[0]
+    _, (_, items) = reading.executions(keys, _plan(keys, 5), lambda: 2)
+    assert len(items) > 1
+    for document_id, planned in items:
+        assert document_id == "long"
+        _refuse_a_gap(reading, planned)
+
+
+def _refuse_a_gap(reading: Phase, planned: Sequence[Unit]) -> None:
+    pending = [unit for unit in planned if not unit.is_done]
+    of_step = {unit.step_id: set(unit.inputs) for unit in pending}
+    assert len(of_step) == len(pending), "one unit a step"
+    asking = {step.id for step in reading.steps if step.per_question}
+    assert set(of_step) == asking
+    assert len({frozenset(questions) for questions in of_step.values()}) == 1
+    done = {unit.step_id for unit in planned if unit.is_done}
+    assert {step.id for step in reading.steps if not step.per_question} <= done
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 40), st.integers(1, 9), st.data())
+def test_chunks_tile_the_questions_and_a_crash_re_forms_them(
+    num_questions: int, per_unit: int, data: st.DataObject
+) -> None:
+    key = _key("d", num_questions)
+    planned = plan_document(STEPS, key, NOTHING, per_unit)
+    for step_id, units in groupby(planned, key=lambda unit: unit.step_id):
+        questions = [question for unit in units for question in unit.inputs]
+        assert len(questions) == len(set(questions)), step_id
+        assert set(questions) in (set(), {q.question_id for q in key.questions})
+    stored = data.draw(st.sets(st.sampled_from([(u.step_id, u.unit) for u in planned])))
+    committed = Committed(
+        units={step.id: {u: 1 for s, u in stored if s == step.id} for step in STEPS},
+        inputs={
+            step.id: {
+                sha: unit.unit
+                for unit in planned
+                if (unit.step_id, unit.unit) in stored and unit.step_id == step.id
+                for sha in unit.inputs.values()
+            }
+            for step in STEPS
+        },
+    )
+    again = plan_document(STEPS, key, committed, per_unit)
+    assert {(u.step_id, u.unit): u.is_done for u in again} == {
+        (u.step_id, u.unit): (u.step_id, u.unit) in stored for u in planned
+    }
+
+
+def test_chunks_that_share_a_question_are_executed_together() -> None:
+    """A unit that is asked again was formed from more questions than a chunk has now."""
+    key = _key("d", 6)
+    (step,) = [s for s in STEPS if s.name == "look_up"]
+    planned = plan_document(STEPS, key, NOTHING, 2)
+    chunked = [unit for unit in planned if unit.step_id != step.id]
+    whole = [unit for unit in planned if unit.step_id == step.id]
+    inputs = {q: i for unit in whole for q, i in unit.inputs.items()}
+    again = replace(whole[0], inputs=inputs, attempt=2)
+    (phase, *_) = _phases()
+
+    def items(units: list[Unit]) -> list[Sequence[Unit]]:
+        executions = phase.executions([key], {"d": units}, lambda: 2)
+        return [planned for _, items in executions for _, planned in items]
+
+    assert len(items(planned)) > 2, "the memory, then chunks"
+    (together,) = items([*chunked, again])
+    assert again in together

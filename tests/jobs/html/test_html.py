@@ -1,0 +1,355 @@
+"""The page of a run without a browser: what is in it, what serves it, and mistakes."""
+
+import base64
+import gzip
+import hashlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psutil
+import pytest
+
+from jobs.config.options import read_options
+from jobs.html import run_page as html_page
+from jobs.html.chunks import compressed_chunk, with_line_numbers
+from jobs.html.page_file import write_page
+from jobs.html.source import Source, batched_parts
+from jobs.html.summary import number_questions
+from jobs.html.traces import Part
+from tests.support.command import ROOT, gistmill, refused, succeed
+from tests.support.finished_run import FinishedRun
+from tests.support.page_run import finished, write_corpus
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def page(run: FinishedRun) -> str:
+    file = run.small.folder / "page.html"
+    shown = json.loads(succeed("report", "--html", file, f"warehouse={run.warehouse}", "--json"))
+    assert shown["questions"] == 3
+    assert shown["bytes"] == file.stat().st_size
+    return file.read_text(encoding="utf-8")
+
+
+def chunk(page: str, name: str) -> Any:
+    (text,) = re.findall(f'<script type="application/json" id="data-{name}">"(.*?)"</script>', page)
+    return opened(base64.b64decode(text))
+
+
+def opened(chunk: bytes) -> Any:
+    """The content of a chunk."""
+    found = json.loads(gzip.decompress(chunk))
+    return unpacked(found["content"], found["lines"]) if "lines" in found else found["content"]
+
+
+def unpacked(value: Any, lines: list[str]) -> Any:
+    """As data.js does it."""
+    if isinstance(value, list):
+        return [unpacked(inner, lines) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    if isinstance(value.get("$"), list):
+        return "\n".join(lines[index] for index in value["$"])
+    return {key: unpacked(inner, lines) for key, inner in value.items()}
+
+
+def test_long_texts_come_back_and_equal_lines_stand_once() -> None:
+    shared = "a line of the memory that all prompts repeat " * 9
+    content = {"a": [f"{shared}\nfirst\n\n", f"{shared}\r\nsecond"], "b": {"c": shared, "d": None},
+               "$": {"$": {}}}  # fmt: skip
+    made = with_line_numbers(content)
+    assert opened(compressed_chunk(made)) == content
+    assert made["lines"].count(shared) == 1
+    assert json.loads(gzip.decompress(compressed_chunk({"x": float("nan"), "s": "\ud800"}))) == {
+        "x": None, "s": "\ud800"
+    }  # fmt: skip
+
+
+def test_every_question_and_document_is_in_the_chunk_that_the_index_names(page: str) -> None:
+    index = chunk(page, "index")
+    assert [row["question_id"] for row in index["questions"]] == ["q1", "q2", "q3"]
+    for row, number in zip(index["questions"], index["question_parts"], strict=True):
+        part = chunk(page, f"part-{number}")
+        assert row["question_id"] in part["questions"]
+        assert part["document"]["document_id"] == index["documents"][row["document"]]["document_id"]
+    assert index["document_parts"] == [0, 1]
+    assert len(index["measures"]) == len(re.findall('id="data-measure-', page))
+
+
+def test_only_our_scripts_may_run_and_nothing_is_loaded(page: str) -> None:
+    (policy,) = re.findall('Content-Security-Policy" content="(.*?)"', page)
+    policy = policy.replace("&#39;", "'")
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    scripts = re.findall(r"<script(?: type=\"module\" async)?>(.*?)</script>", page, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
+    assert rules["script-src"] == " ".join(f"'sha256-{found}'" for found in hashes)
+    assert rules["default-src"] == rules["connect-src"] == rules["base-uri"] == "'none'"
+    assert "unsafe" not in policy
+    assert not re.search(r"<(link|img|iframe|base|object)\b", page[: page.index("<script")])
+    assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|\beval\(", own_scripts())
+
+
+def own_scripts() -> str:
+    folder = ROOT / "jobs" / "html"
+    return "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.js"))
+
+
+def test_every_script_is_in_the_page() -> None:
+    files = {file.stem for file in (ROOT / "jobs" / "html").glob("*.js")}
+    assert {*html_page._SCRIPTS} == files
+
+
+@pytest.mark.slow
+def test_a_subset_of_the_questions(run: FinishedRun, tmp_path: Path) -> None:
+    file = tmp_path / "some.html"
+    said = succeed("report", "--html", file, f"warehouse={run.warehouse}",
+                   "where=document_id = 'd1'")  # fmt: skip
+    assert "2 questions about 1 document, " in said
+    html = file.read_text(encoding="utf-8")
+    index = chunk(html, "index")
+    assert [row["question_id"] for row in index["questions"]] == ["q1", "q2"]
+    assert [row["document_id"] for row in index["documents"]] == ["d1"]
+    assert len(re.findall('id="data-part-', html)) == 1
+
+
+@pytest.mark.slow
+def test_an_older_file_is_replaced_and_nothing_else_is_left(
+    run: FinishedRun, tmp_path: Path
+) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("older")
+    succeed("report", "--html", file, f"warehouse={run.warehouse}")
+    assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.slow
+def test_an_interrupted_write_leaves_nothing(
+    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even what another process that writes the same file would take for its own."""
+    beside: list[str] = []
+
+    def chunks(source: Source) -> Iterator[tuple[str, bytes]]:
+        beside.extend(found.name for found in tmp_path.iterdir())
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(Source, "chunks", chunks)
+    monkeypatch.setattr(Source, "num_chunks", 0)
+    options = read_options([f"warehouse={run.warehouse}"], ["warehouse"])
+    with pytest.raises(KeyboardInterrupt):
+        write_page(options, tmp_path / "page.html")
+    assert beside == [f".page.html.{os.getpid()}.part"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content", [None, "{"])
+def test_rows_of_a_step_that_cannot_be_read_are_left_out(
+    tmp_path: Path, content: str | None
+) -> None:
+    """Of two that write the same table, the other's are shown."""
+    write_corpus(tmp_path / "corpus", 1)
+    warehouse = finished(tmp_path, "engine=extractive", methods="bm25(top_k=1),closed_book")
+    (step, _) = sorted((warehouse / "steps").glob("answer-*.json"))
+    step.unlink()
+    if content is not None:
+        step.write_text(content)
+    file = tmp_path / "page.html"
+    succeed("report", "--html", file, f"warehouse={warehouse}")
+    (question, _) = chunk(file.read_text(encoding="utf-8"), "part-0")["questions"].values()
+    assert [section["table"] for section in question["sections"]].count("answers") == 1
+
+
+def test_a_long_question_is_cut_with_a_sign(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    connection.execute("""
+    create table documents as select 'd' as document_id, 'd' as title, 1 as num_words,
+      null as problem, false as skipped;
+    create table questions as select 'd' as document_id, 'what' as question_type,
+      unnest(['short', 'long']) as question_id, unnest([repeat('x', 300), repeat('y', 301)]) as
+      question;
+    create table chosen as select question_id from questions;
+    create table measures as select 'm' as measure, 'a' as method, 'long' as question_id,
+      1.0 as value, null as rater""")
+    number_questions(connection, None, False)
+    found = connection.execute("select question from numbered_questions order by number").fetchall()
+    assert found == [("y" * 300 + " …",), ("x" * 300,)]
+
+
+def test_rows_are_read_for_so_many_answers_at_a_time() -> None:
+    parts = [Part("a", tuple(f"a{n}" for n in range(50))), Part("b", ()), Part("c", ("c1",))]
+    assert [len(batch) for batch in batched_parts(parts * 10, 2)] == [30]
+    assert [len(batch) for batch in batched_parts(parts * 10, 40)] == [3] * 10
+    assert [len(batch) for batch in batched_parts(parts, 10_000)] == [1, 1, 1]
+    assert [part for batch in batched_parts(parts * 10, 40) for part in batch] == parts * 10
+
+
+@pytest.mark.slow
+def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
+    words = ("report", f"warehouse={run.warehouse}", "--html")
+    nowhere = tmp_path / "no" / "page.html"
+    assert refused(*words, nowhere) == (
+        f"--html {nowhere}: No such file or directory; write it elsewhere"
+    )
+    (tmp_path / "folder.html").mkdir()
+    assert "Is a directory" in refused(*words, tmp_path / "folder.html")
+    assert refused("report", "--html", "run=night", f"warehouse={run.warehouse}") == (
+        "--html run=night: not a name that ends in .html; write --html FILE.html"
+    )
+    assert "leave --corpus" in refused(*words, tmp_path / "p.html", "--corpus")
+    assert "it has night" in refused(*words, tmp_path / "p.html", "run=day")
+    view = ("view", f"warehouse={run.warehouse}")
+    assert refused(*view, "port=http") == "port=http: no port; give 0 (any that is free) to 65535"
+    for number in ("65536", "1" * 5000):
+        assert refused(*view, f"port={number}").startswith(f"port={number}: no port")
+    assert refused(*view, "prt=1").startswith("'prt=1': unknown option; there are warehouse, ")
+
+
+@pytest.mark.slow
+def test_without_its_tables_a_page_is_refused(
+    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    html_page._bundled.cache_clear()
+    monkeypatch.setattr(html_page, "_BUNDLE", "itables/html/nosuch")
+    said = refused("report", f"warehouse={run.warehouse}", "--html", tmp_path / "p.html")
+    assert said == "a page needs itables, for its tables; pip install 'itables>=2.9'"
+    html_page._bundled.cache_clear()
+
+
+class Served:
+    """A `gistmill view` at work."""
+
+    def __init__(self, warehouse: Path) -> None:
+        command = [sys.executable, "-m", "jobs", "view", f"warehouse={warehouse}", "port=0"]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        self.said = self.process.stdout.readline()
+        ((self.address, port, self.folder),) = re.findall(
+            r"(http://127\.0\.0\.1:(\d+)(/\S+/)) ", self.said
+        )
+        self.port = int(port)
+
+    def get(self, path: str, host: str = "127.0.0.1:7645") -> tuple[int, bytes]:
+        """The reply to a path within the page's folder."""
+        return self.get_at(f"{self.folder}{path}", host)
+
+    def get_at(self, path: str, host: str = "127.0.0.1:7645") -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET", path, headers={"Host": host})
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+
+    def end(self) -> None:
+        """Ctrl-C, which is no failure."""
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(60) == 0
+        assert self.process.stderr is not None
+        assert self.process.stderr.read() == ""
+
+    def json(self, name: str) -> Any:
+        status, content = self.get(f"data/{name}")
+        assert status == 200, name
+        return opened(content)
+
+
+@pytest.fixture(scope="module")
+def served(run: FinishedRun) -> Iterator[Served]:
+    started = Served(run.warehouse)
+    yield started
+    started.end()
+
+
+def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: str) -> None:
+    status, html = served.get("")
+    assert status == 200
+    assert b"<body data-served>" in html
+    assert b"data-part" not in html
+    assert b"connect-src &#39;self&#39;" in html
+    index = served.json("index")
+    assert index["questions"] == chunk(page, "index")["questions"]
+    found = served.json("question-2")
+    assert [*found["questions"]] == ["q3"]
+    in_file = chunk(page, f"part-{chunk(page, 'index')['question_parts'][2]}")
+    assert found["questions"]["q3"] == in_file["questions"]["q3"]
+    assert served.json("document-0")["document"]["document_id"] == "d1"
+    assert served.json("measure-0") == chunk(page, "measure-0")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["data/question-3", "data/question--1", "data/question-", "data/question-1e0", "data/",
+     "data/part-0", "data/measure-999999999999", "data/../index", "index.html", "etc/passwd",
+     "/etc/passwd", "data/index?x=1", "data/document-%30"],
+)  # fmt: skip
+def test_other_paths_are_not_there(served: Served, path: str) -> None:
+    assert served.get(path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/data/index", "/etc/passwd", "/0123456789abcdef/data/index"]
+)
+def test_without_the_address_that_was_printed_there_is_nothing(served: Served, path: str) -> None:
+    """Neither for other users of the machine nor for a page of another start."""
+    assert served.get_at(path)[0] == 404
+
+
+@pytest.mark.slow
+def test_a_browser_that_has_gone_is_no_news(run: FinishedRun) -> None:
+    served = Served(run.warehouse)
+    with socket.create_connection(("127.0.0.1", served.port)) as gone:
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset
+        gone.sendall(f"GET {served.folder} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert served.get("")[0] == 200
+    served.end()  # nothing on standard error
+
+
+@pytest.mark.slow
+def test_what_cannot_be_read_any_more_is_said(run: FinishedRun, tmp_path: Path) -> None:
+    warehouse = run.copied(tmp_path)
+    served = Served(warehouse)
+    for shard in (warehouse / "tables" / "answers").rglob("*.parquet"):
+        shard.unlink()
+    status, why = served.get("data/question-0")
+    assert status == 500
+    assert b"tables/answers/" in why
+    assert b"\n" not in why
+    assert served.get("data/index")[0] == 200
+    served.end()
+
+
+def test_it_listens_to_this_machine_alone_and_to_no_other_name(served: Served) -> None:
+    listening = [found.laddr.ip for found in
+                 psutil.Process(served.process.pid).net_connections("tcp")
+                 if found.status == psutil.CONN_LISTEN]  # fmt: skip
+    assert listening == ["127.0.0.1"]
+    assert served.get("", host="rebound.example")[0] == 403
+    assert served.get("data/index", host="rebound.example:7645")[0] == 403
+    for host in ("localhost:7645", "localhost", "127.0.0.1", "LOCALHOST:80"):
+        assert served.get("", host=host)[0] == 200, host
+
+
+def test_a_port_that_is_taken(served: Served, run: FinishedRun) -> None:
+    done = gistmill("view", f"warehouse={run.warehouse}", f"port={served.port}")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"gistmill: port={served.port}: Address already in use; give another, or 0 for any\n"
+    )

@@ -1,0 +1,383 @@
+"""The page of a finished run in headless Chromium, from a file."""
+
+import json
+import struct
+from collections.abc import Iterator
+from itertools import cycle, islice, pairwise
+from pathlib import Path
+
+import pytest
+
+from benchmarks import browser_page as bench_page
+from jobs.graph.read_config import read_config
+from jobs.html import run_page as html_page
+from jobs.html.chunks import compressed_chunk, with_line_numbers
+from jobs.trace.sent import Sent
+from pipeline.core.errors import AccountingError, UsageError
+from tests.jobs.html.test_html import Served
+from tests.support import picture
+from tests.support.browser import Browser
+from tests.support.command import gistmill, sql, succeed
+from tests.support.page_run import finished, write_corpus
+
+pytestmark = pytest.mark.browser
+
+READAGENT = "readagent_p(max_pages=2)"
+BM25 = "bm25(top_k=1)"
+METHODS = f"{READAGENT},{BM25},memwalker(segment_tokens=60,max_children=2),memorag(memory=gist_memory,memory_fit=split,retriever=bm25)"  # noqa: E501
+WIDTHS = (1280, 390)
+_NULLS = (  # texts that are a value which should have been left out
+    "return [...document.querySelectorAll('main *')].flatMap((e) => [...e.childNodes])"
+    ".filter((n) => n.nodeType === 3 && ['null', 'undefined', 'false'].includes(n.data)).length"
+)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten documents, as intervals need them, with two questions each."""
+    folder = tmp_path_factory.mktemp("night")
+    write_corpus(folder / "corpus", 10)
+    return finished(folder, "engine=extractive", "rater=extractive", methods=METHODS)
+
+
+@pytest.fixture(scope="module")
+def address(warehouse: Path) -> str:
+    file = warehouse.parent / "page.html"
+    said = succeed("report", "--html", file, f"warehouse={warehouse}")
+    assert said.startswith(f"{file}: run night, 20 questions about 10 documents, ")
+    return file.as_uri()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Browser]:
+    """The page, as it opens; nothing may have been complained of when the test is over."""
+    browser.resize(1280)
+    browser.open(address)
+    yield browser
+    assert browser.complaints() == []
+
+
+def test_the_picture_of_the_readme_can_be_made_again(warehouse: Path, tmp_path: Path) -> None:
+    run_page, made = tmp_path / "page.html", tmp_path / "made.png"
+    succeed("report", "--html", run_page, f"warehouse={warehouse}")
+    picture.photograph(run_page, made)
+    assert picture.PICTURE.stat().st_size < picture.MOST_BYTES
+    for file in (made, picture.PICTURE):  # a PNG's first chunk has its width and height
+        head = file.read_bytes()[:24]
+        assert head.startswith(b"\x89PNG")
+        assert struct.unpack(">II", head[16:]) == picture.SIZE
+
+
+def question(name: str, method: str) -> str:
+    return f"#question={name}&method={method}"
+
+
+def named(page: Browser, beginning: str) -> str:
+    """The method whose name begins so."""
+    (found,) = {name for name in page.texts("td a") if name.startswith(beginning)}
+    return found
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_view_is_wider_than_the_window(page: Browser, width: int, tmp_path: Path) -> None:
+    walk, clues = named(page, "memwalker"), named(page, "memorag")
+    page.resize(width)
+    views = ["", "#view=questions", "#view=documents", "#document=village-3",
+             *(question("v1-m3", method) for method in (READAGENT, walk, clues))]  # fmt: skip
+    for view in views:
+        if view:
+            page.go(view)
+            page.unfold("main details")
+        assert page.overflow() == 0, view
+        assert page.run(_NULLS) == 0, view
+        assert len(page.texts("main .note")) == (0 if view else 1), "that the engine is no model"
+
+
+def test_the_scores_are_those_of_the_report_with_their_intervals(
+    page: Browser, warehouse: Path
+) -> None:
+    rows = sql(warehouse, "select avg(value) as mean from measures where measure = 'accuracy' "
+               f"and method = '{BM25}'")  # fmt: skip
+    headings = page.texts("table thead th")
+    cells = page.run(
+        "const rows = [...document.querySelectorAll('table tbody tr')];"
+        f"const row = rows.find((row) => row.cells[0].textContent === '{BM25}');"
+        "return [...row.cells].map((cell) => cell.innerText)"
+    )
+    mean, interval = cells[headings.index("accuracy")].split("\n")
+    assert mean.split()[0] == f"{rows[0]['mean']:.1f}"
+    low, high = interval.split("–")
+    assert float(low) <= rows[0]["mean"] <= float(high)
+
+
+def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
+    headings = page.texts("table thead th")
+    column = headings.index("words read")
+    cells = f"main .scroll:first-of-type table tbody td:nth-child({column + 1})"
+    values = [float(text.replace(",", "")) for text in page.texts(cells)[:4]]
+    assert values != sorted(values)
+    heading = page.all("table thead th")[column]
+    for is_descending in (False, True):
+        heading.click()
+        sorted_by = "descending" if is_descending else "ascending"
+        page.wait(f"return document.querySelector('th[aria-sort={sorted_by}]') !== null")
+        found = [float(text.replace(",", "")) for text in page.texts(cells)[:4]]
+        assert found == sorted(values, reverse=is_descending)
+
+
+def test_a_column_with_a_null_sorts_by_number(page: Browser) -> None:
+    page.run("document.getElementById('main').replaceChildren(table(['n'], [[9], [10], [null]]))")
+    for direction, found in (("ascending", ["-", "9", "10"]), ("descending", ["10", "9", "-"])):
+        page.all("table thead th")[0].click()
+        page.wait(f"return document.querySelector('th[aria-sort={direction}]') !== null")
+        assert page.texts("tbody td") == found
+
+
+def test_the_best_are_those_of_the_report(page: Browser) -> None:
+    """Not the highest numbers: fewer words may be better, or a mean be over fewer answers."""
+    best = page.run(
+        "const { report } = await load('index');"
+        "report.rows.forEach((row, index) => { row.best = index === 1 ? ['accuracy'] : []; });"
+        "const made = scores(report); document.getElementById('main').replaceChildren(made);"
+        "return [...made.querySelectorAll('.best')].map((e) => e.closest('tr').rowIndex)"
+    )
+    assert best == [2]
+
+
+def test_files_that_were_left_out_are_named(page: Browser) -> None:
+    page.run(
+        "const run = await load('index'); run.report.left_out = [{ file: 'a/b', why: 'torn' }];"
+        "await show()"
+    )
+    page.unfold(".note details")
+    assert page.texts(".note summary") == ["left out 1 damaged file"]
+    assert page.texts(".note li") == ["a/b: torn"]
+
+
+def test_a_question_may_be_called_as_the_chunks_call_their_lines(page: Browser) -> None:
+    assert page.run("return unpacked({ $: { $: [0, 1] } }, ['a', 'b'])") == {"$": "a\nb"}
+
+
+def test_calls_of_a_rater_are_not_counted_for_a_method(page: Browser, warehouse: Path) -> None:
+    """So the questions' counts add up to the overview's."""
+    wanted = page.run(
+        "const { report } = await load('index');"
+        f"return report.rows.find((row) => row.method === '{BM25}').counts.calls"
+    )
+    names = page.run("return (await load('index')).questions.map((row) => row.question_id)")
+    found = 0
+    for name in names:
+        page.go(question(name, BM25))
+        found += int(
+            page.run(
+                "const row = document.querySelector('a.chosen').closest('tr');"
+                "return row.cells[row.cells.length - 1].textContent"
+            )
+        )
+    assert found == wanted
+    (all_calls,) = sql(warehouse, f"select count(*) as n from calls where method = '{BM25}'")
+    assert found < all_calls["n"], "the rater has made some"
+
+
+def test_what_could_not_be_fetched_is_asked_for_again(browser: Browser, warehouse: Path) -> None:
+    served = Served(warehouse)
+    browser.open(served.address)
+    browser.run("window.kept = fetch; window.fetch = () => Promise.reject(new Error('gone'))")
+    browser.go("#question=v1-m3")
+    assert browser.texts("main .note") == ["gone"]
+    browser.run("window.fetch = window.kept")
+    browser.go("#view=documents")
+    browser.go("#question=v1-m3")
+    assert browser.texts("main h2")[0] == "v1-m3"
+    served.end()
+    assert len(browser.complaints()) == 1
+
+
+def test_a_page_of_ten_thousand_questions_opens(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    """Its overview, the list and a question; the rows are those of the small run, repeated."""
+    browser.open(address)
+    index = browser.run("return await load('index')")
+    few = len(index["questions"])
+    many = range(10_000)
+    index["questions"] = [
+        {**index["questions"][n % few], "number": n, "question_id": f"q{n}"} for n in many
+    ]
+    index["question_parts"] = [n // 50 for n in many]
+    part = browser.run("return await load('part-0')")
+    (found, *_) = part["questions"].values()
+    measures = {f"measure-{n}": browser.run(f"return await load('measure-{n}')")
+                for n in range(len(index["measures"]))}  # fmt: skip
+    chunks = {
+        **{name: {method: list(islice(cycle(values), 10_000)) for method, values in of.items()}
+           for name, of in measures.items()},
+        **{f"part-{n}": {"document": part["document"],
+                         "questions": {f"q{n * 50 + of}": found for of in range(50)}}
+           for n in range(200)},
+    }  # fmt: skip
+    file = tmp_path / "many.html"
+    first = [("index", compressed_chunk({"content": index}))]
+    rest = (
+        (name, compressed_chunk(with_line_numbers(content))) for name, content in chunks.items()
+    )
+    html_page.page("many", first, rest, served=False).dump(str(file), encoding="utf-8")
+    browser.open(file.as_uri())
+    assert any("10,000 questions" in text for text in browser.texts("main p"))
+    browser.go("#view=questions")
+    assert len(browser.all("tbody tr")) == 25
+    browser.go("#question=q9999")
+    assert browser.texts("main h2")[0] == "q9999"
+    assert browser.complaints() == []
+
+
+def test_the_pictures_are_drawn(page: Browser) -> None:
+    titles = page.texts("figcaption")
+    assert titles[:2] == ["Score against compression", "Answer length against score"]
+    assert "words per document" in titles
+    assert len(page.all("svg circle")) == 2 * 4, "a point per method in both"
+    assert len(page.all("svg rect.bar")) > 5
+    strips = page.texts(".strip")
+    assert strips.count("20") >= 2, "every question of bm25(top_k=1) took one look-up"
+
+
+def test_search_and_filters(page: Browser, warehouse: Path) -> None:
+    page.go("#view=questions")
+    assert len(page.all("tbody tr")) == 20
+    page.choose("type", "who")
+    assert {text.split()[0][-3:] for text in page.texts("tbody td:first-child")} == {"-m7"}
+    page.choose("score", "accuracy")
+    page.choose("method", BM25)
+    page.choose("outcome", "right")
+    right = sql(warehouse, "select question_id from scores where metric = 'accuracy' and "
+                f"value = 100 and method = '{BM25}' order by all")  # fmt: skip
+    assert [text.split()[0] for text in sorted(page.texts("tbody td:first-child"))] == [
+        row["question_id"] for row in right
+    ]
+    page.go("#view=questions")
+    page.all("input[type=search]")[0].send_keys("v4-m")
+    page.wait("return document.querySelectorAll('tbody tr').length === 2")
+    assert [text.split()[0] for text in page.texts("tbody td b")] == ["v4-m3", "v4-m7"]
+
+
+def test_the_pages_that_readagent_read_are_open_and_evidence_is_marked(
+    page: Browser, warehouse: Path
+) -> None:
+    (answer,) = sql(warehouse, "select page_indexes from answers where question_id = 'v1-m7' "
+                    f"and method = '{READAGENT}'")  # fmt: skip
+    page.go(question("v1-m7", READAGENT))
+    shown = page.texts("section.page.read .page-head b")
+    assert shown == [f"Page {index}" for index in answer["page_indexes"]]
+    texts = sql(warehouse, "select text from pages where memory = 'shared' and "
+                "document_id = 'village-1' order by page_index")  # fmt: skip
+    assert page.texts("section.page.read .text") == [
+        texts[index]["text"] for index in answer["page_indexes"]
+    ]
+    gists = sql(
+        warehouse,
+        "select gist from gists where document_id = 'village-1' "
+        f"and page_index not in {tuple(answer['page_indexes'])} order by page_index",
+    )
+    assert page.texts("section.page:not(.read) .text") == [row["gist"] for row in gists]
+    assert (
+        "".join(page.texts("section.page mark.evidence")) == "In month 7 of year 1901, the miller"
+    )
+    assert "miller" in page.texts("section.page mark.word"), "the option it chose"
+
+
+def test_a_walk_is_indented_by_depth(page: Browser, warehouse: Path) -> None:
+    method = named(page, "memwalker")
+    visits = sql(warehouse, "select node_index, depth, action from visits where "
+                 f"question_id = 'v1-m7' and method = '{method}' order by turn")  # fmt: skip
+    page.go(question("v1-m7", method))
+    assert page.texts(".walk .step b") == [
+        f"{turn}. node {visit['node_index']}" for turn, visit in enumerate(visits)
+    ]
+    lefts = page.run(
+        "return [...document.querySelectorAll('.walk .step')]"
+        ".map((step) => step.getBoundingClientRect().left)"
+    )
+    assert len(visits) > 3
+    steps = [(visit["depth"], left) for visit, left in zip(visits, lefts, strict=True)]
+    for (depth, left), (next_depth, next_left) in pairwise(steps):
+        assert (depth < next_depth) == (left < next_left)
+
+
+def test_clues_stand_with_what_they_found(page: Browser, warehouse: Path) -> None:
+    method = named(page, "memorag")
+    queries = sql(warehouse, "select query_index, text from queries where question_id = 'v1-m3' "
+                  f"and method = '{method}' order by query_index")  # fmt: skip
+    used = sql(warehouse, "select query_index, used from lookups where question_id = 'v1-m3' "
+               f"and method = '{method}' order by query_index")  # fmt: skip
+    page.go(question("v1-m3", method))
+    assert page.texts("ol.queries > li > div:first-child .text") == [q["text"] for q in queries]
+    found = page.run(
+        "return [...document.querySelectorAll('ol.queries > li')].map((li) => "
+        "[...li.querySelectorAll('.to-page')].map((page) => Number(page.textContent)))"
+    )
+    assert [pages for pages in found if pages] == [row["used"] for row in used if row["used"]]
+    assert any(row["used"] for row in used)
+
+
+@pytest.mark.parametrize("method", [READAGENT, BM25, "memwalker", "memorag"])
+def test_every_prompt_is_shown_exactly_as_it_was_sent(
+    page: Browser, warehouse: Path, method: str
+) -> None:
+    method = named(page, method)
+    page.go(question("v2-m3", method))
+    sent = [one for one in Sent(warehouse, "night").of_question("v2-m3")
+            if one.call["method"] == method]  # fmt: skip
+    assert sent
+    page.unfold("details.call")
+    article = "article > .calls details.call "
+    prompts = [message["content"] for one in sent for message in one.messages or ()]
+    assert page.texts(f"{article} pre.prompt") == prompts
+    assert page.texts(f"{article} pre.reply") == [one.call["reply"] or "(empty)" for one in sent]
+    shown = " ".join(page.texts("details.call p"))
+    assert all(one.call["request_sha"] in shown for one in sent)
+
+
+def test_the_calls_that_made_a_page_stand_with_it(page: Browser, warehouse: Path) -> None:
+    page.go("#document=village-2")
+    page.unfold("section.page > details")
+    page.unfold("section.page details.call")
+    sent = [one for one in Sent(warehouse, "night").of_document("village-2")
+            if one.call["memory"] == "shared"]  # fmt: skip
+    assert page.texts("section.page pre.prompt") == [
+        message["content"] for one in sent for message in one.messages or ()
+    ]
+    assert page.texts("section.page .page-text") == [
+        row["text"] for row in sql(warehouse, "select text from pages where memory = 'shared' "
+                                   "and document_id = 'village-2' order by page_index")
+    ]  # fmt: skip
+
+
+def test_what_is_not_there_is_said(page: Browser) -> None:
+    page.go("#question=nosuch")
+    assert page.texts("main .note") == ["nosuch: no such question on this page"]
+    page.go("#document=nosuch")
+    assert page.texts("main .note") == ["nosuch: no such document on this page"]
+
+
+def test_bench_measures_how_long_a_page_takes_to_open() -> None:
+    sizes = ("corpus.num_documents=2", "corpus.questions=3")
+    done = gistmill("bench", "page", *sizes, "--pairs", "1", "--json")
+    assert done.returncode in (0, 3), done.stderr  # whether this machine is slow
+    found = {figure["what"]: figure["figure"] for figure in json.loads(done.stdout)}
+    assert {*found} == {"questions", "MB of the file", "seconds to open it"}
+    assert found["questions"] == 6 and 0.1 < found["MB of the file"] < 10
+
+
+def test_bench_of_a_page_that_does_not_open_or_without_a_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "wrong.html"
+    file.write_text("<p>3 questions</p>", encoding="utf-8")
+    with pytest.raises(AccountingError, match=r"wrong.html: the browser does not show '4 ques"):
+        bench_page._seconds("chromium", file, "4 questions")
+    monkeypatch.setattr(bench_page, "_TIME_LIMIT", 0.01)
+    with pytest.raises(AccountingError, match=r"wrong.html: the browser did not end within 0.01 s"):
+        bench_page._seconds("chromium", file, "3 questions")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="page needs a browser: install one of chromium, "):
+        bench_page.page(read_config(bench_page.WORDS), tmp_path, 1)

@@ -1,0 +1,269 @@
+"""Tables on terminals of 80, 100, 120 and 200 columns: nothing is cut, and nothing is too wide."""
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from jobs.output.cells import Table
+from jobs.output.print_tables import as_markdown
+from jobs.output.terminal import fitted_to_terminal, wrapped
+from jobs.report.means import Mean, best_of
+from jobs.report.render import for_terminal, parts_of
+from jobs.report.report import Report, Row
+from jobs.run.run_lock import LEASE
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.upkeep.lease import lease
+from pipeline.work.stage import Column
+from tests.support.command import in_terminal, succeed
+from tests.support.finished_run import FinishedRun
+from tests.support.hand_run import HandRun
+
+WIDTHS = (80, 100, 120, 200)
+COLUMNS = (
+    Column("cr", "CR", 10, has_interval=False),
+    Column("lr_1", "LR-1", 30, more_is_better=True, is_judged=True),
+    *(Column(name, name, 40, more_is_better=True) for name in ("rouge1_stem", "rouge2_stem")),
+    Column("recall", "recall", 60),
+    Column("words", "words read", 80, has_interval=False),
+)
+METHODS = (
+    *(f"bm25(top_k={k})" for k in range(1, 9)),
+    *(f"readagent_p(max_pages={k})" for k in range(1, 8)),
+    "truncated(keep=first,num_words=6000)", "truncated(keep=last,num_words=6000)",
+    "longmemeval(value=round,expansion=facts,join=merge_as_published,retriever=dense,top_k=10,"
+    "time_aware=False,reading=con,history=json)",
+    "gist_only", "full_text", "closed_book", "constant", "oracle_pages(top_k=3)",
+    "memorag(memory=full,memory_fit=refuse,retriever=dense,top_k=3)", "检索方法(页数=三)",
+)  # fmt: skip
+
+
+def mean(value: float, n: int) -> Mean:
+    return Mean(value, n, value, n, value - 1, value + 1)
+
+
+def report(**of_row: Any) -> Report:
+    """25 methods; LR is empty, recall is over fewer answers than the others."""
+    draw = random.Random(1)
+    rows = []
+    for method in METHODS:
+        n = 237 if method.startswith("oracle") else 272
+        means = {name: mean(draw.uniform(10, 30), n) for name in ("cr", "rouge1_stem", "words")}
+        means |= {"rouge2_stem": mean(4.0, n), "recall": mean(draw.uniform(0, 100), 237)}
+        counts: dict[str, float | None] = {
+            "n": n,
+            "answered": n,
+            "unscored": None,
+            "calls": 10**6,
+            "tokens": 10**9,
+        }
+        rows.append(Row(method, None, means, counts, **of_row))
+    foot = {
+        "corpus": "qmsum 0a", "engine": "Qwen/Qwen3-8B", "is_model": True, "family": "qmsum 0b",
+        "wording": "ours", "replies": "free", "rater": None, "imported": {}, "commits": ["c"],
+        "repeats": 1, "repeat_from": "questions",
+        "versions": {f"package-{i}": "1.2.3" for i in range(12)},
+    }  # fmt: skip
+    memory = {"memory": "shared", "documents": 35, "words": 9, "pages": 741, "words_per_page": 4.5}
+    return Report(
+        "night", {"planned": 9, "not_done": 0}, COLUMNS, ("lr_1", "rouge1_stem", "rouge2_stem"),
+        tuple(rows), memory, (memory,), (), foot,
+    )  # fmt: skip
+
+
+def blocks(text: str) -> list[list[dict[str, str]]]:
+    """The tables of a text: rows by heading, wrapped cells joined."""
+    found = []
+    for part in text.split("\n\n"):
+        lines = part.splitlines()
+        rule = next((place for place, line in enumerate(lines) if set(line) == {"─", " "}), None)
+        if rule is None:
+            continue
+        spans = [match.span() for match in re.finditer("─+", lines[rule])]
+        cut = [[_cut(line, span) for span in spans] for line in lines]
+        names = [
+            " ".join(row[i] for row in cut[:rule] if row[i].strip()) for i in range(len(spans))
+        ]
+        names = [" ".join(name.split()) for name in names]
+        rows: list[list[str]] = []
+        for row in cut[rule + 1 :]:
+            if row[0].startswith("  ") or not row[0].strip():
+                rows[-1] = [a + b.strip() for a, b in zip(rows[-1], row, strict=True)]
+            else:
+                rows.append([value.strip() for value in row])
+        found.append([dict(zip(names, row, strict=True)) for row in rows])
+    return found
+
+
+def _cut(line: str, span: tuple[int, int]) -> str:
+    """The characters in these columns of a terminal; wide ones take two."""
+    part, place = "", 0
+    for char in line:
+        part += char if span[0] <= place < span[1] else ""
+        place += cell_len(char)
+    return part
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_25_methods_fit_and_every_value_is_there(width: int) -> None:
+    made = report()
+    text = fitted_to_terminal(for_terminal(made), width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    of_scores = [block for block in blocks(text) if "n" in block[0]]
+    rows = [{k: v for block in of_scores for k, v in block[place].items()} for place in range(25)]
+    for row, expected in zip(rows, made.rows, strict=True):
+        assert row["method"] == expected.method
+        assert row["n"] == str(expected.counts["n"])
+        shown = {
+            "CR": "cr", "rouge1_stem": "rouge1_stem", "recall (n=237)": "recall",
+            "words read": "words",
+        }  # fmt: skip
+        for heading, measure in shown.items():
+            assert row[heading].rstrip("*") == f"{expected.means[measure].mean:.1f}"
+    assert "Empty in this run, so not shown: LR-1." in text
+    assert "LR-1" not in {heading for block in of_scores for heading in block[0]}
+    assert f"{10**9}" in text
+
+
+def test_the_scores_stand_together_at_80_columns() -> None:
+    first = blocks(fitted_to_terminal(for_terminal(report()), 80))[0][0]
+    assert {"method", "n", "CR", "rouge1_stem", "rouge2_stem"} <= first.keys()
+
+
+def test_wide_terminals_have_one_table_of_scores() -> None:
+    of_scores = [b for b in blocks(fitted_to_terminal(for_terminal(report()), 200)) if "n" in b[0]]
+    assert len(of_scores) == 1
+
+
+@pytest.mark.parametrize("width", (*WIDTHS, 20))
+def test_texts_fold_and_no_word_is_lost(width: int) -> None:
+    rows = [{"id": f"d{n}", "text": "word " * 60 + "x" * 300, "number": 7, "path": "/a/b" * 40}
+            for n in range(3)]  # fmt: skip
+    text = fitted_to_terminal([Table(rows, left=("text", "path"))], width)
+    assert max(map(cell_len, text.splitlines())) <= max(width, 40)
+    joined = re.sub(r"[\s─]", "", text)
+    assert joined.count("word") == 180 and joined.count("x") >= 900
+
+
+def test_columns_that_a_query_names_stay() -> None:
+    rows = [{"a": 1, "b": None}]
+    assert "b" in fitted_to_terminal([Table(rows, keeps_empty=True)], 80).splitlines()[0]
+    assert fitted_to_terminal([Table(rows)], 80).endswith("Empty in this run, so not shown: b.")
+    assert fitted_to_terminal([Table([])], 80) == "no rows"
+    zeros = Table([{"a": 1, "repeat": 0}, {"a": 2, "repeat": 0}], unless_zero=("repeat",))
+    assert "repeat" not in fitted_to_terminal([zeros], 80)
+    ones = Table([{"a": 1, "repeat": 0}, {"a": 2, "repeat": 1}], unless_zero=("repeat",))
+    assert "repeat" in fitted_to_terminal([ones], 80)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_three_long_keys_share_the_line(width: int) -> None:
+    rows = [{"metric": "evidence_recall_of_pages", "A": METHODS[17], "B": METHODS[-2],
+             "n": 272, "p (Holm)": "<0.001", "A - B": "+12.3"}]  # fmt: skip
+    text = fitted_to_terminal([Table(rows, left=("A", "B"), num_keys=3)], width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    for part in text.split("\n\n"):
+        lines = part.splitlines()
+        rule = next(place for place, line in enumerate(lines) if set(line) == {"─", " "})
+        spans = [match.span() for match in re.finditer("─+", lines[rule])]
+        cells = ["".join(_cut(line, span).strip() for line in lines[rule + 1 :]) for span in spans]
+        assert cells[:3] == [rows[0]["metric"], METHODS[17], METHODS[-2]]
+    assert all(value in text for value in ("272", "<0.001", "+12.3"))
+
+
+def test_names_are_wrapped_at_commas_and_nothing_of_them_goes() -> None:
+    assert wrapped("truncated(keep=first,num_words=6000)", 26) == [
+        "truncated(keep=first,", "  num_words=6000)",
+    ]  # fmt: skip
+    assert wrapped("one two three", 8) == ["one two", "three"]
+    assert wrapped("x" * 30, 20) == ["x" * 20, "  " + "x" * 10]
+    assert wrapped("中文中文中文", 5) == ["中文", "中文", "中文"]
+
+
+def test_controls_and_markup_of_a_name_stay_text() -> None:
+    text = fitted_to_terminal([Table([{"name": "\x1b[2J[red]a[/red]|\u202eb", "n": 1}])], 80)
+    assert r"\x1b[2J[red]a[/red]|\u202eb" in text
+
+
+def test_the_best_of_comparable_rows_are_marked() -> None:
+    """Of 272 answers; oracle has a higher mean over 237. 24.44 and 24.36 print alike."""
+    values = {"a": 24.44, "b": 24.36, "c": 20.0}
+    rows: list[tuple[str | None, dict[str, Mean]]] = [
+        (None, {"rouge1_stem": mean(value, 272), "recall": mean(value, 272)})
+        for value in values.values()
+    ]
+    rows.append((None, {"rouge1_stem": mean(99, 237), "recall": mean(99, 237)}))
+    assert best_of(rows, COLUMNS) == [("rouge1_stem",), ("rouge1_stem",), (), ()]
+    equal = [(None, {"rouge1_stem": mean(4, 9)})] * 2
+    assert best_of(equal, COLUMNS) == [(), ()]
+    groups = [("x", {"rouge1_stem": mean(4, 9)}), ("x", {"rouge1_stem": mean(5, 9)}),
+              ("y", {"rouge1_stem": mean(3, 9)})]  # fmt: skip
+    assert best_of(groups, COLUMNS) == [(), ("rouge1_stem",), ()]
+
+
+def test_marks_are_explained_and_only_on_terminals() -> None:
+    made = report()
+    rows = [made.rows[0], *(Row(r.method, r.by, r.means, r.counts) for r in made.rows[1:])]
+    rows[3] = Row(rows[3].method, None, rows[3].means, rows[3].counts, ("rouge1_stem",))
+    made = Report(**{**vars(made), "rows": tuple(rows)})
+    text = fitted_to_terminal(for_terminal(made), 80)
+    table = blocks(text)[0]
+    assert [row["rouge1_stem"][-1] == "*" for row in table].index(True) == 3
+    assert "*: the best of its column" in text
+    plain = as_markdown(parts_of(made))
+    assert "*" not in plain and "| LR-1 |" in plain and "(n=237)" in plain
+
+
+def test_why_an_interval_is_missing_is_said_once() -> None:
+    made = report()
+    bare = Mean(1.0, 272, 1.0, 272)
+    rows = tuple(Row(r.method, r.by, {"rouge1_stem": bare}, r.counts) for r in made.rows)
+    why = "n/a: no interval over fewer than 10 documents."
+    assert as_markdown(parts_of(Report(**{**vars(made), "rows": rows}))).count(why) == 1
+    assert why not in as_markdown(parts_of(made))
+
+
+@pytest.mark.slow
+def test_commands_fit_a_terminal_and_pipes_get_whole_markdown(tmp_path: Path) -> None:
+    folder = f"warehouse={FinishedRun(tmp_path).warehouse}"
+    for words in (["report", folder], ["ls", folder]):
+        text = in_terminal(80, *words)
+        assert "──" in text and "|--" not in text
+        assert max(map(cell_len, text.splitlines())) <= 80
+        assert succeed(*words).count("|--") >= 1
+    query = "select question_id, problem from answers order by all"
+    assert in_terminal(100, "sql", query, folder, "--markdown") == succeed("sql", query, folder)
+
+
+@pytest.mark.slow
+def test_ls_says_how_runs_stand(tmp_path: Path) -> None:
+    night = FinishedRun(tmp_path)
+    folder = f"warehouse={night.warehouse}"
+    found = json.loads(succeed("ls", folder, "--json"))
+    assert [*found] == ["runs", "steps", "left_out"]
+    (run,) = found["runs"]
+    name = RunFolder(night.warehouse, "night")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\+00:00", run.pop("started_at"))
+    assert run == {
+        "run": "night", "corpus": "tables", "engine": "scripted", "state": "complete",
+        "documents": 2, "questions": 3, "methods": 1, "steps": 8,
+    }  # fmt: skip
+    with lease(name.path, LEASE):
+        assert state(folder) == "running"
+    night.shard("gists").unlink()
+    assert state(folder) == "incomplete"
+
+
+@pytest.mark.slow
+def test_ls_says_what_had_too_many_problems(hand: HandRun) -> None:
+    assert hand.code == 3
+    assert state(f"warehouse={hand.warehouse}") == "problems"
+
+
+def state(folder: str) -> str:
+    (run,) = json.loads(succeed("ls", folder, "--json"))["runs"]
+    return str(run["state"])

@@ -1,0 +1,266 @@
+"""People label a sheet of answers, blind, and are compared with raters and with each other."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from jobs.people.agreement import kappa, percent
+from tests.support.command import in_terminal, refused, sql, succeed
+from tests.support.hand_numbers import FREE, ORDER, WORKED
+from tests.support.hand_run import QUESTIONS, HandRun
+
+ASKED = {row["question_id"]: row["question"] for row in QUESTIONS}
+LABELS = {"E": "yes", "P": "partially", "N": "no", "U": "no"}
+# (question, answer) -> the letter of the worked LR, of the answers without a problem.
+LETTERS = {
+    (ASKED[question], answer): letter
+    for worked in WORKED.values()
+    for question, answer, problem, letter in zip(
+        ORDER, worked.answers, worked.problems, worked.lr.split(), strict=True
+    )
+    if question in FREE and problem is None and answer
+}
+NUM_ANSWERS = 15  # of 3 + 2 + 3 + 2 + 2 + 3 by method; constant's three are alike but in question
+
+
+class Sheets:
+    """A copy of the hand-worked run."""
+
+    def __init__(self, hand: HandRun, folder: Path) -> None:
+        hand.copied(folder)
+        self.folder, self.warehouse = folder, folder / "warehouse"
+        self.words = [f"warehouse={self.warehouse}", "run=hand"]
+
+    def sheet(self, *words: str) -> list[dict[str, str]]:
+        out = succeed("rate", "sheet", *self.words, *words)
+        return list(csv.DictReader(io.StringIO(out)))
+
+    def write(
+        self, name: str, label: Callable[[Mapping[str, str]], str], delimiter: str = ","
+    ) -> Path:
+        """A filled sheet of all answers."""
+        rows = [{**row, "label": label(row)} for row in self.sheet()]
+        return self.file(name, rows, delimiter)
+
+    def file(self, name: str, rows: list[dict[str, str]], delimiter: str = ",") -> Path:
+        path = self.folder / name
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+            writer.writeheader()
+            writer.writerows(rows)
+        return path
+
+    def load(self, file: Path, person: str, *words: str) -> str:
+        return succeed("rate", "import", file, f"person={person}", *self.words, *words)
+
+
+@pytest.fixture
+def sheets(hand: HandRun, tmp_path: Path) -> Sheets:
+    return Sheets(hand, tmp_path)
+
+
+def as_the_rater(row: Mapping[str, str]) -> str:
+    return LABELS[LETTERS[row["question"], row["answer"]]]
+
+
+@pytest.mark.slow
+def test_a_sheet_shows_answers_and_hides_who_gave_them(sheets: Sheets) -> None:
+    rows = sheets.sheet()
+    assert len(rows) == NUM_ANSWERS == len({row["row"] for row in rows})
+    assert {(row["question"], row["answer"]) for row in rows} == set(LETTERS)
+    assert list(rows[0]) == ["row", "question", "references", "answer", "label", "comment"]
+    assert {row["label"] for row in rows} == {""}
+    mended = next(row for row in rows if row["question"].startswith("Who mended"))
+    assert mended["references"].splitlines() == QUESTIONS[1]["references"]
+    text = succeed("rate", "sheet", *sheets.words)
+    assert not any(hidden in text for hidden in ("bm25", "gist_only", "scripted", "partial", "m1"))
+
+
+@pytest.mark.slow
+def test_a_sheet_is_drawn_by_its_seed_in_equal_shares(sheets: Sheets) -> None:
+    assert sheets.sheet("n=6") == sheets.sheet("n=6", "seed=0")
+    orders = {tuple(row["row"] for row in sheets.sheet(f"seed={seed}")) for seed in range(4)}
+    assert len(orders) == 4
+    methods = {}
+    for number in (6, 9):
+        file = sheets.file("all.csv", [{**r, "label": "no"} for r in sheets.sheet(f"n={number}")])
+        sheets.load(file, f"p{number}")
+        found = sql(sheets.warehouse, f"""select method, count(*) as n from people
+            where rater = 'human:p{number}' group by all""", "run=hand")  # fmt: skip
+        methods[number] = sorted(row["n"] for row in found)
+    assert methods == {6: [1] * 6, 9: [1, 1, 1, 2, 2, 2]}
+
+
+@pytest.mark.slow
+def test_some_answers_alone(sheets: Sheets) -> None:
+    assert {r["answer"] for r in sheets.sheet("method=constant")} == {"Nothing is known."}
+    rows = sheets.sheet("where=document_id = 'ledger'")
+    assert {row["question"] for row in rows} == {ASKED["l2"]}
+
+
+@pytest.mark.slow
+def test_importing_twice_changes_nothing(sheets: Sheets) -> None:
+    file = sheets.write("ann.csv", as_the_rater)
+    lr = sql(sheets.warehouse, "from lr order by all", "run=hand")
+    assert f"{NUM_ANSWERS} labels of human:ann in run hand, new or changed: 15" in sheets.load(
+        file, "ann"
+    )
+    stored = sheets.warehouse / "runs" / "hand" / "people" / "ann.parquet"
+    before = (stored.read_bytes(), stored.stat().st_mtime_ns)
+    assert "new or changed: 0" in sheets.load(file, "ann")
+    assert (stored.read_bytes(), stored.stat().st_mtime_ns) == before
+    assert sql(sheets.warehouse, "from lr order by all", "run=hand") == lr, "no rater's verdict"
+    found = sql(sheets.warehouse, """select q.question, label from people
+        join questions q using (document_id, question_id) where method = 'bm25(top_k=1)'
+        order by question_id""")  # fmt: skip
+    assert [row["label"] for row in found] == ["yes", "no", "partially"]  # l2, m1, m2: E N P
+
+
+@pytest.mark.slow
+def test_a_later_label_replaces_an_earlier_one(sheets: Sheets) -> None:
+    sheets.load(sheets.write("ann.csv", as_the_rater), "ann")
+    changed = sheets.write("again.csv", lambda row: "Yes " if row["answer"] == "Peter." else "")
+    out = sheets.load(changed, "ann")
+    assert "1 label of human:ann in run hand, new or changed: 1" in out
+    assert "14 of 15 rows have no label; import the sheet again when they do" in out
+    assert "14 of these had one before, which is kept\n" in out
+    assert len(sql(sheets.warehouse, "from people", "run=hand")) == NUM_ANSWERS
+    assert "which is kept" not in sheets.load(changed, "eve")
+
+
+def agreement(sheets: Sheets, *words: str) -> dict[tuple[str, str, str | None], dict[str, object]]:
+    out = json.loads(succeed("rate", "agreement", *sheets.words, *words, "--json"))
+    return {
+        (one["person"], one["other"].partition(":")[0], one["rubric"]): one
+        for one in out["agreements"]
+    }
+
+
+@pytest.mark.slow
+def test_agreement_with_the_rater(sheets: Sheets) -> None:
+    """Of the worked letters 6 are E, 2 P, 6 N; the one U has no verdict. Ann says what the rater
+    says, Bob says yes to all, which is as good as chance."""
+    sheets.load(sheets.write("ann.csv", as_the_rater), "ann")
+    sheets.load(sheets.write("bob.csv", lambda row: "YES", delimiter=";"), "bob")
+    found = agreement(sheets)
+    ann, bob = found["human:ann", "scripted", "lr"], found["human:bob", "scripted", "lr"]
+    assert (ann["n"], ann["unscored"], ann["percent"], ann["kappa"]) == (14, 1, 100, 1)
+    assert ann["confusion"] == [[6, 0, 0], [0, 2, 0], [0, 0, 6]]
+    assert bob["confusion"] == [[6, 2, 6], [0, 0, 0], [0, 0, 0]]
+    assert (bob["percent"], bob["kappa"]) == (pytest.approx(600 / 14), 0)
+    # Ann gave the one without a verdict a no: 6 yes, 2 partially, 7 no of 15.
+    both = found["human:ann", "human", None]
+    assert both["confusion"] == [[6, 0, 0], [2, 0, 0], [7, 0, 0]]
+    # strict: a partially of Ann's is a no; two labels. Bob's yes to all stays.
+    assert found["human:ann", "scripted", "strict"]["labels"] == ["yes", "no"]
+    text = succeed("rate", "agreement", *sheets.words)
+    assert "human:ann (rows), human:bob (columns), n = 15:" in text
+    only = agreement(sheets, "method=constant")["human:ann", "scripted", "lr"]
+    assert (only["n"], only["kappa"]) == (3, None)  # all three are no, of both
+
+
+@pytest.mark.slow
+def test_labels_of_answers_that_changed_do_not_count(sheets: Sheets) -> None:
+    sheets.load(sheets.write("ann.csv", as_the_rater), "ann")
+    folder = sheets.warehouse / "runs" / "hand" / "people"
+    from pipeline.store.runs.people import add_labels
+
+    (row, *_) = sql(sheets.warehouse, "from people where method = 'constant'", "run=hand")
+    add_labels(folder.parent, "ann", [{**row, "answer_sha": "of another answer"}])  # type: ignore[arg-type]
+    out = json.loads(succeed("rate", "agreement", *sheets.words, "--json"))
+    assert (out["labels"], out["outdated"]) == (16, 1)
+    assert "Left out: 1 label of" in succeed("rate", "agreement", *sheets.words)
+    for chosen in ("method=gist_only", "where=question_id = 'none'"):
+        assert "Left out" not in succeed("rate", "agreement", *sheets.words, chosen)
+    assert "Left out: 1 label of" in succeed("rate", "agreement", *sheets.words, "method=constant")
+
+
+@pytest.mark.slow
+def test_agreement_fits_a_terminal(sheets: Sheets) -> None:
+    sheets.load(sheets.write("ann.csv", as_the_rater), "a-person-with-a-name-of-some-length")
+    shown = in_terminal(60, "rate", "agreement", *sheets.words)
+    assert "──" in shown and "|--" not in shown
+    assert max(map(len, shown.splitlines())) <= 60
+    whole = in_terminal(60, "rate", "agreement", *sheets.words, "--markdown")
+    assert whole == succeed("rate", "agreement", *sheets.words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ({"label": "maybe"}, "ann.csv:3: label 'maybe' is none of yes, partially, no; fix it"),
+        ({"row": "r000000000000000"}, "ann.csv:3: row r000000000000000 is no answer of run=hand"),
+        ({"row": "7"}, "ann.csv:3: row '7' is no id of a sheet; put it back"),
+        ({"row": "FIRST"}, "is there twice, first in line 2"),
+    ],
+)
+def test_a_wrong_line_is_named_and_nothing_is_imported(
+    sheets: Sheets, cells: dict[str, str], says: str
+) -> None:
+    rows = [{**row, "label": "no"} for row in sheets.sheet()]
+    rows[1] |= {key: rows[0]["row"] if v == "FIRST" else v for key, v in cells.items()}
+    # References of several lines are lines of the file, too: the first two have one.
+    rows = [{**row, "references": "x"} for row in rows]
+    file = sheets.file("ann.csv", rows)
+    assert says in refused("rate", "import", file, "person=ann", *sheets.words)
+    assert not (sheets.warehouse / "runs" / "hand" / "people").exists()
+
+
+@pytest.mark.slow
+def test_mistakes(sheets: Sheets) -> None:
+    empty = sheets.write("empty.csv", lambda row: "")
+    other = sheets.folder / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    words = sheets.words
+    assert "no row has a label" in refused("rate", "import", empty, "person=ann", *words)
+    assert "other.csv:2: no column row and label" in refused(
+        "rate", "import", other, "person=ann", *words
+    )
+    assert "no such file" in refused("rate", "import", "none.csv", "person=ann", *words)
+    for place in (sheets.folder, sheets.folder / "sheet.xlsx", sheets.folder / "folder.csv"):
+        if place.suffix:
+            place.write_bytes(b"PK\x03\x04") if place.suffix == ".xlsx" else place.mkdir()
+        says = refused("rate", "import", place, "person=ann", *words)
+        assert "name the sheet that rate sheet has written" in says and "corpus" not in says
+    to = f"to={sheets.folder / 'sheet.txt'}"
+    says = refused("rate", "sheet", *words, to)
+    assert says == f"{to}: a sheet is CSV; name a file that ends in .csv"
+    assert "person=: write a name" in refused("rate", "import", empty, *words)
+    assert "person=../x: write a name" in refused("rate", "import", empty, "person=../x", *words)
+    assert "n=0: write a whole number from 1" in refused("rate", "sheet", *sheets.words, "n=0")
+    assert "seed=x: write" in refused("rate", "sheet", *sheets.words, "seed=x")
+    nothing = refused("rate", "sheet", *sheets.words, "where=document_id = 'tide'")
+    assert "no answer to label: it needs free-form questions with references" in nothing
+    assert "the run has no labels of people" in refused("rate", "agreement", *sheets.words)
+
+
+@pytest.mark.slow
+def test_rate_still_takes_words(sheets: Sheets) -> None:
+    line = "rate needs a rater: add rater=NAME (gistmill ls lists them)"
+    assert refused("rate", *sheets.words) == refused("rate", "add", *sheets.words) == line
+    assert "rate takes rater=" in refused("rate", "limit=3")
+    assert "import" in succeed("rate", "--help")
+
+
+def test_kappa_of_a_worked_example() -> None:
+    """50 of 100: observed 0.7, by chance 0.5 x 0.6 + 0.5 x 0.4 = 0.5, so 0.2 / 0.5."""
+    confusion = {("yes", "yes"): 20, ("yes", "no"): 5, ("no", "yes"): 10, ("no", "no"): 15}
+    assert percent(confusion) == 70
+    assert kappa(confusion) == pytest.approx(0.4)
+    assert kappa({("yes", "no"): 1, ("no", "yes"): 1}) == pytest.approx(-1)
+    assert kappa({("yes", "yes"): 9}) is None
+    assert (kappa({}), percent({})) == (None, None)
+
+
+def test_kappa_of_three_labels() -> None:
+    """scikit-learn 1.9.1 gives -0.274257 (cohen_kappa_score)."""
+    labels = ("yes", "partially", "no")
+    confusion = {
+        (labels[a], labels[b]): 1 + (5 * a + 3 * b) % 7 for a in range(3) for b in range(3)
+    }
+    assert kappa(confusion) == pytest.approx(-0.274257, abs=1e-6)

@@ -1,0 +1,203 @@
+"""What `gistmill plan` takes, refuses, and rests its hours and money on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.plan.show_plan import short
+from pipeline.core.compose import compose
+from pipeline.store.runs.run_folder import RunFolder
+from tests.support.command import refused, sql, succeed
+from tests.support.plans import files, planned, stages
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+Words = tuple[str, ...]
+MODEL = ("engine=vllm", "engine.model=some/model-8B")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Words:
+    """Six documents of three pages, a question each."""
+    folder = tmp_path_factory.mktemp("corpus")
+    numbers = range(1, 7)
+    write(folder, [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    return ("corpus=tables", f"corpus.path={folder}", *UNIFORM, "methods=gist_only")
+
+
+@pytest.fixture(scope="module")
+def done(corpus: Words, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse with a run of four of them: `r`."""
+    warehouse = tmp_path_factory.mktemp("done")
+    succeed("run", *corpus, "limit=4", "run=r", f"warehouse={warehouse}")
+    return warehouse
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--rates", "fast"), "--rates fast: write PREFILL,DECODE in tokens a second"),
+        (("--rates", "1000"), "--rates 1000: write PREFILL,DECODE in tokens a second"),
+        (("--rates", "0,5"), "--rates 0,5: both must be above 0"),
+        (("--price", "cheap"), "--price cheap: write PROMPT,REPLY[,CACHED] in money a million"),
+        (("--price", "1,2,3,4"), "--price 1,2,3,4: write PROMPT,REPLY[,CACHED]"),
+        (("--price", "1,-2"), "--price 1,-2: write PROMPT,REPLY[,CACHED]"),
+        (("--like", "nobody"), "no run there"),
+        (("--gpus", "1", *MODEL, "engine.args.tensor_parallel_size=2"),
+         "--gpus 1: an engine needs 2; raise it"),
+        (("corpus.path=/nowhere/books",), "/nowhere/books: no such file or folder"),
+        (("engine=none",), "engine=none: no such choice"),
+        (("pilot=0",), "pilot=0: name how many documents to run, 1 or more"),
+        (("pilot=some",), "pilot=some: name how many documents to run, 1 or more"),
+        (("pilot=-1",), "pilot=-1: name how many documents to run, 1 or more"),
+        (("pilot=7",), "pilot=7: there are 6 documents; name fewer"),
+        (("pilot=3", "limit=2"), "pilot=3: there are 2 documents; name fewer"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line(tmp_path: Path, corpus: Words, words: Words, complaint: str) -> None:
+    assert complaint in refused("plan", *corpus, f"warehouse={tmp_path}", *words)
+    assert files(tmp_path) == set()
+
+
+@pytest.mark.slow
+def test_runs_that_are_no_example_and_cannot_be_planned_on(done: Path, corpus: Words) -> None:
+    line = refused("plan", *corpus, f"warehouse={done}", "engine=simulated", "--like", "r")
+    assert line.startswith("--like r: extractive read it, now simulated shall")
+    words = (*corpus, "memory.words=30", "run=r", f"warehouse={done}")
+    assert "run=r was started with other settings: memory.words 40 -> 30" in refused("plan", *words)
+
+
+def phase(*words: str | Path) -> dict[str, Any]:
+    (found,) = planned(*words)["phases"]
+    return dict(found)
+
+
+@pytest.mark.slow
+def test_rates_are_divided_by_and_prices_multiplied(tmp_path: Path, corpus: Words) -> None:
+    words = (*corpus, f"warehouse={tmp_path}")
+    plan = planned(*words, "--rates", "1000,50", "--price", "3,15")
+    for which in ("expected", "at_most"):
+        own = plan["all"][which]
+        hours = (own["uncached_tokens"] / 1000 + own["reply_tokens"] / 50) / 3600
+        assert plan["phases"][0]["hours"][which] == pytest.approx(hours, rel=0.01)
+        money = (3 * own["prompt_tokens"] + 15 * own["reply_tokens"]) / 1e6
+        assert own["money"] == pytest.approx(money)
+        assert sum(row[which]["money"] for row in plan["stages"]) == pytest.approx(money)
+    cached = planned(*words, "--price", "3,15,0.3", "engine=simulated")["all"]["expected"]
+    found = cached["prompt_tokens"] - cached["uncached_tokens"]
+    assert found > 0
+    assert cached["money"] == pytest.approx(
+        (3 * cached["uncached_tokens"] + 0.3 * found + 15 * cached["reply_tokens"]) / 1e6
+    )
+    alone = planned(*words)
+    assert alone["all"]["expected"]["money"] is None
+    assert alone["phases"][0]["hours"] is None, "nobody knows how fast words are counted"
+    assert "add --like RUN, --rates PREFILL,DECODE" in succeed("plan", *words)
+
+
+def test_more_gpus_are_fewer_hours_and_as_many_gpu_hours(tmp_path: Path, corpus: Words) -> None:
+    words = (*corpus, *MODEL, f"warehouse={tmp_path}", "engine.args.tensor_parallel_size=2",
+             "--rates", "5000,500")  # fmt: skip
+    two, eight = phase(*words, "--gpus", "2"), phase(*words, "--gpus", "9")
+    assert (two["engines"], eight["engines"]) == (1, 4)
+    for which in ("expected", "at_most"):
+        # What the cache holds is a little different each time: who comes first is chance.
+        assert two["hours"][which] == pytest.approx(4 * eight["hours"][which], rel=0.2)
+        assert two["gpu_hours"][which] == pytest.approx(2 * two["hours"][which])
+        assert eight["gpu_hours"][which] == pytest.approx(8 * eight["hours"][which])
+    assert phase(*words[:-2], "--gpus", "2")["hours"] is None, "nobody has measured the model"
+
+
+@pytest.mark.slow
+def test_a_former_run_tells_how_long_replies_are_and_how_fast(done: Path, corpus: Words) -> None:
+    folder = RunFolder(done, "r")
+    before = (folder.path / "provenance.json").read_text()
+    (launch,) = folder.launches()
+    taken = {"workers": 2, "prompt_tokens": 1000, "cached_tokens": 400, "reply_tokens": 30}
+    clock = [("reading: memory", 100.0), ("reading: questions", 50.0), ("scoring", 900.0)]
+    phases = [{"phase": name, "seconds": seconds, **taken} for name, seconds in clock]
+    timed = {"launches": [{**launch, "phases": phases}]}
+    (folder.path / "provenance.json").write_text(json.dumps(timed))
+    # Made anew for six documents instead of four; its gists are as long as their short pages.
+    anew = (*corpus, f"warehouse={done}", "run=s", "reply_tokens.gist=500")
+    try:
+        like = planned(*anew, "--like", "r")
+        report = json.loads(succeed("report", f"warehouse={done}", "run=r", "--json"))
+    finally:
+        (folder.path / "provenance.json").write_text(before)
+    # Two workers were at it for 150 s; a reply's token counts ten of a prompt's.
+    (found,) = like["phases"]
+    assert found["prefill_tokens_per_second"] == pytest.approx(2 * (600 + 10 * 30) / 300)
+    assert found["decode_tokens_per_second"] == pytest.approx(
+        found["prefill_tokens_per_second"] / 10
+    )
+    (asked,) = sql(
+        done, "select sum(reply_tokens) as tokens from calls where stage = 'gist'", "run=r"
+    )
+    expected = stages(like)["gist"]["expected"]["reply_tokens"]
+    assert expected == pytest.approx(1.5 * asked["tokens"], rel=0.1)
+    assert stages(planned(*anew))["gist"]["expected"]["reply_tokens"] < 0.3 * expected
+    assert report["planned"] is None, "no plan of it was made"
+
+
+@pytest.mark.slow
+def test_every_shipped_engine_has_a_plan(tmp_path: Path, corpus: Words) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("replies: [{reply: 'no'}]\nstart_fails: a plan starts no engine\n")
+    for words in (
+        ("engine=scripted", f"engine.script={script}"),
+        ("engine=openai", "engine.base_url=http://127.0.0.1:9/v1", "engine.model=m"),
+        MODEL,
+        (*MODEL, "engine.thinking_tokens=500", "engine.args.reasoning_parser=qwen3"),
+    ):
+        plan = planned(*corpus, *words, f"warehouse={tmp_path}")
+        assert stages(plan).keys() == {"gist", "answer", "rate"}
+    # What may be thought before each of the 36 replies is in it, half of it expected.
+    assert plan["all"]["at_most"]["reply_tokens"] > 36 * 500
+    assert 36 * 250 < plan["all"]["expected"]["reply_tokens"] < 36 * 300
+    assert compose(["engine=vllm", "engine.model=m"])["engine"]["context_tokens"] is None
+
+
+def test_a_prompt_that_cannot_fit_is_not_expected(tmp_path: Path, corpus: Words) -> None:
+    """Documents of 120 words in a context of 600 tokens, of which an answer may have 512."""
+    words = (*corpus[:-1], "methods=full_text,closed_book", f"warehouse={tmp_path}", "rater=none")
+    fits, tight = (
+        {step["method"]: step["expected"]["calls"] for step in planned(*words, *more)["steps"]}
+        for more in ((), ("engine.context_tokens=600",))
+    )
+    assert fits["full_text"] == fits["closed_book"] == 6
+    assert (tight["full_text"], tight["closed_book"]) == (0, 6)
+
+
+def test_a_history_shares_its_sessions(tmp_path: Path) -> None:
+    """Two histories of the same two sessions: half of the gists are made."""
+    turn = {"role": "user", "content": "I grow herbs on my balcony. " * 30}
+    session = [turn, {"role": "assistant", "content": "Water them in the morning. " * 30}]
+    rows = [
+        {
+            "question_id": name, "question_type": "single-session-user", "question": "Herbs?",
+            "answer": "Yes", "question_date": "2023/06/01 (Thu) 10:00",
+            "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 02:21"],
+            "haystack_session_ids": [f"{name}a", f"{name}b"], "answer_session_ids": [],
+            "haystack_sessions": [session, [*session, turn]],
+        }
+        for name in ("one", "two")
+    ]  # fmt: skip
+    file = tmp_path / "histories.json"
+    file.write_text(json.dumps(rows))
+    words = ("corpus=longmemeval", f"corpus.path={file}", "methods=gist_only", "memory=uniform")
+    alone, both = (
+        stages(planned(*words, limit, f"warehouse={tmp_path / 'w'}"))["gist"]
+        for limit in ("limit=1", "limit=2")
+    )
+    assert both == alone
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(0, "0"), (999, "999"), (1000, "1.00k"), (1254, "1.25k"), (12_540, "12.5k"),
+     (999_400, "999k"), (999_600, "1.00M"), (4.6e6, "4.60M"), (6.36e9, "6.36G")],
+)  # fmt: skip
+def test_numbers_have_three_digits(number: float, shown: str) -> None:
+    assert short(number) == shown

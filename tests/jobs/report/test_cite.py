@@ -1,0 +1,107 @@
+"""`gistmill cite`: what a paper must state of a run."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from jobs.config.papers import papers_of
+from jobs.graph.read_config import read_config
+from jobs.run.compatibility import run_manifest
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import CONF
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.methods import methods_in
+from stages.corpora.reading.corpus import FORMATS
+from tests.support.command import DATA, refused, succeed
+from tests.support.compared_run import ComparedRun
+from tests.support.hand_run import HandRun
+
+PAPERS = (CONF / "papers.bib").read_text(encoding="utf-8")
+KEYS = re.findall(r"^@\w+\{(\w+),", PAPERS, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_what_is_stated(hand: HandRun) -> None:
+    words = [f"warehouse={hand.warehouse}", "run=hand"]
+    text = succeed("cite", *words)
+    found = json.loads(succeed("cite", *words, "--json"))
+    assert found["corpus"]["questions"] == 6
+    assert "readagent_p(max_pages=2): n = 6" in text
+    assert "family hand " in text and "in our own words, not the papers'" in text
+    assert "Replies are free." in text
+    assert "2,000 bootstrap samples of documents" in text
+    assert "full_text: 3 answers (50.0%) have a problem" in text
+    assert "squad_em: exact match after SQuAD's normalization" in text
+    assert re.search(r"rate: .*engine scripted.*prompts: rate_permissive \w+ \(at most 10", text)
+    assert {r["rubric"] for r in found["raters"]} == {"lr", "permissive", "strict"}
+    assert set(found["papers"]) == {"readagent", "bm25"}
+    assert "@software{gistmill," in text and "version = {0." in text
+    assert "\n  author = {{The gistmill contributors}},\n  url = {" in text
+    assert "2402.09727" in text and "2310.05029" not in text
+
+
+@pytest.mark.slow
+def test_questions_are_counted_once_and_repeats_are_stated(tmp_path: Path) -> None:
+    """Two questions, each asked twice: 4 answers; means of 50 and 100, so an sd of 35.36."""
+    made = ComparedRun(tmp_path)
+    first, second = ({"m1": {"squad_em": {"a1": 100.0, "b1": value}}} for value in (0.0, 100.0))
+    made.add("r", first, repeats=[second])
+    folder = RunFolder(made.warehouse.folder, "r")
+    facts = folder.report_facts()
+    facts |= {"corpus": "x", "engine": "x", "is_model": True, "judging": [], "family": "x",
+              "wording": "ours", "reply_format": "free"}  # fmt: skip
+    folder.start({"report": {**facts, "repeats": 2, "repeat_from": "questions"}}, {}, True)
+    found = json.loads(succeed("cite", *made.words, "--json"))
+    assert (found["repeats"], found["repeat_from"]) == (2, "questions")
+    assert found["corpus"]["questions"] == 2
+    assert found["methods"][0]["sd"]["squad_em"] == pytest.approx(35.355, abs=1e-3)
+    text = succeed("cite", *made.words)
+    assert ", 2 questions." in text
+    assert "Repeats: 2, questions asked anew of one memory; n counts the answers of all." in text
+    assert "\n- m1: squad_em 35.36" in text
+
+
+@pytest.mark.slow
+def test_a_run_that_is_not_there(hand: HandRun) -> None:
+    assert "run=night: not in" in refused("cite", f"warehouse={hand.warehouse}", "run=night")
+
+
+def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
+    names = [name for name in methods_in([CONF / "method"])]
+    assert len(KEYS) == len(set(KEYS)) >= 7
+    given = ",".join({"truncated": "truncated(keep=first,num_words=9)",
+                      "truncated_to_context": "truncated_to_context(keep=first)",
+                      "readagent_p_conditional": "readagent_p_conditional(task=x)"}.get(n, n)
+                     for n in names)  # fmt: skip
+    methods = read_config(["methods=constant"]).model_copy(update={"methods": given}).expanded()
+    named = [(method.file, method.papers) for method in methods]
+    named += [(name, corpus.papers) for name, corpus in FORMATS.items()]
+    found = papers_of(named, [CONF])
+    assert set(found) == set(KEYS), "an entry that neither a method nor a corpus names"
+    for entry in found.values():
+        assert entry.count("{") == entry.count("}")
+        assert {"title", "author", "year"} <= set(re.findall(r"^  (\w+) = ", entry, re.MULTILINE))
+
+
+def test_a_paper_without_an_entry_is_named() -> None:
+    methods = read_config(["methods=bm25"]).expanded()
+    with pytest.raises(UsageError, match=r"bm25.yaml: papers: no entry 'readagent' in papers.bib"):
+        papers_of([(method.file, method.papers) for method in methods], [])
+
+
+@pytest.mark.parametrize(
+    ("corpus", "path", "says"),
+    [
+        ("qmsum", "qmsum/val.jsonl", "10.18653/v1/2021.naacl-main.472"),
+        ("narrativeqa", "narrativeqa", "10.1162/tacl_a_00023"),
+        ("quality", "quality/QuALITY.one_record.jsonl", "10.18653/v1/2022.naacl-main.391"),
+        ("longmemeval", "longmemeval/longmemeval_oracle_16.json", "2410.10813"),
+    ],
+)
+def test_the_paper_of_a_dataset_is_cited(corpus: str, path: str, says: str) -> None:
+    config = read_config([f"corpus={corpus}", f"corpus.path={DATA / path}", "methods=gist_only"])
+    papers = run_manifest(config)["report"]["papers"]
+    assert set(papers) == {"readagent", corpus}
+    assert says in papers[corpus]

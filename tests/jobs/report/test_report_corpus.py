@@ -1,0 +1,84 @@
+"""`gistmill report --corpus` on the run that is worked by hand."""
+
+import json
+import statistics
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.support.command import refused, sql, succeed
+from tests.support.hand_run import TEXTS, HandRun
+
+pytestmark = pytest.mark.slow
+
+NUMBERS = ("mean", "min", "q1", "median", "q3", "max")
+
+
+def summary(values: list[float]) -> list[float]:
+    """By the standard library."""
+    quarters = statistics.quantiles(values, n=4, method="inclusive")
+    return [statistics.fmean(values), min(values), *quarters, max(values)]
+
+
+@pytest.fixture(scope="module")
+def found(hand: HandRun) -> dict[str, dict[str, float]]:
+    shown = json.loads(succeed("report", f"warehouse={hand.warehouse}", "--corpus", "--json"))
+    return {row["measure"]: row for row in shown}
+
+
+def test_words_of_the_documents_that_can_be_read(found: dict[str, dict[str, float]]) -> None:
+    """60, 32 and 150, counted in hand_run.py; the blank one is left out."""
+    words = found["words per document"]
+    assert [len(text.split()) for text in TEXTS.values()] == [60, 32, 150]
+    assert words["n"] == 3
+    assert [words[name] for name in NUMBERS] == pytest.approx(summary([60, 32, 150]))
+
+
+def test_pages_gists_and_compression(hand: HandRun, found: dict[str, dict[str, float]]) -> None:
+    pages = sql(hand.warehouse, "select document_id, num_words from pages where text is not null")
+    gists = sql(hand.warehouse, "select document_id, gist from gists where gist is not null")
+    memory = {name: 0 for name in {row["document_id"] for row in gists}}
+    for row in gists:
+        memory[row["document_id"]] += len(row["gist"].split())
+    of = {name: sum(row["document_id"] == name for row in pages) for name in TEXTS}
+    words = {name: len(text.split()) for name, text in TEXTS.items()}
+    rates = [100 * (1 - memory[name] / words[name]) for name in memory]
+    expected = {
+        "pages per document": list(of.values()),
+        "words per page": [row["num_words"] for row in pages],
+        "words per gist memory": list(memory.values()),
+        "words per gist": [len(row["gist"].split()) for row in gists],
+        "compression rate of the gists, %": rates,
+    }
+    for measure, values in expected.items():
+        row = found[measure]
+        assert row["n"] == len(values), measure
+        assert [row[name] for name in NUMBERS] == pytest.approx(summary(values)), measure
+
+
+def test_the_table(hand: HandRun) -> None:
+    lines = succeed("report", f"warehouse={hand.warehouse}", "--corpus").splitlines()
+    assert len(lines) == 2 + 6
+    first = [part.strip() for part in lines[2].split("|")[1:-1]]
+    assert first == ["words per document", "3", "80.7", "32.0", "46.0", "60.0", "105.0", "150.0"]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_a_picture_of_six_histograms(hand: HandRun, tmp_path: Path, suffix: str) -> None:
+    picture = tmp_path / f"corpus{suffix}"
+    succeed("report", f"warehouse={hand.warehouse}", "--corpus", "--picture", picture)
+    if suffix == ".png":
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    else:
+        groups = ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}g")
+        assert sum((group.get("id") or "").startswith("axes_") for group in groups) == 6
+
+
+def test_mistakes_are_one_line(hand: HandRun, tmp_path: Path) -> None:
+    warehouse = f"warehouse={hand.warehouse}"
+    told = refused("report", warehouse, "--corpus", "--picture", tmp_path / "corpus.xyz")
+    assert told.endswith("corpus.xyz: no such kind of file; write a .png or .svg")
+    told = refused("report", warehouse, "--picture", tmp_path / "nowhere" / "corpus.png")
+    assert "nowhere" in told and told.endswith("write it elsewhere")
+    assert "unknown option" in refused("report", warehouse, "--corpus", "by=question_type")

@@ -1,0 +1,196 @@
+"""What a report's means are over: reports of small runs by the real command, worked by hand."""
+
+import json
+from pathlib import Path
+from statistics import fmean, geometric_mean
+from typing import Any
+
+import pytest
+import yaml
+from rouge_score.rouge_scorer import RougeScorer
+
+from stages.score import score
+from tests.support.command import QMSUM, sql, succeed
+from tests.support.finished_run import FinishedRun
+from tests.support.loading import written
+from tests.support.reading import written_family
+from tests.support.small_run import RULES
+
+pytestmark = pytest.mark.slow
+
+TEXT = "The mill stood by the river. Ann kept it for twenty years."
+
+
+def report(folder: Path, *words: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
+    """The means by method or, with by=, group; and the cells of the table that is printed."""
+    warehouse = f"warehouse={folder / 'warehouse'}"
+    found = json.loads(succeed("report", warehouse, *words, "--json"))
+    lines = [line for line in succeed("report", warehouse, *words).splitlines() if line[:1] == "|"]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    table = cells[: 2 + len(found["rows"])]
+    return {row["by"] or row["method"]: row["means"] for row in found["rows"]}, table
+
+
+def run(folder: Path, *words: str, replies: dict[str, str]) -> None:
+    """A run over full texts whose answers are `replies` by a word of the question."""
+    rules = [{"prompt": "answer", "match": k, "reply": v} for k, v in replies.items()]
+    rules.append({"prompt": "gist", "reply": "A mill."})
+    script = folder / "script.yaml"
+    script.write_text(yaml.safe_dump({"replies": rules}, allow_unicode=True))
+    succeed(
+        "run", *words, "methods=full_text", "memory=uniform", "engine=scripted",
+        f"engine.script={script}", f"warehouse={folder / 'warehouse'}", "run=r",
+    )  # fmt: skip
+
+
+def column(table: list[list[str]], heading: str) -> list[str]:
+    return [row[table[0].index(heading)] for row in table[2:]]
+
+
+# Task: the question, reference, LongBench's other fields, the answer, its score by hand.
+TASKS: dict[str, tuple[str, str, dict[str, Any], str, float]] = {
+    "hotpotqa": ("Who kept it?", "Ann", {}, "It was Ann", 50),
+    "multifieldqa_zh": ("谁管理它？", "北京", {}, "他住在北京。", 40),
+    "trec": ("Type?", "Food", {"all_classes": ["Food", "Date"]}, "Food\nType: Date", 100),
+    "passage_retrieval_en": ("Which one?", "Paragraph 7", {}, "7 or 8", 50),
+    "passage_count": ("How many?", "3", {}, "There are 3.", 100),
+    "lcc": ("Complete it", "x = 1", {}, "# so\nx = 1", 100),
+    "gov_report": ("", "the mill stood", {}, "the mill stood", 100),
+    "other": ("What else?", "Nothing", {}, "Nothing", 0),
+}
+
+
+@pytest.mark.slow
+def test_each_row_of_longbench_is_scored_as_its_task_is(tmp_path: Path) -> None:
+    rows = [
+        {"_id": task, "input": asked, "answers": [key], "dataset": task, "language": "en",
+         "context": f"{TEXT} {task}", "all_classes": None, **more}
+        for task, (asked, key, more, _, _) in TASKS.items()
+    ]  # fmt: skip
+    written(tmp_path / "data.jsonl", *rows)
+    replies = {row["input"] or "Write a summary": TASKS[row["_id"]][3] for row in rows}
+    replies = {asked.replace("?", r"\?"): said for asked, said in replies.items()}
+    words = ("corpus=longbench", f"corpus.path={tmp_path}", "rater=none")
+    run(tmp_path, *words, replies=replies)
+    means, table = report(tmp_path, "by=question_type")
+    found = {task: of["longbench"]["mean"] for task, of in means.items() if "longbench" in of}
+    expected = {task: case[-1] for task, case in TASKS.items() if task != "other"}
+    assert found == pytest.approx(expected, abs=1e-4)
+    shown = dict(zip(column(table, "by"), column(table, "longbench"), strict=True))
+    assert shown == {**{task: f"{value:.1f}" for task, value in expected.items()}, "other": "-"}
+    _, table = report(tmp_path)
+    assert column(table, "n") == ["8"]
+    assert column(table, "longbench") == [f"{fmean(expected.values()):.1f} (n=7)"]
+
+
+def questions(folder: Path, count: int = 4) -> tuple[str, ...]:
+    """q0, q1 ... about one text: the even ones free-form, the odd ones with options."""
+    rows = [
+        {"document_id": "mill", "question_id": f"q{n}", "question": f"Number {n}?",
+         **({"options": ["a", "b"], "answer_index": 0} if n % 2 else {"references": ["Ann did"]})}
+        for n in range(count)
+    ]  # fmt: skip
+    written(folder / "corpus" / "documents.jsonl", {"document_id": "mill", "text": TEXT})
+    written(folder / "corpus" / "questions.jsonl", *rows)
+    return ("corpus=tables", f"corpus.path={folder / 'corpus'}")
+
+
+ANSWERS = {r"Number [024]\?": "Ann did", r"Number [13]\?": "Answer: (A)"}
+
+
+def rater(folder: Path, *rules: dict[str, str]) -> tuple[str, ...]:
+    path = folder / "rater.yaml"
+    path.write_text(yaml.safe_dump({"replies": list(rules)}))
+    return ("rater=scripted", f"rater.script={path}", "max_problem_rate=1")
+
+
+def test_a_mean_over_fewer_than_the_row_says_so(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    run(tmp_path, *questions(tmp_path, 5), "rater=none", replies=ANSWERS)
+    _, table = report(tmp_path)
+    assert column(table, "n") == ["5"]
+    assert column(table, "squad_em") == ["100.0 (n=3)"]
+    assert column(table, "accuracy") == ["100.0 (n=2)"]
+    assert column(table, "CR") == ["0.0"]
+    text = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
+    assert "(n=...): the mean is over so many of the row's n answers" in text
+
+
+@pytest.mark.slow
+def test_a_rater_that_failed_everywhere_rates_nothing(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    unreadable = rater(tmp_path, {"reply": "Hard to say."})
+    run(tmp_path, *questions(tmp_path), *unreadable, replies=ANSWERS)
+    means, table = report(tmp_path)
+    assert column(table, "LR-1") == column(table, "LR-2") == ["- (2 unscored)"]
+    assert not {"lr_1", "lr_2"} & {*means["full_text"]}
+
+
+@pytest.mark.slow
+def test_a_rater_that_failed_in_part_is_averaged_over_the_rest(tmp_path: Path) -> None:
+    """Of three answers one is exact, one is none, one the rater does not score."""
+    (tmp_path / "corpus").mkdir()
+    rules = [{"match": "Number 0", "reply": "Yes"}, {"match": "Number 2", "reply": "No"}]
+    in_part = rater(tmp_path, *rules, {"reply": "Hard to say."})
+    run(tmp_path, *questions(tmp_path, 5), *in_part, replies=ANSWERS)
+    _, table = report(tmp_path)
+    assert column(table, "LR-1") == ["50.0 (n=2)"]
+
+
+UNREADABLE = [{"prompt": name, "reply": "Hm."} for name in ("rate_strict", "rate_permissive")]
+CUT_OFF = {"prompt": "answer", "match": "number 3 ", "reply": "as", "finish_reason": "length"}
+
+
+def rated(folder: Path, *rules: dict[str, str]) -> tuple[dict[str, Any], list[list[str]]]:
+    """A run without Ray: q1 and q2 are answered, the answer to q3 is cut off, so a problem."""
+    FinishedRun(folder, [*rules, CUT_OFF, *RULES])
+    means, table = report(folder)
+    (only,) = means.values()
+    return only, table
+
+
+def test_an_answer_that_failed_is_no_score_of_a_rater_that_failed(tmp_path: Path) -> None:
+    means, table = rated(tmp_path, *UNREADABLE)
+    assert column(table, "LR-1") == column(table, "LR-2") == ["- (2 unscored)"]
+    assert not {"lr_1", "lr_2"} & {*means}
+
+
+def test_beside_scored_ones_it_counts_0(tmp_path: Path) -> None:
+    means, table = rated(tmp_path)
+    assert (means["lr_2"]["mean"], means["lr_2"]["n"]) == (pytest.approx(200 / 3), 3)
+    assert column(table, "LR-2") == ["66.7"]
+
+
+def scrolls(folder: Path, *words: str) -> dict[str, Any]:
+    """The means of the constant answer on QMSum, with the family's `scrolls_rouge`."""
+    constant = yaml.safe_load(Path("conf/prompts/qmsum/family.yaml").read_text())["settings"]
+    own = {"constant_answer": constant["constant_answer"], "metrics": ["scrolls_rouge"]}
+    family = written_family(folder, settings=own)
+    succeed(
+        "run", "corpus=qmsum", f"corpus.path={QMSUM}", f"family={family}", "methods=constant",
+        "memory=uniform", "rater=none", f"warehouse={folder / 'warehouse'}", "run=r", *words,
+    )  # fmt: skip
+    means, table = report(folder)
+    assert column(table, "scrolls_rouge") == [f"{means['constant']['scrolls_rouge']['mean']:.1f}"]
+    assert "scrolls_rouge1" not in table[0]
+    return means["constant"]
+
+
+def test_scrolls_rouge_is_the_geometric_mean_of_means(tmp_path: Path) -> None:
+    """QMSum val, answered by one sentence: by rouge-score itself. The mean of every question's
+    geometric mean would be 11.41."""
+    means = scrolls(tmp_path)
+    scorer = RougeScorer(["rouge1", "rouge2", "rougeL"])
+    rows = sql(tmp_path / "warehouse", """select a.answer, q."references"[1] as key
+        from answers a join questions q using (question_id)""")  # fmt: skip
+    scores = [scorer.score(row["key"], row["answer"]) for row in rows]
+    parts = [100 * fmean(s[kind].fmeasure for s in scores) for kind in scorer.rouge_types]
+    found = means["scrolls_rouge"]
+    assert (found["n"], len(rows)) == (272, 272)
+    assert found["mean"] == found["answered_mean"] == pytest.approx(geometric_mean(parts))
+    assert found["mean"] == pytest.approx(12.23, abs=0.005)
+    assert found["low"] < found["mean"] < found["high"]
+    documented = (score.__doc__ or "").split("`")[-2]
+    assert documented.startswith("select")
+    [row] = sql(tmp_path / "warehouse", documented)
+    assert [*row.values()] == ["constant", pytest.approx(found["mean"])]

@@ -1,0 +1,202 @@
+"""A named run grows by methods, raters and documents, and changes in nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import read_config
+from jobs.run.compatibility import (
+    _refuse_shared_file,
+    merge_with_stored_run,
+    refuse_fewer,
+    run_manifest,
+    stored_config,
+)
+from jobs.run.rate_run import with_rater
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import Document, Question
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.units import DocumentKey
+from tests.support.warehouse import Warehouse, chunk, document, document_unit, step
+
+DOCUMENTS = step("documents")
+QUESTIONS = step("questions")
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path)
+
+
+def night(*words: str) -> RunConfig:
+    return read_config(["run=night", "methods=bm25", "rater=none", *words])
+
+
+def start(warehouse: Warehouse, config: RunConfig) -> RunFolder:
+    """The run as it is once it has begun."""
+    folder = RunFolder(warehouse.folder, config.run_name())
+    folder.start(run_manifest(config), {}, has_work=True)
+    warehouse.plan(config.run_name(), (DOCUMENTS, [document_unit(DOCUMENTS, "d1")]))
+    return folder
+
+
+def names(config: RunConfig) -> list[str]:
+    return [method.name for method in config.expanded()]
+
+
+def test_a_new_run_is_as_the_command_says(warehouse: Warehouse) -> None:
+    folder = RunFolder(warehouse.folder, "night")
+    assert merge_with_stored_run(night(), folder) == night()
+
+
+def test_a_run_without_a_name_gets_its_own(warehouse: Warehouse) -> None:
+    config = read_config([])
+    folder = RunFolder(warehouse.folder, config.run_name())
+    assert merge_with_stored_run(config, folder).run == config.run_name()
+    start(warehouse, config)
+    assert merge_with_stored_run(config, folder).run_name() == config.run_name()
+
+
+def test_the_same_command_changes_nothing(warehouse: Warehouse) -> None:
+    folder = start(warehouse, night())
+    assert names(merge_with_stored_run(night(), folder)) == names(night())
+    assert merge_with_stored_run(night(), folder).raters == night().raters
+
+
+def test_methods_are_added_to_those_there_are(warehouse: Warehouse) -> None:
+    folder = start(warehouse, night("methods=bm25(top_k=1|2)"))
+    found = merge_with_stored_run(night("methods=gist_only,bm25(top_k=2)"), folder)
+    assert names(found) == ["bm25(top_k=1)", "bm25(top_k=2)", "gist_only"]
+
+
+def test_raters_are_added_to_those_there_are(warehouse: Warehouse) -> None:
+    folder = start(warehouse, night())
+    found = merge_with_stored_run(night("rater=extractive", "rater.context_tokens=5000"), folder)
+    assert [rater.name for rater in found.raters] == ["none", "extractive"]
+    start(warehouse, found)
+    again = merge_with_stored_run(night("rater=reader"), folder)
+    assert [rater.name for rater in again.raters] == ["none", "extractive", "reader"]
+    assert len(again.engines("judge")) == 2
+    assert stored_config(folder) == found
+
+
+def test_the_reader_named_twice_rates_once() -> None:
+    config = night("rater=reader")
+    both = config.model_copy(update={"raters": (*config.raters, config.engine)})
+    assert both.engines("judge") == [config.engine]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["limit=3", "sample=2", "corpus.path=elsewhere", "warehouse=elsewhere", "engine.max_workers=1",
+     "engine.deadline_seconds=5.0", "engine.sequences=2", "max_problem_rate=0.5",
+     "corpus.seed=3"],
+)  # fmt: skip
+def test_what_may_change(warehouse: Warehouse, word: str) -> None:
+    assert merge_with_stored_run(night(word), start(warehouse, night())).run == "night"
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("memory=uniform", "memory.stages.paginate.kind model -> uniform"),
+        ("reply_tokens.gist=99", "family.reply_tokens.gist None -> 99"),
+        ("engine.context_tokens=999", "engine.context_tokens 1000000 -> 999"),
+        ("engine.temperature=0.5", "engine.temperature 0.0 -> 0.5"),
+        ("corpus.paragraphs=lines", "corpus.paragraphs auto -> lines"),
+        ("corpus.name=other", "corpus.name demo -> other"),
+        ("corpus.format=tables", "corpus.format text -> tables"),
+        ("engine.seed=7", "seed 0 -> 7"),
+        ("family=qmsum", "family.name generic -> qmsum"),
+    ],
+)
+def test_what_may_not(warehouse: Warehouse, word: str, shown: str) -> None:
+    folder = start(warehouse, night())
+    with pytest.raises(UsageError, match="run=night was started with other settings") as caught:
+        merge_with_stored_run(night(word), folder)
+    assert shown in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_run_keeps_its_documents(warehouse: Warehouse) -> None:
+    folder = start(warehouse, night())
+    refuse_fewer(folder, [key("d1"), key("d2")])
+    with pytest.raises(UsageError, match=r"1 document .*\(d1\); put them back"):
+        refuse_fewer(folder, [key("d2")])
+
+
+def test_a_file_that_was_never_read_may_go(warehouse: Warehouse) -> None:
+    """Its row says that it is left out, and to move or convert it."""
+    folder = start(warehouse, night())
+    unit = document_unit(DOCUMENTS, "d1.xls")
+    warehouse.plan("night", (DOCUMENTS, [document_unit(DOCUMENTS, "d1"), unit]))
+    with pytest.raises(UsageError, match=r"1 document .*\(d1.xls\)"):
+        refuse_fewer(folder, [key("d1")])
+    warehouse.commit(DOCUMENTS, unit, [document("d1.xls", skipped=True, detail="d1.xls: none")])
+    refuse_fewer(folder, [key("d1")])
+    with pytest.raises(UsageError, match=r"1 document .*\(d1\)"):
+        refuse_fewer(folder, [key("d2")])
+
+
+def test_a_file_of_answers_is_one_methods() -> None:
+    before = {"A": "a.jsonl", "B": "b.jsonl"}
+    _refuse_shared_file(before, {"A": "a.jsonl", "B": "c.jsonl"})
+    _refuse_shared_file({"A": "a.jsonl", "B": "a.jsonl"}, {"B": "a.jsonl"})  # of an earlier version
+    for method in ("B", "C"):
+        with pytest.raises(UsageError, match=r"a\.jsonl: the file of the method A; copy it"):
+            _refuse_shared_file(before, {"A": "a.jsonl", method: "a.jsonl"})
+
+
+def test_a_run_keeps_its_questions(warehouse: Warehouse) -> None:
+    folder = start(warehouse, night())
+    warehouse.plan("night", (QUESTIONS, [chunk(QUESTIONS, "d1", "q1", "q2")]))
+    refuse_fewer(folder, [key("d1", "q1", "q2", "q3")])
+    with pytest.raises(UsageError, match=r"1 question .*\(q2\); put them back"):
+        refuse_fewer(folder, [key("d1", "q1")])
+
+
+def key(document_id: str, *question_ids: str) -> DocumentKey:
+    questions = [Question(document_id=document_id, question_id=q) for q in question_ids]
+    of = Document(document_id=document_id, text="one")
+    return DocumentKey.of(of, questions, [DOCUMENTS, QUESTIONS])
+
+
+def test_rate_is_the_run_with_one_rater_more(warehouse: Warehouse) -> None:
+    start(warehouse, night("limit=2", "engine.context_tokens=9000"))
+    words = [f"warehouse={warehouse.folder}", "run=night", "rater=extractive"]
+    found = with_rater(words)
+    assert [rater.name for rater in found.raters] == ["none", "extractive"]
+    assert (found.run, found.limit, found.engine.context_tokens) == ("night", 2, 9000)
+    assert names(found) == ["bm25(top_k=3)"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run=night"], "needs a rater"),
+        (["rater=extractive", "methods=bm25"], "rate takes rater="),
+        (["rater=extractive", "run=unknown"], "run=unknown"),
+        (["rater=nosuch"], "rater=nosuch"),
+    ],
+)
+def test_rate_refuses_other_words(warehouse: Warehouse, words: list[str], says: str) -> None:
+    start(warehouse, night())
+    with pytest.raises(UsageError, match=says):
+        with_rater([f"warehouse={warehouse.folder}", *words])
+
+
+def test_there_is_no_stored_config_of_a_run_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such run"):
+        stored_config(RunFolder(tmp_path, "night"))
+
+
+def test_a_local_models_arguments_are_no_hindrance(warehouse: Warehouse) -> None:
+    """Settings that hold a mapping: the same command again adds no second rater."""
+    words = ("rater=vllm", "rater.model=some/model", "rater.args.dtype=float32")
+    folder = start(warehouse, night(*words))
+    assert merge_with_stored_run(night(*words), folder).raters == night(*words).raters
+    more = merge_with_stored_run(night(*words[:2], "rater.args.dtype=bfloat16"), folder)
+    assert [rater.args["dtype"] for rater in more.raters if rater.name == "vllm"] == [
+        "float32", "bfloat16",
+    ]  # fmt: skip

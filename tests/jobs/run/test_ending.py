@@ -1,0 +1,188 @@
+"""A run that must end before it is through: its deadline, or SIGTERM. It commits, and exits 4."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jobs.config.deadline import absolute_deadline, deadline
+from jobs.run.graceful_stop import GracefulStop
+from pipeline.core.errors import EndedError, UsageError
+from pipeline.worker.stop_signal import StopSignal
+from tests.support.clusters import cluster
+from tests.support.command import ROOT, gistmill, refused, sql, succeed
+
+NOW = datetime(2026, 11, 21, 20, 0)
+# Documents of one gist and one answer, half a second each, one after the other.
+DOCUMENTS = 80
+WORDS = (
+    "corpus=synthetic", f"corpus.num_documents={DOCUMENTS}", "corpus.words=200", "corpus.skew=0.0",
+    "corpus.questions=1", "engine=simulated", "engine.sequences=1", "engine.max_workers=1",
+    "engine.reply_tokens=25", "memory=uniform", "methods=gist_only", "rater=none", "run=night",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("23:30", datetime(2026, 11, 21, 23, 30)),
+        ("07:00", datetime(2026, 11, 22, 7, 0)),
+        ("20:00", datetime(2026, 11, 22, 20, 0)),
+        ("7:05", datetime(2026, 11, 22, 7, 5)),
+        ("2026-12-01T07:00", datetime(2026, 12, 1, 7, 0)),
+        ("2026-12-01 07:00:30", datetime(2026, 12, 1, 7, 0, 30)),
+    ],
+)
+def test_a_deadline_is_the_next_such_time(given: str, found: datetime) -> None:
+    assert deadline(given, NOW) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("tomorrow", "cluster.deadline=tomorrow: not a time; write 07:00"),
+        ("25:00", "not a time"),
+        ("2026-13-01T07:00", "not a time"),
+        (r"2026-12-01T07:00+99:00", "not a time"),
+        ("0001-01-01T00:00", "not a time"),
+        ("1970-01-01T00:00", "is in the past"),
+        ("2026-11-21T19:59", "is in the past; give a later one"),
+        ("2020-01-01T00:00+02:00", "is in the past"),
+    ],
+)
+def test_what_is_no_deadline_is_refused(given: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        deadline(given, NOW)
+
+
+def test_a_wrong_deadline_is_one_line(tmp_path: Path) -> None:
+    told = refused("run", "cluster.deadline=noon", f"warehouse={tmp_path / 'w'}")
+    assert told == (
+        "cluster.deadline=noon: not a time; write 07:00, 2026-12-01T07:00 or 2026-12-01T07:00+02:00"
+    )
+    assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.parametrize(
+    "given", ["25:00", "2026-13-01T07:00", "2026-12-01T07:00+99:00", "0001-01-01T00:00"]
+)
+@pytest.mark.parametrize("verb", ["plan", "run"])
+def test_no_command_takes_what_is_no_time(verb: str, given: str) -> None:
+    assert refused(verb, f"cluster.deadline={given}").startswith(
+        f"cluster.deadline={given}: not a time; "
+    )
+
+
+def test_a_zone_is_heeded() -> None:
+    found = deadline("2026-12-01T07:00+02:00", NOW)
+    assert found.timestamp() == datetime(2026, 12, 1, 5, 0, tzinfo=UTC).timestamp()
+    found = datetime.fromisoformat(absolute_deadline("23:30", NOW))
+    assert found.tzinfo is not None
+    assert found.timestamp() == datetime(2026, 11, 21, 23, 30).timestamp()
+
+
+def test_a_run_started_again_after_its_deadline_is_incomplete(tmp_path: Path) -> None:
+    """As Kubernetes does it, which knows no exit codes. A new run with such a deadline is wrong."""
+    words = ("cluster.deadline=2026-01-01T07:00+01:00", "run=night", f"warehouse={tmp_path / 'w'}")
+    line = "cluster.deadline=2026-01-01T07:00+01:00: is in the past; give a later one"
+    assert refused("run", *words) == line
+    (tmp_path / "w" / "runs" / "night").mkdir(parents=True)
+    (tmp_path / "w" / "runs" / "night" / "config.yaml").write_text("run: night")
+    done = gistmill("run", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", f"gistmill: {line}\n")
+
+
+def seconds_from_now(seconds: float) -> str:
+    return datetime.fromtimestamp(time.time() + seconds).isoformat()
+
+
+def is_up(run: Path, launch: str) -> bool:
+    return asyncio.run(StopSignal(run, launch).is_sent())
+
+
+def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:
+    words = (f"cluster.deadline={seconds_from_now(2.0)}", "cluster.grace_minutes=0.02")
+    ending = GracefulStop(cluster(*words))
+    ending.workers_see(StopSignal(tmp_path, "launch"))
+    ending.look()
+    assert not is_up(tmp_path, "launch")
+    time.sleep(1.0)
+    ending.look()
+    assert is_up(tmp_path, "launch")
+    assert not is_up(tmp_path, "the next")
+    time.sleep(1.2)
+    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=2"):
+        ending.look()
+
+
+def test_a_deadline_holds_where_storage_refuses_the_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "alive").write_text("in the folder's place")
+    over_at = deadline("23:30", NOW).timestamp()
+    clock = SimpleNamespace(time=lambda: over_at - 30)
+    monkeypatch.setattr("jobs.run.graceful_stop.time", clock)
+    ending = GracefulStop(cluster("cluster.deadline=23:30", "cluster.grace_minutes=1.0"), NOW)
+    ending.workers_see(StopSignal(tmp_path, "launch"))
+    ending.look()
+    assert not ending.has_begun  # it is sent again at the next look
+    clock.time = lambda: over_at
+    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=23:30"):
+        ending.look()
+    assert ending.has_begun  # else the next phase would be executed
+
+
+def committed(warehouse: Path) -> dict[str, int]:
+    return {str(f): f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
+
+
+def goes_on(warehouse: Path) -> None:
+    """The same command does the rest, and only that."""
+    before = committed(warehouse)
+    succeed("run", *WORDS, f"warehouse={warehouse}", "engine.sequences=16")  # the rest in seconds
+    after = committed(warehouse)
+    assert {file: after[file] for file in before} == before and len(after) > len(before)
+    assert sql(warehouse, "select count(*) as n from answers") == [{"n": DOCUMENTS}]
+    assert sql(warehouse, "select max(n) as n from (select count(*) as n from calls group by "
+               "document_id, stage)") == [{"n": 1}]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_deadline_ends_a_run(tmp_path: Path) -> None:
+    words = (f"cluster.deadline={seconds_from_now(40)}", "cluster.grace_minutes=0.1")
+    began = time.time()
+    told = succeed("run", *WORDS, *words, f"warehouse={tmp_path}", code=4)
+    assert time.time() - began < 55 and "run night in warehouse" in told
+    assert 0 < sql(tmp_path, "select count(*) as n from answers")[0]["n"] < DOCUMENTS
+    # Nothing was in flight any more when the workers ended.
+    assert sql(tmp_path, "select count(*) as n from calls") == sql(
+        tmp_path, "select (select count(*) from gists) + (select count(*) from answers) as n"
+    )
+    goes_on(tmp_path)
+
+
+@pytest.mark.slow
+def test_sigterm_ends_a_run(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "jobs", "run", *WORDS, f"warehouse={tmp_path}"]
+    driver = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while len(list(tmp_path.glob("tables/answers/*/*"))) < 3 and time.monotonic() < until:
+        time.sleep(0.2)
+    os.kill(driver.pid, signal.SIGTERM)
+    _, told = driver.communicate(timeout=60)
+    assert driver.returncode == 4, told
+    last = told.splitlines()[-1]
+    assert last.startswith("ended by SIGTERM: ") and last.endswith(
+        " inputs are left; run the same command to resume"
+    )
+    assert sql(tmp_path, "select count(*) as n from calls") == sql(
+        tmp_path, "select (select count(*) from gists) + (select count(*) from answers) as n"
+    )
+    goes_on(tmp_path)

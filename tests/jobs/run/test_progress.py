@@ -1,0 +1,231 @@
+"""The progress of a run: heartbeats and finished documents, each unit counted once."""
+
+import io
+import json
+import shutil
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from jobs.run.progress import Progress
+from jobs.run.progress_line import fitted_state, progress_line
+from pipeline.cluster.actor import COUNTERS
+from pipeline.core.unit_progress import UsageCounters
+from pipeline.worker.executor import Summary
+from tests.support.command import gistmill, succeed
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def heartbeat(worker: str, **counts: int) -> dict[str, Any]:
+    """A heartbeat, as Heartbeat writes it."""
+    return {
+        "worker": worker,
+        "is_starting": False,
+        "documents": {},
+        **vars(UsageCounters(**counts)),
+    }
+
+
+def begun(clock: Clock, states: list[Any]) -> Progress:
+    progress = Progress(10, states.append, clock)
+    progress.start("reading", [("a", 60.0), ("b", 40.0)], reply_costs=4.0)
+    return progress
+
+
+def test_documents_in_flight_count() -> None:
+    clock, states = Clock(), list[Any]()
+    progress = begun(clock, states)
+    clock.now = 1.0
+    progress.alive([heartbeat("w1", calls=1, prompt_tokens=10, units=1, rows=3)])
+    clock.now = 10.0
+    progress.alive([
+        heartbeat("w1", calls=2, prompt_tokens=40, cached_tokens=20, reply_tokens=1, units=2,
+                  rows=6),
+        heartbeat("w2", calls=1, prompt_tokens=16, units=1, rows=4, problems=1),
+    ])  # fmt: skip
+    state = states[-1]
+    assert (state["units"], state["planned_units"], state["problems"]) == (3, 10, 1)
+    assert (state["rows_per_second"], state["calls_per_second"]) == (1.0, 0.3)
+    assert state["tokens_per_second"] == 5.7
+    assert state["cached_share"] == round(20 / 56, 4)
+    assert (state["share"], state["seconds_left"]) == (0.0, None), "no document is through"
+    progress.add(Summary("a", "w1", calls=1, prompt_tokens=26, reply_tokens=1, units=2, rows=6))
+    # It had 60 of 100 words and cost 26 and 4 for a decoded token, so all will cost 50. By now 20
+    # uncached, 4 and 16 are spent, 30 of these 40 in the last 9 seconds.
+    state = progress.state()
+    assert (state["share"], state["seconds_left"]) == (0.8, 3)
+    json.dumps(state)
+
+
+def test_a_document_that_is_through_counts_once() -> None:
+    clock, states = Clock(), list[Any]()
+    progress = begun(clock, states)
+    clock.now = 10.0
+    progress.alive([heartbeat("w1", calls=2, prompt_tokens=30, units=2, rows=6)])
+    progress.add(Summary("a", "w1", calls=2, prompt_tokens=30, units=2, rows=6, asked={"s": 2}))
+    assert progress.state()["units"] == 2
+    progress.add(Summary("b", "w1", calls=1, prompt_tokens=10, units=1, rows=1, asked={"s": 1}))
+    assert progress.state()["units"] == 3  # the heartbeat is late
+    assert progress.calls == {"s": 3}
+    assert progress.took() == {
+        "phase": "reading", "seconds": 10.0, "workers": 1, **vars(UsageCounters(
+            calls=3, prompt_tokens=40, units=3, rows=7)),
+    }  # fmt: skip
+
+
+def test_workers_of_the_phase_before_are_left_out() -> None:
+    clock, states = Clock(), list[Any]()
+    progress = begun(clock, states)
+    clock.now = 10.0
+    progress.alive([heartbeat("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
+    progress.start("scoring", [("a", 1.0), ("b", 1.0)], reply_costs=None)
+    clock.now = 20.0
+    progress.alive(
+        [heartbeat("w1", calls=2, prompt_tokens=100, units=4), heartbeat("w2", units=1, rows=5)]
+    )
+    state = states[-1]
+    assert (state["phase"], state["units"], state["problems"]) == ("scoring", 5, 1)
+    assert (state["rows_per_second"], state["tokens_per_second"]) == (0.5, 0.0)
+
+
+def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    progress = begun(clock, [])
+    for second in range(0, 181, 5):
+        clock.now = float(second)
+        if second == 90:
+            progress.add(Summary("a", "w1", calls=1, prompt_tokens=90, units=0))
+        progress.alive([heartbeat("w1", calls=second, prompt_tokens=second, units=0)])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "reading: 2 documents"
+    assert len(lines) == 1 + 2 and all(line.startswith("reading ") for line in lines[1:])
+    assert "tokens/s" in lines[1] and "ETA" in lines[2]
+
+
+def test_a_terminal_has_one_live_line() -> None:
+    clock = Clock()
+    progress = Progress(10, clock=clock)
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=160)
+    progress._console = progress._bar.live.console = console
+    with progress:
+        progress.start("reading", [("a", 60.0), ("b", 60.0)], reply_costs=4.0)
+        for second in (1, 10):
+            clock.now = float(second)
+            progress.alive([heartbeat("w1", calls=second, prompt_tokens=3 * second, rows=second)])
+            if second == 1:
+                progress.add(Summary("a", "w1", calls=1, prompt_tokens=30, rows=1))
+    shown = screen.getvalue()
+    assert "reading" in shown and "50%" in shown and "1 rows/s" in shown and "ETA" in shown
+
+
+def of_book(done: int, about: int, share: float, document_id: str = "a") -> dict[str, Any]:
+    return {"document_id": document_id, "share": share, "asked_share": share, "table": "pages",
+            "done": done, "about": about}  # fmt: skip
+
+
+def test_a_document_alone_shows_how_far_it_is() -> None:
+    clock, states = Clock(), list[Any]()
+    progress = begun(clock, states)
+    clock.now = 1.0
+    progress.alive([heartbeat("w1", calls=1, prompt_tokens=10)])
+    clock.now = 11.0
+    book = of_book(37, 300, 0.25)
+    progress.alive([heartbeat("w1", calls=9, prompt_tokens=110) | {"inside": [book]}])
+    # A quarter of 60 of 100 words cost 110; the other 85 cost 5.67 times as much, at 10 a second.
+    assert states[-1]["inside"] == book
+    assert (states[-1]["share"], states[-1]["seconds_left"]) == (0.15, 62)
+    assert ", pages 37 of about 300, 0/10 units" in progress_line(states[-1])
+    other = of_book(1, 20, 0.1, "b")
+    progress.alive([heartbeat("w1", calls=9, prompt_tokens=110) | {"inside": [book, other]}])
+    assert states[-1]["inside"] is None and "pages" not in progress_line(states[-1])
+    progress.add(Summary("a", "w1", calls=12, prompt_tokens=200))
+    assert progress.state()["inside"] == other
+    progress.add(Summary("b", "w1", calls=12, prompt_tokens=200))
+    assert progress.state()["inside"] is None
+
+
+def busy(clock: Clock) -> dict[str, Any]:
+    """A state with every part of the line."""
+    state = begun(clock, []).state()
+    return {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12",
+            "inside": of_book(37, 300, 0.1), "units": 1429, "planned_units": 28580,
+            "problems": 3, "tokens_per_second": 81234.5, "cached_share": 0.87}  # fmt: skip
+
+
+AT = {
+    60: "ETA 05:12 (in 3:40 h)",
+    80: "ETA 05:12 (in 3:40 h), pages 37 of about 300",
+    100: "ETA 05:12 (in 3:40 h), pages 37 of about 300, 1429/28580 units",
+    120: "ETA 05:12 (in 3:40 h), pages 37 of about 300, 1429/28580 units, 3 problems, 87% cached",
+    200: "ETA 05:12 (in 3:40 h), pages 37 of about 300, 1429/28580 units, 3 problems, "
+    "81234 tokens/s, 87% cached, 0 rows/s",
+}
+
+
+@pytest.mark.parametrize("width", AT)
+@pytest.mark.parametrize("phase", ["reading", "building memories: questions"])
+def test_bar_percent_and_time_left_stay_however_narrow(width: int, phase: str) -> None:
+    """What is less important is left out first."""
+    progress = Progress(10, clock=Clock())
+    screen = io.StringIO()
+    progress._console = Console(file=screen, width=width)
+    progress._bar.update(progress._task, description=phase, completed=0.12, state=busy(Clock()))
+    progress._console.print(progress._bar.get_renderable())
+    (line,) = screen.getvalue().splitlines()
+    assert len(line) <= width
+    assert line.startswith(f"{phase} ━") and " 12% " in line
+    if phase == "reading":
+        assert line.partition("% ")[2].rstrip() == AT[width]
+    else:
+        assert width < 80 or "ETA 05:12 (in 3:40 h)" in line
+
+
+def test_a_server_that_is_away_has_a_shorter_form() -> None:
+    state = {**busy(Clock()), "waiting_for": "http://inference.example.org:8000/v1"}
+    whole = "ETA 05:12 (in 3:40 h), waiting for http://inference.example.org:8000/v1, pages 37"
+    assert fitted_state(state, 200).startswith(whole)
+    assert fitted_state(state, 46) == "ETA 05:12 (in 3:40 h), waiting for a server"
+
+
+def test_what_a_terminal_would_obey_is_escaped() -> None:
+    outage = {"count": 1, "seconds": 9.0, "error": "[red]\x1b[2J"}
+    assert "([red]\\x1b[2J)" in progress_line({**busy(Clock()), "refused": outage})
+
+
+def test_hours_are_printed_as_hours() -> None:
+    state = begun(Clock(), []).state()
+    line = progress_line(
+        {**state, "seconds_left": 3 * 3600 + 40 * 60, "ends_at": "2026-11-22T05:12"}
+    )
+    assert line.startswith("reading 0%: ETA 05:12 (in 3:40 h), 0/10 units")
+
+
+def test_rays_metrics_are_the_usage_counters() -> None:
+    assert {name.removeprefix("gistmill_") for name in COUNTERS} == set(vars(UsageCounters()))
+
+
+@pytest.mark.slow
+def test_status_shows_no_progress_of_a_run_that_is_over(tmp_path: Any) -> None:
+    """The CPUs that read score, too; scores that are lost are a phase of their own."""
+    words = ["corpus=synthetic", "corpus.num_documents=2", "corpus.words=300", "memory=uniform",
+             "methods=gist_only", "rater=none", "run=night", f"warehouse={tmp_path}"]  # fmt: skip
+    done = gistmill("run", *words)
+    assert done.returncode == 0
+    assert "reading: 2 documents" in done.stderr and "scoring:" not in done.stderr
+    assert json.loads(succeed("status", words[-1], "--json"))["progress"] is None
+    shutil.rmtree(tmp_path / "tables" / "scores")
+    again = gistmill("run", *words)
+    assert "scoring: 2 documents" in again.stderr and "reading:" not in again.stderr
+    provenance = json.loads((tmp_path / "runs" / "night" / "provenance.json").read_text())
+    (reading,), (scoring,) = (launch["phases"] for launch in provenance["launches"])
+    assert [reading["phase"], scoring["phase"]] == ["reading", "scoring"]
+    assert all(phase["seconds"] > 0 and phase["workers"] >= 1 for phase in (reading, scoring))
+    assert reading["calls"] > 0 == scoring["calls"]

@@ -1,0 +1,201 @@
+"""Two commands at once: the same one waits for its turn, another one works beside it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.run.graceful_stop import GracefulStop
+from jobs.run.run_lock import LEASE, wait_for_others
+from pipeline.core.errors import EndedError
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.upkeep.lease import lease
+from tests.support.clusters import LOCAL, cluster
+from tests.support.command import ROOT, gistmill, sql, succeed
+from tests.support.loopback_server import Answer, LoopbackServer
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+NUM_DOCUMENTS = 12
+# A document has three pages, so three gists, and one question, of a call in each method.
+NUM_CALLS = {"gist_only,closed_book": 5 * NUM_DOCUMENTS, "closed_book,full_text": 2 * NUM_DOCUMENTS}
+ONE, OTHER = NUM_CALLS
+
+
+def night(folder: Path) -> RunFolder:
+    return RunFolder(folder, "night")
+
+
+def held_by(run: RunFolder, host: str, pid: int) -> None:
+    """The lease as another process would have left it, fresh for an hour."""
+    run.path.mkdir(parents=True)
+    fields = {"token": "x", "host": host, "pid": pid, "expires_at": time.time() + 3600}
+    (run.path / f"{LEASE}.1.lease").write_text(json.dumps(fields))
+
+
+def test_who_waits_says_so_once_and_goes_on(tmp_path: Path) -> None:
+    run, told = night(tmp_path), list[str]()
+    taken, waits = threading.Event(), threading.Event()
+
+    def execute() -> None:
+        with lease(run.path, LEASE):
+            taken.set()
+            waits.wait(60)
+            time.sleep(2.5)  # several looks
+
+    first = threading.Thread(target=execute)
+    first.start()
+    taken.wait(60)
+
+    def warn(line: str) -> None:
+        told.append(line)
+        waits.set()
+
+    wait_for_others(run, GracefulStop(LOCAL), warn)
+    first.join()
+    assert told == [
+        f"run night is being executed on {socket.gethostname()} (process {os.getpid()}); waiting "
+        "for its end, Ctrl-C leaves it alone"
+    ]
+
+
+def test_who_waits_ends_at_its_deadline(tmp_path: Path) -> None:
+    run = night(tmp_path)
+    held_by(run, "elsewhere", 7)
+    ending = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
+    ending._over_at = ending._begins_at = time.time()
+    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=2999"):
+        wait_for_others(run, ending, lambda line: None)
+
+
+def test_a_command_that_was_killed_here_is_not_waited_for(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    held_by(night(tmp_path), socket.gethostname(), ended.pid)
+    told: list[str] = []
+    wait_for_others(night(tmp_path), GracefulStop(LOCAL), told.append)
+    assert told == []
+
+
+def words(
+    folder: Path, server: LoopbackServer, methods: str = ONE, run: str = "night"
+) -> list[str]:
+    numbers = range(1, NUM_DOCUMENTS + 1)
+    if not (folder / "corpus").exists():
+        write(
+            folder / "corpus",
+            [document(number) for number in numbers],
+            [question(number, of=number) for number in numbers],
+        )
+    return [
+        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+        f"methods={methods}", f"warehouse={folder / 'warehouse'}", "engine=openai",
+        f"engine.base_url={server.url}", "engine.model=m", "engine.max_workers=1",
+        "engine.sequences=2", f"run={run}",
+    ]  # fmt: skip
+
+
+@contextmanager
+def started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    """The command in a process of its own, which ends with the block."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jobs", *command], cwd=ROOT, stdout=pipe, stderr=pipe, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(is_so: Any, *processes: "subprocess.Popen[str]") -> None:
+    last = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < last
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.05)
+
+
+def slow(body: dict[str, Any]) -> Answer:
+    return Answer(text="said in four words", seconds=0.3)
+
+
+@pytest.mark.slow
+def test_the_same_command_twice_asks_nothing_twice(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    with LoopbackServer(answer=slow) as server, started(words(tmp_path, server)) as first:
+        until(lambda: len(server.asked) > 3, first)
+        state = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))
+        assert state["driver"] == f"{socket.gethostname()}-{first.pid}"
+        shown = succeed("status", f"warehouse={warehouse}")
+        assert f"executed on {socket.gethostname()} (process {first.pid}), " in shown
+        second = gistmill(*words(tmp_path, server))
+        _, told = first.communicate(timeout=100)
+        assert first.returncode == second.returncode == 0, told + second.stderr
+        assert len(server.asked) == NUM_CALLS[ONE]
+    assert f"run night is being executed on {socket.gethostname()} (process {first.pid});" in (
+        second.stderr
+    )
+    assert "gist_only" in second.stdout, "the report"
+    assert sql(warehouse, "select count(*) as n from all_calls") == [{"n": NUM_CALLS[ONE]}]
+    assert json.loads(succeed("status", f"warehouse={warehouse}", "--json"))["driver"] is None
+
+
+@pytest.mark.slow
+def test_who_waits_takes_over_from_the_dead(tmp_path: Path) -> None:
+    with LoopbackServer(answer=slow) as server, started(words(tmp_path, server)) as first:
+        until(lambda: len(server.asked) > 10, first)
+        with started(words(tmp_path, server)) as second:
+            assert second.stderr is not None
+            line = second.stderr.readline()
+            assert f"executed on {socket.gethostname()} (process {first.pid})" in line
+            first.send_signal(signal.SIGKILL)
+            _, told = second.communicate(timeout=100)
+            assert second.returncode == 0, told
+    rows = sql(tmp_path / "warehouse", "select count(*) as n, count(problem) as p from answers")
+    assert rows == [{"n": 2 * NUM_DOCUMENTS, "p": 0}]
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_share_a_warehouse_and_readers_see_it_grow(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    with LoopbackServer(answer=slow) as server:
+        with (
+            started(words(tmp_path, server, ONE, "one")) as one,
+            started(words(tmp_path, server, OTHER, "other")) as other,
+        ):
+            runs = {"one": one, "other": other}
+            until(lambda: len(list(warehouse.glob("runs/*/units.parquet"))) == 2, one, other)
+            counted = {"one": [0], "other": [0]}
+            while any(process.poll() is None for process in runs.values()):
+                for run, counts in counted.items():
+                    at = (f"warehouse={warehouse}", f"run={run}")
+                    (row,) = json.loads(
+                        succeed("sql", "select count(*) as n from calls", *at, "--json")
+                    )
+                    counts.append(row["n"])
+                    succeed("status", *at)
+                    succeed("report", *at)
+            for process in runs.values():
+                _, told = process.communicate(timeout=100)
+                assert process.returncode == 0, told
+        num_asked = len(server.asked)
+    assert all(counts == sorted(counts) for counts in counted.values())
+    for run, methods in (("one", ONE), ("other", OTHER)):
+        rows = sql(warehouse, "select count(*) as n, count(problem) as p from calls", f"run={run}")
+        assert rows == [{"n": NUM_CALLS[methods], "p": 0}]
+    shared = NUM_DOCUMENTS  # closed_book's, in both
+    both = sum(NUM_CALLS.values())
+    made = "select distinct * exclude run from all_calls"  # there, a row per run that planned it
+    assert sql(warehouse, f"select count(*) as n from ({made})") == [{"n": both - shared}]
+    assert both - shared <= num_asked <= both

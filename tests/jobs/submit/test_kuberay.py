@@ -1,0 +1,367 @@
+"""The manifest that `gistmill submit cluster=kuberay` makes, against the schema of KubeRay's CRD.
+
+tests/data/rayjob_schema.json says where that is from. Nothing here needs Kubernetes.
+"""
+
+import copy
+import json
+import os
+import re
+import shlex
+import textwrap
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.config.deadline import deadline
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import read_config
+from jobs.submit.manifests import dns_name, rayjob
+from tests.support.command import ROOT, gistmill, refused, succeed
+from tests.support.pages import blocks
+
+SCHEMA = json.loads((ROOT / "tests" / "data" / "rayjob_schema.json").read_text())
+WORDS = ["cluster=kuberay", "cluster.image=registry.example/gistmill:1", "warehouse=s3://b/w"]
+VLLM = ["engine=vllm", "engine.model=some/model", "run=night"]
+EVERYTHING = [
+    *WORDS, *VLLM, "engine.args.tensor_parallel_size=4", "cluster.secret=s3-keys",
+    "cluster.service_account=reader", "cluster.volume_claim=weights",
+    "cluster.node_selector={cloud.google.com/gke-spot: 'true'}",
+    "cluster.tolerations=[{key: spot, operator: Equal, value: 'yes', effect: NoSchedule}]",
+    "cluster.runtime_env.pip=['some-package==1.0']", "cluster.stall_minutes=9.0",
+    "cluster.model_cache=models",
+]  # fmt: skip
+
+
+def manifest(*words: str) -> dict[str, Any]:
+    made: dict[str, Any] = yaml.safe_load(succeed("submit", "--print", *words))
+    return made
+
+
+def pods(made: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The head's and the workers'."""
+    cluster = made["spec"]["rayClusterSpec"]
+    (group,) = cluster["workerGroupSpecs"]
+    return cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]
+
+
+@pytest.mark.parametrize("words", [WORDS, [*WORDS, *VLLM], EVERYTHING])
+def test_it_is_what_the_crd_takes(words: list[str]) -> None:
+    jsonschema.validate(manifest(*words), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("spec", "backofLimit"), 3),
+        (("spec", "backoffLimit"), "3"),
+        (("spec", "rayClusterSpec", "enableInTreeAutoscaling"), "yes"),
+        (("spec", "rayClusterSpec", "workerGroupSpecs", 0, "minReplica"), 0),
+        (("spec", "rayClusterSpec", "workerGroupSpecs", 0, "rayStartParams", "num-cpus"), 8),
+        (("spec", "rayClusterSpec", "headGroupSpec", "template", "spec", "node_selector"), {}),
+        (("metadata", "name"), "A_night"),
+    ],
+)
+def test_a_misspelt_key_or_a_wrong_type_fails(path: tuple[Any, ...], value: object) -> None:
+    """Kubernetes would drop the one in silence and refuse the other in the evening."""
+    wrong = copy.deepcopy(manifest(*EVERYTHING))
+    section: Any = wrong
+    for key in path[:-1]:
+        section = section[key]
+    section[path[-1]] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, SCHEMA)
+
+
+def test_gpu_pods_hold_one_engine_and_come_from_nothing() -> None:
+    one, four = manifest(*WORDS, *VLLM), manifest(*EVERYTHING)
+    for made, gpus in ((one, 1), (four, 4)):
+        (group,) = made["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+        assert (group["replicas"], group["minReplicas"], group["maxReplicas"]) == (0, 0, 8)
+        assert group["rayStartParams"]["num-gpus"] == str(gpus)
+        head, worker = pods(made)
+        assert worker["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == gpus
+        assert "nvidia.com/gpu" not in head["containers"][0]["resources"]["limits"]
+    assert one["spec"]["rayClusterSpec"]["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+
+
+def test_an_engine_without_gpus_asks_for_none() -> None:
+    _, worker = pods(manifest(*WORDS))
+    assert set(worker["containers"][0]["resources"]["limits"]) == {"cpu", "memory"}
+
+
+ENGINES = [
+    "engine=openai", "engine.base_url=http://h/v1", "engine.model=m", "memory_engine=vllm",
+    "memory_engine.model=some/model", "memory_engine.args.tensor_parallel_size=2",
+]  # fmt: skip
+
+
+def test_pods_have_the_gpus_of_the_engine_that_needs_the_most() -> None:
+    """Of whichever section: here those of memories."""
+    _, worker = pods(manifest(*WORDS, *ENGINES))
+    assert worker["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "workers"),
+    [
+        ([], 4),
+        (["cluster.gpus=8"], 32),
+        (["cluster.gpus=8", "engine.args.tensor_parallel_size=3"], 8),
+        (["engine.gpus_per_worker=0.5"], 8),
+        (["cluster.gpus=1", "engine.args.tensor_parallel_size=2"], 4),
+    ],
+)
+def test_there_are_as_many_engines_as_the_pods_have_gpus_for(
+    words: list[str], workers: int
+) -> None:
+    spec = manifest(*WORDS, *VLLM, "cluster.max_workers=4", *words)["spec"]
+    assert f"engine.max_workers={workers}" in shlex.split(spec["entrypoint"])
+
+
+def test_spot_nodes_secrets_and_volumes() -> None:
+    made = manifest(*EVERYTHING)
+    head, worker = pods(made)
+    assert worker["nodeSelector"] == {"cloud.google.com/gke-spot": "true"}
+    assert worker["tolerations"] == [
+        {"key": "spot", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}
+    ]
+    assert "nodeSelector" not in head  # the driver stays where nobody takes its node away
+    for pod in (head, worker):
+        assert pod["serviceAccountName"] == "reader"
+        assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "s3-keys"}}]
+        assert pod["volumes"] == [
+            {"name": "shared", "persistentVolumeClaim": {"claimName": "weights"}},
+            {"name": "model-cache", "persistentVolumeClaim": {"claimName": "models"}},
+        ]
+        assert pod["containers"][0]["volumeMounts"] == [
+            {"name": "shared", "mountPath": "/shared"},
+            {"name": "model-cache", "mountPath": "/model-cache"},
+        ]
+        assert pod["containers"][0]["env"] == [{"name": "HF_HOME", "value": "/model-cache"}]
+
+
+def test_a_model_cache_on_the_nodes() -> None:
+    for pod in pods(manifest(*WORDS, "cluster.model_cache=/mnt/my models")):
+        (volume,) = pod["volumes"]
+        assert volume["hostPath"] == {"path": "/mnt/my models", "type": "Directory"}
+    assert "volumes" not in pods(manifest(*WORDS))[1]
+    assert "model_cache=A claim: String should match" in refused(
+        "submit", "--print", *WORDS, "cluster.model_cache=A claim"
+    )
+
+
+def test_ephemeral_storage() -> None:
+    head, worker = pods(manifest(*WORDS))
+    requests = [pod["containers"][0]["resources"]["requests"] for pod in (head, worker)]
+    assert [one["ephemeral-storage"] for one in requests] == ["10Gi", "30Gi"]
+    for pod in pods(manifest(*WORDS, "cluster.worker_storage=null", "cluster.head_storage=null")):
+        assert {*pod["containers"][0]["resources"]["requests"]} == {"cpu", "memory"}
+
+
+def test_only_who_has_the_token_may_use_the_ray() -> None:
+    def options(*words: str) -> Any:
+        return manifest(*WORDS, *words)["spec"]["rayClusterSpec"].get("authOptions")
+
+    assert options() == {"mode": "token"}
+    assert options("cluster.auth=disabled") == {"mode": "disabled"}
+    assert options("cluster.auth=null") is None
+
+
+def test_pods_from_the_beginning_where_nothing_autoscales() -> None:
+    """Kueue admits no RayJob that autoscales."""
+    made = manifest(*WORDS, "cluster.autoscales=false", "cluster.max_workers=3")
+    cluster = made["spec"]["rayClusterSpec"]
+    (group,) = cluster["workerGroupSpecs"]
+    assert cluster["enableInTreeAutoscaling"] is False
+    assert (group["replicas"], group["minReplicas"], group["maxReplicas"]) == (3, 3, 3)
+    assert "cluster.autoscales=false" in shlex.split(made["spec"]["entrypoint"])
+
+
+def test_the_job_ends_some_time_after_its_deadline() -> None:
+    assert "activeDeadlineSeconds" not in manifest(*WORDS)["spec"]
+    given = (datetime.now().astimezone() + timedelta(hours=2)).isoformat(timespec="seconds")
+    seconds = manifest(*WORDS, f"cluster.deadline={given}")["spec"]["activeDeadlineSeconds"]
+    assert 2 * 3600 < seconds <= 2 * 3600 + 600
+    own = [f"cluster.deadline={given}", "cluster.active_deadline_seconds=99"]
+    assert manifest(*WORDS, *own)["spec"]["activeDeadlineSeconds"] == 99
+    far = manifest(*WORDS, "cluster.deadline=2999-12-01T07:00")
+    jsonschema.validate(far, SCHEMA)  # whose seconds are 32 bits
+
+
+OVERLAY = """
+metadata:
+  labels: {kueue.x-k8s.io/queue-name: nights, team: "007"}
+spec:
+  backoffLimit: 0
+  ttlSecondsAfterFinished: null
+  rayClusterSpec:
+    workerGroupSpecs:
+      - groupName: workers
+        template:
+          metadata: {labels: {team: a}}
+          spec:
+            tolerations: []
+            containers:
+              - name: ray-worker
+                env:
+                  - {name: HF_HOME, value: /elsewhere}
+                  - {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf, key: token}}}
+"""
+
+
+def test_an_overlay_is_merged(tmp_path: Path) -> None:
+    file = tmp_path / "my overlay.yaml"
+    file.write_text(OVERLAY)
+    plain, made = manifest(*EVERYTHING), manifest(*EVERYTHING, f"cluster.overlay={file}")
+    jsonschema.validate(made, SCHEMA)
+    assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "nights", "team": "007"}
+    assert made["spec"]["backoffLimit"] == 0
+    assert "ttlSecondsAfterFinished" not in made["spec"]
+    head, worker = pods(made)
+    assert head == pods(plain)[0]
+    assert worker["tolerations"] == []
+    assert worker["containers"][0]["env"] == [
+        {"name": "HF_HOME", "value": "/elsewhere"},
+        {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
+    ]
+    assert worker["containers"][0]["image"] == "registry.example/gistmill:1"
+    assert made["spec"]["entrypoint"] == plain["spec"]["entrypoint"], "it stays here"
+
+
+def test_the_pages_overlay_is_merged(tmp_path: Path) -> None:
+    (block,) = blocks("docs/clusters.md", "yaml")
+    (tmp_path / "overlay.yaml").write_text(textwrap.dedent(block))
+    made = manifest(*WORDS, f"cluster.overlay={tmp_path / 'overlay.yaml'}")
+    jsonschema.validate(made, SCHEMA)
+    assert pods(made)[1]["priorityClassName"] == "batch"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "not YAML: while parsing a flow"),
+        ("- a", "write sections, such as metadata: {labels: ...}"),
+        ("", "write sections"),
+        ("metadata: 5", "metadata: the manifest has a section there, not a value"),
+        ("spec: [a]", "spec: the manifest has a section there, not a list"),
+        ("metadata: {labels: {night: 2026-02-30}}", "not YAML: day is out of range"),
+        ("spce: {}", "spce: no section; an overlay has metadata, spec"),
+        ("kind: Job", "kind: no section"),
+        ("metadata: {name: mine}", "metadata: the run names the job; set run=, cluster.namespace="),
+        ("spec: 3", "spec: the manifest has a section there, not a value"),
+        ("spec: {rayClusterSpec: {workerGroupSpecs: {}}}",
+         "spec: rayClusterSpec: workerGroupSpecs: the manifest has a list there, not a section"),
+        ("spec: {entrypoint: [a]}", "spec: entrypoint: the manifest has a value there, not a list"),
+    ],
+)  # fmt: skip
+def test_overlays_that_are_none(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "overlay.yaml"
+    file.write_text(content)
+    line = refused("submit", "--print", *WORDS, f"cluster.overlay={file}")
+    assert line.startswith(f"{file}: ") and says in line
+
+
+def test_an_overlay_that_is_not_there() -> None:
+    line = refused("submit", "--print", *WORDS, "cluster.overlay=/nowhere.yaml")
+    assert line == "cluster.overlay=/nowhere.yaml: No such file or directory; name a YAML file"
+
+
+def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
+    spec = manifest(*EVERYTHING)["spec"]
+    assert shlex.split(spec["entrypoint"]) == [
+        "exec", "python", "-m", "jobs.cli.rayjob_entry", "run", "warehouse=s3://b/w", *VLLM[:2],
+        "engine.args.tensor_parallel_size=4", "cluster.stall_minutes=9.0", "run=night",
+        "cluster=ray", "cluster.address=auto", "cluster.autoscales=true",
+        "cluster.wait_minutes=30.0", "engine.max_workers=8",
+    ]  # fmt: skip
+    assert spec["submissionMode"] == "HTTPMode"
+    assert (spec["backoffLimit"], spec["shutdownAfterJobFinishes"]) == (3, True)
+    assert spec["metadata"] == {"run": "night", "warehouse": "s3://b/w"}
+    assert yaml.safe_load(spec["runtimeEnvYAML"])["pip"] == ["some-package==1.0"]
+    refused_here = gistmill("run", *shlex.split(spec["entrypoint"])[5:], "limitt=1")
+    assert "limitt: no such key" in refused_here.stderr  # all others are known
+
+
+@pytest.mark.parametrize("given", ["07:00", "2999-12-01T07:00", "2999-12-01T07:00:00+05:00"])
+def test_a_deadline_is_the_same_for_every_start(given: str) -> None:
+    words = shlex.split(manifest(*WORDS, f"cluster.deadline={given}")["spec"]["entrypoint"])
+    (word,) = [word for word in words if word.startswith("cluster.deadline=")]
+    sent = datetime.fromisoformat(word.removeprefix("cluster.deadline="))
+    assert sent.tzinfo is not None
+    meant = deadline(given, datetime.now())
+    assert sent.timestamp() == meant.timestamp()
+
+
+@pytest.fixture(scope="module")
+def config() -> RunConfig:
+    return read_config([*WORDS, "run=night"])
+
+
+# All that an argument can hold.
+ANY_WORD = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=30)
+@given(values=st.lists(ANY_WORD, max_size=3))
+def test_words_survive_as_they_are(config: RunConfig, values: list[str]) -> None:
+    words = [f"corpus.name={value}" for value in values]
+    made = yaml.safe_load(rayjob(config, words))
+    jsonschema.validate(made, SCHEMA)
+    assert shlex.split(made["spec"]["entrypoint"])[5 : 5 + len(words)] == words
+
+
+@settings(deadline=None)
+@given(st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,70}", fullmatch=True), min_size=2, max_size=2))
+def test_every_run_has_a_name_of_its_own(runs: list[str]) -> None:
+    names = [dns_name(run) for run in runs]
+    for name in names:
+        assert len(name) <= 47
+        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name)
+    assert (names[0] == names[1]) == (runs[0] == runs[1])
+
+
+def test_names_that_only_look_alike() -> None:
+    assert dns_name("a-night") == "gistmill-a-night"
+    assert len({dns_name(run) for run in ("a-night", "a_night", "a--night", "a-night-")}) == 4
+
+
+def kubectl(folder: Path, code: int) -> None:
+    """A stub that keeps what it is given."""
+    stub = folder / "kubectl"
+    stub.write_text(
+        f'#!/bin/sh\necho "$@" > {folder}/asked\ncat > {folder}/given\n'
+        f'echo created; echo "already exists\nsorry" >&2; exit {code}\n'
+    )
+    stub.chmod(0o755)
+
+
+def test_it_is_handed_to_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubectl(tmp_path, code=0)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    done = gistmill("submit", *WORDS, "run=a_night")
+    assert done.returncode == 4  # sent is not complete
+    assert (tmp_path / "asked").read_text() == "create -f -\n"
+    given_to_it = yaml.safe_load((tmp_path / "given").read_text())
+    assert given_to_it == manifest(*WORDS, "run=a_night")
+    name = given_to_it["metadata"]["name"]
+    assert f"kubectl get rayjob {name} -n default shows it" in done.stderr
+
+
+def test_what_kubectl_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubectl(tmp_path, code=1)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert refused("submit", *WORDS) == "kubectl: already exists sorry"
+
+
+def test_no_kubectl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    line = refused("submit", *WORDS)
+    assert line == "kubectl: not installed here; --print shows what would be submitted"

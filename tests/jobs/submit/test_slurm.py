@@ -1,0 +1,287 @@
+"""The script that `gistmill submit cluster=slurm` makes: shellcheck, and a dry run of its steps.
+
+Stubs stand for srun, scontrol and python; each keeps what it was told in a file.
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.config.run_config import RunConfig
+from jobs.graph.read_config import read_config
+from jobs.submit.manifests import slurm_script
+from tests.support.command import gistmill, refused, succeed
+
+WORDS = ["cluster=slurm", "warehouse=/shared/warehouse", "run=a_night"]
+VLLM = ["engine=vllm", "engine.model=some/model", "engine.args.tensor_parallel_size=2"]
+EVERYTHING = [
+    *WORDS, *VLLM, "cluster.nodes=3", "cluster.memory=200G", "cluster.partition=gpu",
+    "cluster.account=lab", "cluster.setup=['set -e','export SETUP=made']",
+    "cluster.sbatch=['--constraint=a100&hbm']", "cluster.stall_minutes=9.0",
+]  # fmt: skip
+
+# Every line of the log is a name, a tab, what it was told. `ray` lasts until it is told to end.
+STUB = r"""#!/bin/bash
+name=${0##*/}
+say() { printf '%s\t%s\n' "$1" "$2" >> "$LOG"; }
+case "$name" in
+scontrol) say scontrol "$*"; printf 'n1\nn2\nn3\n' ;;
+srun)
+    say srun "$*"
+    say token "${RAY_AUTH_MODE-} ${RAY_AUTH_TOKEN-}"
+    if [[ "$*" == *"ray start"* ]]; then
+        trap 'say ended "$*"; exit 0' TERM
+        say up "$*"
+        while true; do sleep 0.05; done
+    fi ;;
+python)
+    say python "$*"
+    say environment "${SETUP-} $RAY_ADDRESS"
+    if [[ "$*" == *jobs.submit.wait_for_nodes* ]]; then
+        while [ "$(grep -c ^up "$LOG")" -lt "$STEPS" ]; do sleep 0.05; done
+        exit "${NODES_EXIT-0}"
+    fi
+    if [ -n "${RUN_LASTS-}" ]; then
+        trap 'say term run' TERM
+        until [ "$(grep -c ^term "$LOG")" -ge "$RUN_LASTS" ]; do sleep 0.05; done
+        sleep 0.3
+        say over run
+    fi
+    exit "${RUN_EXIT-0}" ;;
+esac
+"""
+
+
+def script(*words: str) -> str:
+    return succeed("submit", "--print", *words)
+
+
+@pytest.mark.parametrize("words", [WORDS, [*WORDS, *VLLM], EVERYTHING])
+def test_shellcheck_has_nothing_to_say(words: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text(script(*words))
+    check = [str(Path(sys.executable).parent / "shellcheck"), "--severity=style", str(file)]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    subprocess.run(["bash", "-n", file], check=True)
+
+
+def test_as_json() -> None:
+    assert json.loads(script("--json", *WORDS)) == {"text": script(*WORDS)}
+
+
+def test_what_sbatch_reads() -> None:
+    lines = script(*EVERYTHING).splitlines()
+    assert lines[0] == "#!/bin/bash"
+    options = {line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH")}
+    assert options == {
+        "--job-name=gistmill-a_night", "--dependency=singleton", "--nodes=3",
+        "--ntasks-per-node=1", "--cpus-per-task=8", "--gpus-per-node=2", "--time=08:00:00",
+        "--mem=200G", "--partition=gpu", "--account=lab", "--requeue", "--open-mode=append",
+        "--output=gistmill-a_night-%j.log", "--signal=B:TERM@360", "--exclusive",
+        "--constraint=a100&hbm",
+    }  # fmt: skip
+    first_command = next(n for n, line in enumerate(lines) if line and not line.startswith("#"))
+    assert max(n for n, line in enumerate(lines) if line.startswith("#SBATCH")) < first_command
+
+
+@pytest.mark.parametrize("more", [[], ["cluster.sbatch=['--qos=long']"]])
+def test_nodes_are_ours_alone_unless_it_is_said(more: list[str]) -> None:
+    assert "#SBATCH --exclusive\n" in script(*WORDS, *more)
+    assert "--exclusive" not in script(*WORDS, *more, "cluster.exclusive=false")
+
+
+def test_a_longer_grace_than_slurm_signals_is_refused() -> None:
+    assert "#SBATCH --signal=B:TERM@65520\n" in script(*WORDS, "cluster.grace_minutes=1091.0")
+    line = refused("submit", "--print", *WORDS, "cluster.grace_minutes=1200.0")
+    assert line.startswith("cluster.grace_minutes=1200: Slurm signals a job 1091 minutes before")
+
+
+@dataclass
+class DryRun:
+    """The script among stubs, as one job of Slurm."""
+
+    folder: Path
+
+    def begin(self, *words: str, nodes: int = 3, **stubs: str) -> "subprocess.Popen[str]":
+        for name in ("srun", "scontrol", "python"):
+            stub = self.folder / name
+            stub.write_text(STUB)
+            stub.chmod(0o755)
+        (self.folder / "run.sh").write_text(script(*words))
+        slurm = {
+            "SLURM_JOB_ID": "1234", "SLURM_JOB_NUM_NODES": str(nodes),
+            "SLURM_JOB_NODELIST": "n[1-3]", "LOG": str(self.folder / "log"),
+            "STEPS": str(min(nodes, 2)), "PATH": f"{self.folder}:{os.environ['PATH']}",
+        }  # fmt: skip
+        (self.folder / "log").write_text("")
+        return subprocess.Popen(
+            ["bash", self.folder / "run.sh"],
+            env={**os.environ, **slurm, **stubs},
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def told(self, name: str) -> list[str]:
+        lines = (self.folder / "log").read_text().splitlines()
+        return [line.partition("\t")[2] for line in lines if line.startswith(f"{name}\t")]
+
+    def until_told(self, name: str, what: str) -> None:
+        last = time.monotonic() + 30
+        while not any(what in line for line in self.told(name)):
+            assert time.monotonic() < last, (self.folder / "log").read_text()
+            time.sleep(0.05)
+
+    def end(self, script: "subprocess.Popen[str]") -> str:
+        """What it printed; every Ray that was started has ended by then."""
+        out, _ = script.communicate(timeout=30)
+        assert sorted(self.told("ended")) == sorted(self.told("up"))
+        assert self.told("srun")[-1].endswith("rm -rf /tmp/gistmill-1234-0")
+        return out
+
+
+@pytest.fixture
+def dry(tmp_path: Path) -> DryRun:
+    return DryRun(tmp_path)
+
+
+def test_the_steps_in_order(dry: DryRun) -> None:
+    process = dry.begin(*EVERYTHING)
+    out = dry.end(process)
+    assert (process.returncode, out) == (0, "")
+    assert dry.told("scontrol") == ["show hostnames n[1-3]"]
+    common = (
+        "--export=ALL --ntasks-per-node=1 --kill-on-bad-exit=1 --cpus-per-task=8 --gpus-per-node=2"
+    )
+    ray = "ray start --block --disable-usage-stats --num-cpus=8 --num-gpus=2"
+    head, others, removal = sorted(dry.told("srun"), key=lambda told: (ray not in told, told))
+    assert head == (
+        f"{common} --nodes=1 --ntasks=1 --nodelist=n1 {ray} --head --port=21234 "
+        "--include-dashboard=false --temp-dir=/tmp/gistmill-1234-0"
+    )
+    assert others == f"{common} --nodes=2 --ntasks=2 --exclude=n1 {ray} --address=n1:21234"
+    assert removal == "--nodes=3 --ntasks-per-node=1 rm -rf /tmp/gistmill-1234-0"
+    nodes, run = dry.told("python")
+    assert nodes == "-m jobs.submit.wait_for_nodes n1:21234 3 15.0"
+    assert run == (
+        f"-m jobs run warehouse=/shared/warehouse {' '.join(VLLM)} cluster.stall_minutes=9.0 "
+        "run=a_night cluster=ray cluster.address=auto cluster.autoscales=false "
+        "cluster.wait_minutes=15.0"
+    )
+    assert dry.told("environment") == ["made n1:21234"] * 2
+
+
+def test_one_node_has_no_others(dry: DryRun) -> None:
+    process = dry.begin(*WORDS, nodes=1)
+    dry.end(process)
+    assert process.returncode == 0
+    assert [told for told in dry.told("srun") if "--address" in told] == []
+
+
+def test_the_token_is_made_for_the_job_and_never_told(dry: DryRun) -> None:
+    made = set()
+    for _ in range(2):
+        out = dry.end(dry.begin(*WORDS, "cluster.setup=['set -x']"))
+        (told,) = set(dry.told("token"))
+        mode, token = told.split(" ")
+        assert mode == "token"
+        assert re.fullmatch("[0-9a-f]{64}", token)
+        assert token not in out
+        assert token not in "".join(dry.told("srun") + dry.told("python"))
+        made.add(token)
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 4])
+def test_the_runs_exit_code_is_the_scripts(dry: DryRun, code: int) -> None:
+    process = dry.begin(*WORDS, RUN_EXIT=str(code))
+    dry.end(process)
+    assert process.returncode == code
+
+
+def test_without_its_nodes_nothing_is_run(dry: DryRun) -> None:
+    process = dry.begin(*WORDS, NODES_EXIT="4")
+    dry.end(process)
+    assert process.returncode == 4
+    assert dry.told("python") == ["-m jobs.submit.wait_for_nodes n1:21234 3 15.0"]
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_term_reaches_the_run_and_is_waited_for(dry: DryRun, signals: int) -> None:
+    process = dry.begin(*EVERYTHING, RUN_LASTS=str(signals), RUN_EXIT="4")
+    dry.until_told("python", "jobs run")
+    for number in range(signals):
+        while len(dry.told("term")) == number:
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.4)
+    dry.end(process)
+    assert process.returncode == 4
+    order = [line.partition("\t")[0] for line in (dry.folder / "log").read_text().splitlines()]
+    assert order.index("term") < order.index("over") < order.index("ended")
+
+
+def test_term_before_the_run_begins(dry: DryRun) -> None:
+    process = dry.begin(*WORDS, STEPS="9")  # nodes that never come
+    dry.until_told("python", "jobs.submit.wait_for_nodes")
+    dry.until_told("up", "--address")
+    process.send_signal(signal.SIGTERM)
+    dry.end(process)
+    assert process.returncode == 4
+    assert len(dry.told("python")) == 1
+
+
+@pytest.fixture(scope="module")
+def config() -> RunConfig:
+    return read_config(WORDS)
+
+
+# All that an argument can hold.
+ANY_WORD = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@settings(deadline=None, max_examples=30)
+@given(values=st.lists(ANY_WORD, max_size=3))
+def test_words_survive_as_they_are(config: RunConfig, values: list[str]) -> None:
+    """The last command of the script, read by the shell that reads it then."""
+    words = [f"corpus.name={value}" for value in values]
+    tail = slurm_script(config, words).partition("\nwork python -m jobs run ")[2]
+    shell = f"work() {{ printf '%s\\0' \"$@\"; }}\nwork {tail}"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, check=True)
+    assert done.stdout.decode().split("\0")[: len(words)] == words
+
+
+def test_files_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my script.yaml").write_text("replies: [{reply: so}]")
+    monkeypatch.chdir(tmp_path)
+    words = ["engine=scripted", "engine.script=my script.yaml"]
+    last = script(*WORDS, *words).splitlines()[-1]
+    assert f"engine.script={tmp_path}/my script.yaml" in shlex.split(last)
+
+
+def test_it_is_handed_to_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub = tmp_path / "sbatch"
+    stub.write_text(f"#!/bin/sh\ncat > {tmp_path}/given\necho Submitted batch job 17\n")
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    done = gistmill("submit", *WORDS)
+    assert done.returncode == 4  # sent is not complete
+    assert (tmp_path / "given").read_text() == script(*WORDS)
+    assert "Submitted batch job 17. squeue --name gistmill-a_night shows it" in done.stderr
+
+
+def test_no_sbatch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert refused("submit", *WORDS).startswith("sbatch: not installed here; --print shows")

@@ -1,0 +1,121 @@
+"""How following a job ends: 0 only where it succeeded, whatever becomes of job and head.
+
+A small server plays the head, as a real one cannot be made to forget.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from subprocess import CompletedProcess
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from pipeline.cluster import ray_jobs
+from tests.support.command import gistmill
+
+Answers = list[dict[str, Any] | None]
+"""What the head knows of the job, one look after the other, the last one for ever; null: it
+hangs up."""
+Follow = Callable[..., "CompletedProcess[str]"]
+
+
+@pytest.fixture
+def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
+    """Follow a run that is at work already."""
+    answers: Answers = []
+
+    class Head(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path == "/api/version":
+                self._tell({"ray_version": "2.60.0"})
+            elif self.path == "/api/jobs/":
+                answer = answers[0] if len(answers) == 1 else answers.pop(0)
+                if answer is not None:
+                    self._tell([answer] if answer else [])
+            else:
+                self.send_error(503)
+
+        def _tell(self, content: object) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(content).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Head)
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(ray_jobs, "_SECONDS_LOST", 0.5)
+    monkeypatch.setattr(ray_jobs, "_SECONDS_BETWEEN_LOOKS", 0.1)
+
+    def followed(*told: dict[str, Any] | None) -> "CompletedProcess[str]":
+        answers[:] = [_job(status="RUNNING", warehouse=tmp_path), *told]
+        for answer in answers[1:]:
+            if answer:
+                answer.update(_job(**answer, warehouse=tmp_path))
+        address = f"http://127.0.0.1:{server.server_port}"
+        return gistmill("submit", "run=r", f"warehouse={tmp_path}", f"cluster.address={address}")
+
+    yield followed
+    server.shutdown()
+    server.server_close()
+
+
+def _job(warehouse: Path, **own: Any) -> dict[str, Any]:
+    metadata = {"run": "r", "warehouse": str(warehouse)}
+    fixed = {"type": "SUBMISSION", "submission_id": "gistmill-r-1", "entrypoint": "python"}
+    return {**fixed, "metadata": metadata, **own}
+
+
+@pytest.mark.parametrize(
+    ("job", "code", "says"),
+    [
+        ({"status": "SUCCEEDED", "driver_exit_code": 0}, 0, "running there already"),
+        ({"status": "STOPPED"}, 4, "job gistmill-r-1 was stopped; run the same command"),
+        ({"status": "FAILED", "driver_exit_code": 1}, 1, "failed: exit code 1"),
+        ({"status": "FAILED", "driver_exit_code": 2}, 2, "failed: exit code 2"),
+        ({"status": "FAILED", "driver_exit_code": 3}, 3, "failed: exit code 3"),
+        ({"status": "FAILED", "driver_exit_code": 4}, 4, "failed: exit code 4"),
+        ({"status": "FAILED", "driver_exit_code": -9}, 1, "failed: exit code -9"),
+        ({"status": "FAILED", "driver_exit_code": 0}, 1, "failed: exit code 0"),
+        ({"status": "FAILED", "message": "no such pip package\nTraceback"}, 1,
+         "failed: no such pip package"),
+    ],
+)  # fmt: skip
+def test_exit_codes(follow: Follow, job: dict[str, Any], code: int, says: str) -> None:
+    done = follow(job)
+    assert done.returncode == code
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("gistmill: ")
+    assert says in last
+    assert "Traceback" not in done.stderr
+
+
+def test_a_job_that_is_forgotten(follow: Follow) -> None:
+    done = follow({"status": "RUNNING"}, {})
+    assert done.returncode == 1
+    assert "no longer has job gistmill-r-1" in done.stderr.splitlines()[-1]
+
+
+def test_a_head_that_is_gone(follow: Follow) -> None:
+    done = follow({"status": "RUNNING"}, None)
+    assert done.returncode == 1
+    assert "job gistmill-r-1 may still run there" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_head_that_comes_back(follow: Follow) -> None:
+    assert follow(None, None, {"status": "SUCCEEDED", "driver_exit_code": 0}).returncode == 0
+
+
+def test_a_log_that_breaks_off_is_shown_once() -> None:
+    shown: list[str] = []
+    log = ray_jobs._Log(shown.append)
+    for told in (["one\n", "two\n"], ["on", "e\ntwo\nthr"], [], ["one\ntwo\nthree\n", "four\n"]):
+        log.begin()
+        for text in told:
+            log.add(text)
+    assert "".join(shown) == "one\ntwo\nthree\nfour\n"

@@ -1,0 +1,100 @@
+"""What travels to a cluster: code that runs there by itself, files, the commit, no secrets."""
+
+import importlib.metadata
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.graph.read_config import read_config
+from jobs.run import provenance
+from jobs.submit import rendered
+from jobs.submit.package import pack, words_on_cluster
+from tests.support.command import ROOT
+from tests.support.pages import blocks
+
+COMMANDS = [
+    shlex.split(command.replace("\\\n", ""))
+    for block in blocks("docs/clusters.md", "sh")
+    for command in re.findall(r"^(?:nohup )?(gistmill (?:run|submit) (?:.*\\\n)*.*)$", block, re.M)
+]
+
+
+def test_the_pages_commands_are_found() -> None:
+    assert [words[1] for words in COMMANDS] == ["run", "submit", "submit", "submit"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_pages_commands_are_understood(command: list[str]) -> None:
+    words = [word for word in command[2:] if "=" in word]
+    if command[1] == "run":
+        assert read_config(words).run == "nqa"
+    else:
+        assert "run=nqa" in rendered(words)
+
+
+@pytest.mark.slow
+def test_the_code_runs_where_there_is_nothing_else(tmp_path: Path) -> None:
+    pack(tmp_path)
+    told = "import jobs, pipeline.core.settings as s; print(jobs.__file__, s.CONF)"
+    for command in (["-c", told], ["-m", "jobs", "prompts", "check"]):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        if command[0] == "-c":
+            assert done.stdout.split() == [
+                f"{tmp_path}/jobs/__init__.py",
+                f"{tmp_path}/gistmill/conf",
+            ]
+
+
+def test_a_family_of_prompts_travels(tmp_path: Path) -> None:
+    family = tmp_path / "mine"
+    shutil.copytree(ROOT / "conf" / "prompts" / "generic", family)
+    words = ["cluster=ray", "cluster.address=http://h:1", f"family={family}", "run=r"]
+    config = read_config(words)
+    there = tmp_path / "there"
+    sent = words_on_cluster(config, words, pack(there))
+    assert "family=files/family/mine" in sent
+    assert f"family={family}" not in sent
+    assert {file.name for file in (there / "files/family/mine").iterdir()} == {
+        file.name for file in family.iterdir()
+    }
+
+
+def test_what_comes_with_gistmill_is_not_copied_again(tmp_path: Path) -> None:
+    config = read_config(["cluster=ray", "cluster.address=http://h:1", "run=r"])
+    words_on_cluster(config, [], pack(tmp_path))
+    assert not (tmp_path / "files").exists()
+
+
+def test_secrets_of_the_jobs_environment_stand_in_no_word() -> None:
+    words = [
+        "cluster=ray", "cluster.address=http://h:1",
+        "cluster.runtime_env.env_vars.HF_TOKEN=hunter3", "warehouse=/x",
+    ]  # fmt: skip
+    assert "hunter" not in rendered(words)
+
+
+def test_the_commit_is_that_of_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    (name,) = provenance.commit_variable()
+    monkeypatch.setenv(name, "0123456789ab")
+    assert provenance.provenance([])["commit"] == "0123456789ab"
+
+
+def test_gistmill_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    version = importlib.metadata.version
+
+    def of_others(name: str) -> str:
+        if name == "gistmill":
+            raise importlib.metadata.PackageNotFoundError
+        return version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", of_others)
+    versions = provenance.provenance([])["versions"]
+    assert "gistmill" not in versions
+    assert "ray" in versions

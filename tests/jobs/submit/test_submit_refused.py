@@ -1,0 +1,276 @@
+"""What `gistmill submit` refuses before anything is sent: one line, exit 2, in seconds."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socket import create_server, socket
+from threading import Thread
+from typing import Any, ClassVar
+
+import pytest
+
+from jobs.graph.read_config import read_config
+from jobs.submit.marker import write_marker
+from jobs.submit.ray_job import job_state, send
+from pipeline.cluster import ray_jobs
+from pipeline.cluster.ray_jobs import Job
+from pipeline.core.errors import UsageError
+from pipeline.files.place import as_path
+from tests.support.command import ROOT, one_line, refused
+from tests.support.ray_head import free_ports
+
+pytestmark = pytest.mark.sampled
+
+
+@contextmanager
+def served(status: int, content: bytes) -> Iterator[str]:
+    """The address of a server that is no Ray."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def sent_to(address: str, folder: Path) -> str:
+    """The line that sending there is refused with; nothing is left of it."""
+    warehouse = folder / "warehouse"
+    line = refused("submit", f"cluster.address={address}", f"warehouse={warehouse}")
+    assert not warehouse.exists()
+    return line
+
+
+def test_a_port_that_nobody_has(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    line = sent_to(f"http://127.0.0.1:{port}", tmp_path)
+    assert line == f"cluster.address=http://127.0.0.1:{port}: cannot connect; is the head up?"
+
+
+@pytest.mark.slow
+def test_a_port_that_is_silent(tmp_path: Path) -> None:
+    before = time.monotonic()
+    with create_server(("127.0.0.1", 0)) as silent:
+        line = sent_to(f"http://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
+    assert line.endswith(": no answer in 8 seconds")
+    assert time.monotonic() - before < 15
+
+
+def test_an_address_that_takes_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its queue is full, so that packets are dropped as a firewall would."""
+    monkeypatch.setattr(ray_jobs, "_SECONDS_TO_ANSWER", 1.0)
+    with create_server(("127.0.0.1", 0), backlog=0) as full:
+        waiting = [socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        line = sent_to(f"http://127.0.0.1:{full.getsockname()[1]}", tmp_path)
+        for one in waiting:
+            one.close()
+    assert "cannot connect" in line
+
+
+@pytest.mark.parametrize(
+    ("status", "content"),
+    [(200, b"<html>hello</html>"), (404, b""), (500, b"oh"), (200, b"[1]"), (200, b"{}")],
+)
+def test_an_address_that_is_no_ray(tmp_path: Path, status: int, content: bytes) -> None:
+    with served(status, content) as address:
+        assert ": not the answer of a Ray dashboard (" in sent_to(address, tmp_path)
+
+
+def test_a_password_in_an_address_is_not_told(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    assert "hunter2" not in sent_to(f"http://me:hunter2@127.0.0.1:{port}", tmp_path)
+
+
+@pytest.mark.parametrize("address", ["auto", "127.0.0.1:6379", "ray://127.0.0.1:10001"])
+def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
+    line = sent_to(address, tmp_path)
+    assert line == (
+        f"cluster.address={address}: a run is submitted to the dashboard's address, http://HEAD:8265"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["cluster.address=http://h:1"], "warehouse=warehouse: the cluster does not see this"),
+        (["cluster.address=http://h:1", "warehouse=/x", "corpus=text", "corpus.path=conf/demo"],
+         "corpus.path=conf/demo: the cluster does not see this folder; name storage that it"),
+        (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
+         "engine.model=stages: the cluster does not see this folder"),
+        (["warehouse=/x"], "cluster.address is not set"),
+        (["cluster=local"], "cluster=local: use gistmill run on this machine"),
+        (["cluster.address=http://h:1", "limitt=1"], "limitt: no such key"),
+        (["cluster=slurm", "cluster.partition=a b", "warehouse=/x"], "cluster.partition=a b:"),
+        (["cluster=kuberay", "warehouse=/x"], "cluster.image is not set"),
+        (["cluster=kuberay", "cluster.image=i", "warehouse=/data/w"],
+         "warehouse=/data/w: would be lost with its pod; name an object store"),
+        (["cluster=kuberay", "cluster.image=i", "warehouse=s3://b", "family=conf/prompts/generic"],
+         "family=conf/prompts/generic: local files are not sent to Kubernetes"),
+        (["--stop", "cluster=slurm", "run=x"], "--stop: slurm ends its jobs itself"),
+        (["--stop", "--print"], "--print, --detach and --stop: one of them at a time"),
+    ],
+)  # fmt: skip
+def test_words_of_no_use(words: list[str], says: str) -> None:
+    assert refused("submit", *words).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["cluster=slurm"], "cluster=slurm: gistmill submit sends a run there"),
+        (["cluster=kuberay", "cluster.image=i"], "cluster=kuberay: gistmill submit sends a run"),
+        (["cluster=ray", "cluster.address=http://h:1"], "cluster.address: gistmill submit sends"),
+    ],
+)
+def test_run_does_not_reach_them(words: list[str], says: str) -> None:
+    assert refused("run", *words).startswith(says)
+
+
+@pytest.mark.slow
+def test_nodes_that_never_come_are_waited_for_so_long() -> None:
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "jobs.submit.wait_for_nodes", f"127.0.0.1:{port}", "2", "0.02"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4
+    assert done.stderr.startswith("gistmill: 0 of 2 nodes joined within cluster.wait_minutes=0.02")
+
+
+def begun(job: str, warehouse: Path) -> "subprocess.CompletedProcess[str]":
+    """What the head starts, with words that would fail at once."""
+    command = [sys.executable, "-m", "jobs.cli.job_entry", job, str(warehouse), "limitt=1"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+class Head:
+    """A head without jobs, until another submit sends the run just before this one does."""
+
+    address = "http://h:1"
+    sent: ClassVar[list[Job]] = []
+    is_first: ClassVar[bool] = False
+    warehouse: ClassVar[str] = ""
+
+    def __init__(self, address: str) -> None:
+        pass
+
+    def all(self) -> list[Job]:
+        return self.sent
+
+    def send(self, job_id: str, *given: Any) -> None:
+        metadata = {"run": "r", "warehouse": self.warehouse or given[-1]["warehouse"]}
+        if not self.is_first:
+            self.sent.append(Job(job_id, "RUNNING", None, "", metadata))
+        raise UsageError("Job with submission_id gistmill-r-1 already exists")
+
+
+@pytest.fixture
+def head(monkeypatch: pytest.MonkeyPatch) -> type[Head]:
+    monkeypatch.setattr("jobs.submit.ray_job.RayJobs", Head)
+    monkeypatch.setattr("jobs.submit.ray_job.pack", lambda folder: lambda key, path: str(path))
+    Head.sent, Head.is_first, Head.warehouse = [], False, ""
+    return Head
+
+
+def test_the_second_of_two_submits_follows_the_first(tmp_path: Path, head: type[Head]) -> None:
+    """Both have chosen the same id; the marker is that of the job that was sent."""
+    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
+    assert send(read_config(words), words, None).job == "gistmill-r-1"
+    assert (tmp_path / "runs" / ".r.sent").read_text() == "gistmill-r-1"
+
+
+@pytest.mark.parametrize("elsewhere", ["", "/another"])
+def test_what_is_refused_for_another_reason_leaves_no_marker(
+    tmp_path: Path, head: type[Head], elsewhere: str
+) -> None:
+    """Such as the same id for another warehouse."""
+    head.is_first, head.warehouse = not elsewhere, elsewhere
+    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
+    with pytest.raises(UsageError, match="already exists"):
+        send(read_config(words), words, None)
+    assert not (tmp_path / "runs" / ".r.sent").exists()
+
+
+def test_a_head_that_is_gone_after_the_refusal_leaves_no_marker(
+    tmp_path: Path, head: type[Head], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it said first is said."""
+
+    def send_and_end(self: Head, job_id: str, *given: Any) -> None:
+        assert (tmp_path / "runs" / ".r.sent").exists()
+        monkeypatch.setattr(head, "all", gone)
+        raise UsageError("no room for the package")
+
+    def gone(self: Head) -> list[Job]:
+        raise UsageError("no Ray there")
+
+    monkeypatch.setattr(head, "send", send_and_end)
+    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
+    with pytest.raises(UsageError, match="no room for the package"):
+        send(read_config(words), words, None)
+    assert not (tmp_path / "runs" / ".r.sent").exists()
+
+
+@pytest.mark.parametrize("written", ["/x/w", "/x/w/", "/x//w"])
+@pytest.mark.parametrize("asked", ["/x/w", "/x/w/"])
+def test_a_job_is_found_however_the_warehouse_is_written(
+    head: type[Head], monkeypatch: pytest.MonkeyPatch, written: str, asked: str
+) -> None:
+    monkeypatch.setattr("jobs.submit.ray_job.write_marker", lambda *given: None)
+    words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={written}", "run=r"]
+    send(read_config(words), words, None)
+    found = job_state("http://h:1", "r", asked)
+    assert found is not None and found.id == "gistmill-r-1"
+
+
+@pytest.mark.parametrize("cluster", ["ray cluster.address=http://h:1", "kuberay cluster.image=i"])
+@pytest.mark.parametrize("env_vars", ["null", "[A]", "{A: 1}"])
+def test_variables_that_are_none_are_refused(cluster: str, env_vars: str) -> None:
+    words = [*f"cluster={cluster}".split(), "warehouse=s3://b/w"]
+    line = refused("submit", "--print", *words, f"cluster.runtime_env={{env_vars: {env_vars}}}")
+    assert line.startswith("cluster.runtime_env: env_vars are names with texts; write")
+
+
+@pytest.mark.slow
+def test_a_warehouse_that_is_not_shared_is_refused_by_the_job(tmp_path: Path) -> None:
+    line = one_line(begun("gistmill-my-run-3", tmp_path / "warehouse"))
+    assert line.startswith(
+        f"warehouse={tmp_path / 'warehouse'}: not the one that gistmill-my-run-3"
+    )
+    assert not (tmp_path / "warehouse").exists()
+
+
+def test_a_warehouse_that_cannot_be_written_to() -> None:
+    with pytest.raises(UsageError, match=r"^warehouse=/proc/none: cannot be reached"):
+        write_marker(as_path("/proc/none"), "my-run", "gistmill-my-run-1")
+
+
+@pytest.mark.slow
+def test_the_mark_of_another_job_is_none(tmp_path: Path) -> None:
+    write_marker(as_path(tmp_path), "my-run", "gistmill-my-run-2")
+    assert "not the one that" in one_line(begun("gistmill-my-run-3", tmp_path))
+
+
+@pytest.mark.slow
+def test_a_job_takes_its_mark_and_runs(tmp_path: Path) -> None:
+    write_marker(as_path(tmp_path), "my-run", "gistmill-my-run-3")
+    assert one_line(begun("gistmill-my-run-3", tmp_path)).startswith("limitt: no such key")
+    assert not list((tmp_path / "runs").iterdir())

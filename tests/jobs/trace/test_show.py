@@ -1,0 +1,106 @@
+"""`gistmill show`: pages and gists side by side, and what cannot be shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+from upath import UPath
+
+from jobs.config.options import ReadOptions
+from jobs.trace.show_pages import PageText, ShownDocument, ShownPage, show_pages
+from tests.support.command import gistmill, refused, succeed
+from tests.support.finished_run import FinishedRun
+
+PARAGRAPH = " ".join(["mill1"] * 9 + ["gist1"] * 9 + ["page1"] * 9 + ["river1"] * 9)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents d1 and d2 of three pages of 40 words; the engine's gists are `as it was`."""
+    return FinishedRun(tmp_path_factory.mktemp("made")).warehouse
+
+
+def test_a_gist_stands_beside_its_page(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    title, *lines = succeed("show", "d1", f"warehouse={warehouse}").splitlines()
+    assert title == "d1: 120 words, 3 pages (memory shared of run night)"
+    headings = [line for line in lines if line.startswith("page ")]
+    assert headings == [f"page {n}, 40 words · gist, 3 words" for n in range(3)]
+    assert max(map(len, lines)) <= 80
+    first = lines[lines.index(headings[0]) + 1]
+    page, gist = first[:47].rstrip(), first[47:].strip()
+    assert PARAGRAPH.startswith(page) and len(page) > 40
+    assert gist == "as it was"
+
+
+def test_below_sixty_columns_they_stand_under_each_other(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    out = succeed("show", "d1", f"warehouse={warehouse}", "page=1")
+    assert "as it was" in out.splitlines()
+    assert max(map(len, out.splitlines()[3:])) <= 40
+
+
+@pytest.mark.slow
+def test_the_columns_count_in_a_dumb_terminal_too(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Emacs' shell is one: Rich would take it to have 80 columns."""
+    words = ("show", "d1", f"warehouse={warehouse}", "page=1")
+    monkeypatch.setenv("COLUMNS", "120")
+    plain = succeed(*words)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    assert succeed(*words) == plain
+    assert max(map(len, plain.splitlines())) > 80
+    assert "| d1" in succeed(
+        "sql", "select document_id, repeat('x', 100) as x from documents", f"warehouse={warehouse}"
+    )
+
+
+def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:
+    found = json.loads(succeed("show", "d2", f"warehouse={warehouse}", "page=0,2..9", "--json"))
+    assert [page["page_index"] for page in found["pages"]] == [0, 2]
+    assert (found["num_pages"], found["memory"], found["memories"]) == (3, "shared", ["shared"])
+    page, gist = found["pages"][1]["texts"]
+    assert (page["heading"], page["num_words"], page["problem"]) == ("page", 40, None)
+    assert page["text"].endswith("paragraph three ends here.")
+    assert gist == {"heading": "gist", "text": "as it was", "num_words": 3, "problem": None}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["d3"], "d3: no such document in the run; nearest: d1, d2"),
+        (["d1", "memory=tree"], "memory=tree: not of d1, which has shared"),
+        (["d1", "page=7"], "page=7: d1 has pages 0 to 2"),
+        (["d1", "page=2..1"], "page=2..1: d1 has pages 0 to 2"),
+        (["d1", "page=first"], "page=first: write page=3 or page=0..4 or page=1,5..6"),
+        (["d1", "run=day"], "run=day: not in "),
+        (["d1", "method=x"], "'method=x': unknown option; there are warehouse, run, memory, page="),
+    ],
+)
+def test_what_cannot_be_shown(warehouse: Path, words: list[str], says: str) -> None:
+    assert refused("show", *words, f"warehouse={warehouse}").startswith(says)
+
+
+def test_texts_cannot_steer_the_terminal_or_the_layout(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = (
+        PageText("page", "\x1b[2J[red]x[/red] :smile:\n\n| a | b |", 4, None),
+        PageText("gist", None, None, "timeout"),
+    )
+    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, (ShownPage(0, texts),), (), [])
+    monkeypatch.setattr("jobs.trace.show_pages.shown_document", lambda options, document_id: found)
+    show_pages(ReadOptions(UPath(warehouse)), "d", as_json=False)
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "\x07" not in out
+    assert "\\x1b[2J[red]x[/red] :smile:" in out and "| a | b |" in out
+    assert "page 0, 4 words · gist, timeout" in out
+
+
+def test_a_name_from_a_corpus_cannot_steer_the_terminal(warehouse: Path) -> None:
+    done = gistmill("show", "d\x1b[2J", f"warehouse={warehouse}")
+    assert done.returncode == 2 and "\x1b" not in done.stdout + done.stderr

@@ -1,0 +1,90 @@
+"""`gistmill gc`: what it says and does; test_compaction.py has what must stay."""
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from jobs.warehouse.gc import retention
+from pipeline.core.rows import Call
+from tests.pipeline.store.test_compaction import commit_some, stored
+from tests.support.command import refused, succeed
+from tests.support.warehouse import Warehouse, document_unit, step
+
+
+def test_it_compacts_and_deletes(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    commit_some(warehouse, random.Random(3), range(20))
+    shards = stored(tmp_path)
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "--json"))
+    assert told == {"compacted": len(shards), "into": 3, "deleted": 0, "bytes": 0}
+    sizes = [path.stat().st_size for path in (tmp_path / "tables").rglob("*.parquet")]
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
+    assert told == {"compacted": 0, "into": 0, "deleted": len(sizes), "bytes": sum(sizes)}
+    assert stored(tmp_path) == {}
+    text = succeed("gc", f"warehouse={tmp_path}")
+    assert text == "compacted 0 shards into 0 files\ndeleted 0 files, 0 bytes\n"
+
+
+def test_journals_of_committed_units_are_deleted(tmp_path: Path) -> None:
+    """Of units in tables/ and of compacted ones; not of one whose calls alone are committed."""
+    warehouse, gists = Warehouse(tmp_path), step("gists")
+    loose, compacted, open_unit = (document_unit(gists, name) for name in ("d1", "d2", "d3"))
+    warehouse.commit(gists, compacted, [])
+    succeed("gc", f"warehouse={tmp_path}")  # of a single shard: not compacted
+    warehouse.commit(gists, loose, [])
+    warehouse.commit(gists, open_unit, [], Call)
+    journals = {}
+    for unit in (loose, compacted, open_unit):
+        journals[unit.unit] = tmp_path / "journal" / gists.id / f"{unit.unit}.1" / "h-1-a.0.jsonl"
+        journals[unit.unit].parent.mkdir(parents=True)
+        journals[unit.unit].write_text("{}\n")
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=1h", "--json"))
+    assert (told["compacted"], told["deleted"], told["bytes"]) == (2, 2, 6)
+    assert [unit for unit, file in journals.items() if file.exists()] == [open_unit.unit]
+    journals[loose.unit].write_text("{}\n")
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
+    assert not journals[loose.unit].exists(), "its shard lies in compacted/ alone"
+    assert journals[open_unit.unit].exists()
+
+
+def test_a_folder_that_a_killed_export_left_is_no_temporary_file(tmp_path: Path) -> None:
+    commit_some(Warehouse(tmp_path), random.Random(3), range(9))
+    folder, file = tmp_path / ".abcd.part", tmp_path / "tables" / ".efgh.part"
+    folder.mkdir()
+    file.write_text("half of a write")
+    for left in (folder, file):
+        os.utime(left, (0, 0))
+    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "--json"))
+    assert told["deleted"] == 1 and folder.is_dir() and not file.exists()
+
+
+def test_durations() -> None:
+    assert retention(None) == 86400
+    assert [retention(text) for text in ("0", "0s", "90s", "5m", "24h", "2d")] == [
+        0, 0, 90, 300, 86400, 172800,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["soon", "-1h", "1", "1e3s", "h", "24 h", "9999999d"])
+def test_other_durations_are_refused(text: str, tmp_path: Path) -> None:
+    told = refused("gc", f"warehouse={tmp_path}", f"older_than={text}")
+    assert told == f"older_than={text}: not a duration; write 24h, 90m or 2d"
+
+
+def test_a_folder_without_a_warehouse_is_refused(tmp_path: Path) -> None:
+    told = refused("gc", f"warehouse={tmp_path}")
+    assert told == f"warehouse={tmp_path}: no warehouse there; set warehouse="
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    from pipeline.files.place import as_path
+    from pipeline.store.upkeep.compaction import LEASE
+    from pipeline.store.upkeep.lease import lease
+
+    commit_some(Warehouse(tmp_path), random.Random(3), range(3))
+    with lease(as_path(tmp_path) / "compacted", LEASE):
+        assert "another process" in refused("gc", f"warehouse={tmp_path}")

@@ -1,0 +1,111 @@
+"""`gistmill schema`, and the page docs/schema.md: every column has a meaning, and is there."""
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from jobs.warehouse.field_comments import field_comments
+from jobs.warehouse.schema import Schema, read_schema
+from pipeline.core.rows import RECORDS, Record
+from pipeline.store import connect
+from tests.support.command import ROOT, own_process, refused, succeed, succeeded
+from tests.support.hand_run import HandRun
+
+PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
+OURS = ("pipeline.", "stages.")
+
+
+@pytest.fixture(scope="module")
+def found() -> Schema:
+    return read_schema()
+
+
+@pytest.mark.slow
+def test_the_committed_page_is_the_generated_one() -> None:
+    """In a process of its own: plugins that other tests load stay for good."""
+    made = succeeded(own_process("schema", "--markdown"))
+    page = ROOT / "docs" / "schema.md"
+    assert page.read_text() == made, "run gistmill schema --markdown > docs/schema.md"
+
+
+def test_every_table_column_and_problem_has_a_meaning(found: Schema) -> None:
+    """Else: a comment beside the record's field, a line of a view's SQL, or view_docs.py."""
+    ours = {name for name, record in RECORDS.items() if record.__module__.startswith(OURS)}
+    tables = [table for table in found.tables if table.is_view or table.name in ours]
+    assert len(tables) > 30
+    assert [table.name for table in tables if not table.about] == []
+    unsaid = [f"{t.name}.{c.name}" for t in tables for c in t.columns if not c.meaning]
+    assert unsaid == []
+    assert all(found.problems.values()) and "unparseable" in found.problems
+
+
+@pytest.mark.slow
+def test_it_has_what_a_warehouse_has(found: Schema, hand: HandRun) -> None:
+    """The columns of a run's views, in their order, as DuckDB tells them."""
+    with connect(hand.warehouse) as connection:
+        for table in found.tables:
+            if table.name in RECORDS and not RECORDS[table.name].__module__.startswith(OURS):
+                continue
+            described = connection.execute(f'describe "{table.name}"').fetchall()
+            assert [(c.name, c.type) for c in table.columns] == [row[:2] for row in described]
+
+
+@pytest.mark.slow
+def test_one_table_and_json() -> None:
+    table = json.loads(succeed("schema", "lookups", "--json"))
+    assert (table["name"], table["key"]) == ("lookups", ["question_id", "turn"])
+    used = next(column for column in table["columns"] if column["name"] == "used")
+    assert used == {
+        "name": "used",
+        "type": "BIGINT[]",
+        "nullable": True,
+        "meaning": "page indexes in order of importance; null: no reply",
+    }
+    shown = succeed("schema", "all_paired")
+    assert shown.startswith(
+        "paired, a view: A row per question, metric and ordered pair of methods"
+    )
+    assert "| difference  | DOUBLE  | value - other_value" in shown
+    everything = json.loads(succeed("schema", "--json"))
+    assert everything["problems"]["empty_input"] == "a text without words"
+    assert refused("schema", "lookup") == "lookup: no such table or view; nearest: lookups"
+    assert refused("schema", "run=a").startswith("'run=a': unknown option; there are plugins=")
+    assert refused("schema", "plugins=nowhere").startswith("plugins=nowhere: no such folder")
+
+
+@pytest.mark.slow
+def test_tables_of_plugins() -> None:
+    done = own_process("schema", "quotes", f"plugins={PLUGIN}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("quotes, a table: ")
+    assert own_process("schema", "quotes").returncode == 2
+    view = succeeded(own_process("schema", "quoted", f"plugins={PLUGIN}"))
+    assert view.startswith("quoted, a view: A row per quote that a page gave.")
+    assert "| num_chars   | BIGINT  | of the quote" in view
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted(Record):
+    """Not registered: it has no table."""
+
+    none: ClassVar[int] = 1
+    plain: int
+    # what stands above
+    above: tuple[int, ...] = ()
+    beside: str | None = None  # what stands beside it
+
+    beside_lines: str = (
+        ""  # on one of its lines
+    )  # fmt: skip
+
+
+def test_comments_beside_fields() -> None:
+    assert field_comments(Wanted) == {
+        **field_comments(Record),
+        "above": "what stands above",
+        "beside": "what stands beside it",
+        "beside_lines": "on one of its lines",
+    }
+    assert "document_id" in field_comments(Wanted)

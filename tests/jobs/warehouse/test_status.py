@@ -1,0 +1,177 @@
+"""`gistmill status`: a screenful at 80 columns; with --watch until the run is not at work."""
+
+import json
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.run.run_lock import LEASE
+from jobs.warehouse.status_lines import status_lines
+from pipeline.files.place import as_path
+from pipeline.store.upkeep.lease import lease
+from tests.support.command import gistmill, refused, succeed
+from tests.support.finished_run import FinishedRun
+
+STAGES = ("documents", "questions", "paginate", "gist", "embed", "queries", "search", "look_up",
+          "answer", "rate", "score")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("status"))
+
+
+def step(stage: str, number: int, **counts: int) -> dict[str, Any]:
+    names = ("inputs", "ok", "problem", "skipped", "not_done", "calls", "prompt_tokens",
+             "cached_tokens", "reply_tokens")  # fmt: skip
+    return {"stage": stage, "method": f"m{number}", "repeat": 0, "step_id": f"{stage}-{number}",
+            **dict.fromkeys(names, 0), "seconds": 0.0, **counts}  # fmt: skip
+
+
+def worker(number: int, num_documents: int = 1) -> dict[str, Any]:
+    book = {"document_id": "book-0", "table": "pages", "done": 37, "about": 300}
+    return {"worker": f"node-{number}-4711", "inside": [book],
+            "documents": {f"book-{n}": 312.4 - n for n in range(num_documents)}}  # fmt: skip
+
+
+def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
+    """A large run at work: what `status --json` prints of it."""
+    steps = [
+        step(stage, number, inputs=200_000, ok=190_000, problem=1_000, not_done=9_000,
+             calls=190_000, prompt_tokens=2_000_000_000, reply_tokens=30_000_000)
+        for stage in STAGES for number in range(26)
+    ]  # fmt: skip
+    progress = {"phase": "reading", "share": 0.37, "seconds_left": 13_200.0,
+                "ends_at": "2026-11-22T05:12", "inside": None, "units": 1, "planned_units": 9,
+                "problems": 0, "tokens_per_second": 81_000.0, "cached_share": 0.87,
+                "rows_per_second": 12.0}  # fmt: skip
+    return {
+        "run": "night", "complete": False, "steps": steps, "job": None, "progress": progress,
+        "problems": [{"stage": f"stage{n}", "problem": "truncated", "inputs": n + 1}
+                     for n in range(num_problems)],
+        "driver": "head-99", "alive": [worker(n, 1 + n % 40) for n in range(num_workers)],
+        "silent": {"node-70-1": 600.0}, "left_out": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+@pytest.mark.parametrize(("num_workers", "num_problems"), [(0, 0), (2, 1), (64, 30), (1, 30)])
+def test_a_screenful_has_what_matters(width: int, num_workers: int, num_problems: int) -> None:
+    lines = status_lines(night(num_workers, num_problems), width, 23)
+    text = "\n".join(lines)
+    assert len(lines) <= 23 and max(map(len, lines)) <= width
+    assert lines[0].startswith("run night: 2574000 inputs not done")
+    assert "executed on head (process 99)" in text
+    assert "reading 37%: ETA 05:12 (in 3:40 h)" in text
+    assert all(f"\n| {stage} " in text for stage in STAGES)
+    assert "not done" in text and "| problem" in text and "skipped" not in text
+    assert ("book-0 for 312 s, pages 37 of about 300" in text) == (num_workers > 0)
+    assert num_problems == 0 or f"{num_problems} truncated (" in text or "| truncated |" in text
+    assert num_workers < 64 or re.search(r"and \d+ more lines like these; --json has all", text)
+
+
+def test_wider_terminals_show_more() -> None:
+    heads = [
+        next(line for line in status_lines(night(), width, 23) if "| stage" in line)
+        for width in (80, 100, 120, 200)
+    ]
+    assert "steps" not in heads[0] and "steps" in heads[3] and "reply tokens" in heads[3]
+    assert len(heads[0]) < len(heads[1]) < len(heads[2])
+
+
+def test_a_log_has_all_of_it() -> None:
+    lines = status_lines(night())
+    assert sum(line.startswith("worker ") for line in lines) == 65
+    assert sum("truncated" in line for line in lines) == 30
+    assert "worker node-39-4711: 40 documents, book-0 for 312 s, pages 37 of about 300" in lines
+    assert "worker node-70-1: no heartbeat for 600 s; it died, hangs or cannot write" in lines
+
+
+def test_names_cannot_break_out_of_their_line() -> None:
+    found = night(1)
+    found["alive"][0]["documents"] = {"\x1b[2J\nbook": 3.0}
+    assert "worker node-0-4711: \\x1b[2J book for 3 s" in status_lines(found)
+
+
+@pytest.mark.slow
+def test_steps_are_rows_of_their_own(made: FinishedRun) -> None:
+    stages = succeed("status", f"warehouse={made.warehouse}")
+    steps = succeed("status", "--steps", f"warehouse={made.warehouse}")
+    found = json.loads(succeed("status", "--json", f"warehouse={made.warehouse}"))["steps"]
+    assert stages.startswith("run night: complete, 0 workers at work\n")
+    assert sum(line.startswith("| ") for line in stages.splitlines()) == 1 + len(
+        {step["stage"] for step in found}
+    )
+    assert all(step["step_id"] in steps and step["step_id"] not in stages for step in found)
+    (gists,) = [line.split() for line in stages.splitlines() if line.startswith("| gist ")]
+    assert gists[3:8:2] == ["1", "2", "2"], "a step of two documents, both ok"
+
+
+# Watching.
+
+
+@pytest.mark.slow
+def test_a_run_that_is_over_is_shown_once(made: FinishedRun) -> None:
+    once = succeed("status", f"warehouse={made.warehouse}")
+    assert succeed("status", "--watch", f"warehouse={made.warehouse}") == once
+    for verb in (["--watch", "--json"], ["--every", "0.5", "--json"]):
+        assert json.loads(succeed("status", *verb, f"warehouse={made.warehouse}"))["complete"]
+
+
+class Sleeps:
+    """Instead of sleeping: releases the lease of the run the second time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.taken: list[float] = []
+        self.held = ExitStack()
+        assert self.held.enter_context(lease(as_path(folder), LEASE))
+
+    def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+        if len(self.taken) == 2:
+            self.held.close()
+
+
+@pytest.fixture
+def sleeps(made: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> Sleeps:
+    found = Sleeps(made.warehouse / "runs" / "night")
+    monkeypatch.setattr("jobs.warehouse.status.time.sleep", found)
+    return found
+
+
+def test_a_log_gets_a_block_each_time_until_the_run_ends(made: FinishedRun, sleeps: Sleeps) -> None:
+    shown = succeed("status", "--watch", "--every", "7", f"warehouse={made.warehouse}")
+    assert sleeps.taken == [7.0, 7.0]
+    blocks = re.split(r"\n\n(?=run night)", shown)
+    assert len(blocks) == 3
+    assert ["executed on" in block for block in blocks] == [True, True, False]
+
+
+def test_a_terminal_is_drawn_anew(
+    made: FinishedRun, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "COLUMNS": "80", "LINES": "24"}.items():
+        monkeypatch.setenv(name, value)
+    shown = succeed("status", "--watch", f"warehouse={made.warehouse}")
+    assert sleeps.taken == [5.0, 5.0]
+    assert shown.count("run night: complete") >= 3 and "\x1b[1A" in shown, "the cursor goes up"
+
+
+def test_ctrl_c_ends_the_watching_and_not_the_run(
+    made: FinishedRun, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("jobs.warehouse.status.time.sleep", interrupted)
+    done = gistmill("status", "--watch", f"warehouse={made.warehouse}")
+    assert (done.returncode, done.stderr) == (0, "")
+    sleeps.held.close()
+
+
+@pytest.mark.parametrize("every", ["0", "-1", "nan", "soon", "1e9"])
+def test_an_interval_that_is_none_is_refused(made: FinishedRun, every: str) -> None:
+    assert "--every" in refused("status", "--every", every, f"warehouse={made.warehouse}")

@@ -1,0 +1,396 @@
+"""`Ask`: the budget to the token, deadlines from admission, calls kept and replayed."""
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from upath import UPath
+
+from pipeline.asking import shared_replies
+from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.slots import Slots
+from pipeline.core.calls import Replay, Subject
+from pipeline.core.engine import FinishReason, Reply, Request
+from pipeline.core.errors import EngineError
+from pipeline.core.prompts import Asked, Message
+from pipeline.core.rows import Call, utc_now
+from pipeline.files.place import commit
+from stages.prompts.readagent.gist import ShortenPage
+from tests.support.reading import family
+
+T = TypeVar("T")
+PAGE = ShortenPage(page="The mill stands at the river.")
+REPLY_TOKENS = 50
+
+
+@dataclass
+class Echo:
+    """Replies with the last word asked about, after `seconds[word]`; keeps what it was asked."""
+
+    name: str = "echo"
+    context_tokens: int = 10_000
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    finish_reason: FinishReason = "stop"
+    requests: list[Request] = field(default_factory=list)
+    at_once: int = 0
+    most_at_once: int = 0
+
+    async def generate(self, request: Request) -> Reply:
+        assert isinstance(request.fields, ShortenPage)
+        word = request.fields.page.split()[-1]
+        self.requests.append(request)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await asyncio.sleep(self.seconds.get(word, 0.0))
+        finally:
+            self.at_once -= 1
+        return Reply(text=word, finish_reason=self.finish_reason, prompt_tokens=7, reply_tokens=1)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        return sum(len(message["content"]) for message in messages)
+
+
+class Dead(Echo):
+    async def generate(self, request: Request) -> Reply:
+        raise EngineError("gone")
+
+
+def reader(
+    engine: Echo,
+    deadline: float = 60,
+    slots: int = 8,
+    temperature: float = 0,
+    seed: int = 0,
+    reply_tokens: int = REPLY_TOKENS,
+) -> Reader:
+    return Reader(
+        engine=engine,
+        identity=f"echo at {temperature}",
+        is_model=True,
+        family=family("generic", {"gist": reply_tokens}),
+        temperature=temperature,
+        seed=seed,
+        deadline_seconds=deadline,
+        slots=Slots(slots),
+    )
+
+
+def ask(given: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
+    return Ask(given, "gist", "d1", Replay(calls=recorded), repeat)
+
+
+def run(talk: Callable[[], Awaitable[T]]) -> T:
+    async def wait() -> T:
+        return await talk()
+
+    return asyncio.run(wait())
+
+
+def one(asking: Ask, subject: Subject | None = None, page: ShortenPage = PAGE) -> Asked[str]:
+    return run(lambda: asking(page, subject or Subject(page_index=0)))
+
+
+def many(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
+    """Ask about every word at once, as stages do; the page's index is the word's."""
+
+    async def talk() -> list[Asked[str]]:
+        return list(
+            await asyncio.gather(
+                *(asking(ShortenPage(w), Subject(page_index=i))
+                  for i, w in enumerate(words))
+            )
+        )  # fmt: skip
+
+    return run(talk)
+
+
+PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
+
+
+@pytest.mark.parametrize(("spare", "asked"), [(-1, False), (0, True), (1, True)])
+def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
+    """Prompt and reply budget must fit: this echo counts a character as a token."""
+    engine = Echo(context_tokens=PROMPT_CHARS + REPLY_TOKENS + spare)
+    asking = ask(reader(engine))
+    reply = one(asking)
+    assert run(lambda: asking.fits(PAGE, REPLY_TOKENS)) is asked
+    assert len(asking.sent_calls) == len(engine.requests) == len(asking.calls()) == int(asked)
+    expected = ("river.", "river.", None) if asked else (None, "", "context_overflow")
+    assert (reply.value, reply.raw, reply.problem) == expected
+    assert reply.has_reply is asked
+
+
+class Templated(Echo):
+    """Counts the seven characters of a chat template, too."""
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        return 7 + await super().count_tokens(messages)
+
+
+@pytest.mark.parametrize("text", ["", " ", "The mill"])
+def test_a_text_is_counted_without_a_chat_template(text: str) -> None:
+    assert run(lambda: ask(reader(Templated())).text_tokens(text)) == len(text)
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "problem"),
+    [("stop", None), ("length", "truncated"), ("abort", "engine_failed")],
+)
+def test_how_a_reply_ended_is_its_problem(finish_reason: FinishReason, problem: str | None) -> None:
+    asking = ask(reader(Echo(finish_reason=finish_reason)))
+    reply = one(asking)
+    (call,) = asking.calls()
+    assert (reply.problem, call.problem, call.finish_reason) == (problem, problem, finish_reason)
+    assert reply.raw == call.reply == "river.", "what was said is kept"
+    assert reply.value == (None if problem == "engine_failed" else "river.")
+    assert reply.has_reply is (problem != "engine_failed")
+
+
+def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
+    engine = Echo(seconds={"slow": 60})
+    asking = ask(reader(engine, deadline=0.05, slots=1))
+    slow, quick = many(asking, ["slow", "quick"])
+    assert (slow.problem, slow.value, slow.raw, slow.has_reply) == ("timeout", None, "", False)
+    assert (quick.problem, quick.value) == (None, "quick"), "its slot is free again"
+    calls = asking.calls()
+    assert [(c.problem, c.finish_reason) for c in calls] == [("timeout", "abort"), (None, "stop")]
+
+
+def test_waiting_for_a_slot_is_no_timeout() -> None:
+    """Six requests of 0.4 s through one slot: the last waits 2 s with a deadline of 1.5 s."""
+    words = [f"w{number}" for number in range(6)]
+    engine = Echo(seconds=dict.fromkeys(words, 0.4))
+    replies = many(ask(reader(engine, deadline=1.5, slots=1)), words)
+    assert [reply.problem for reply in replies] == [None] * 6
+    assert engine.most_at_once == 1
+
+
+def test_slots_are_shared_by_all_documents() -> None:
+    words = [f"w{number}" for number in range(10)]
+    engine = Echo(seconds=dict.fromkeys(words, 0.01))
+    shared = reader(engine, slots=3)
+
+    async def talk() -> None:
+        asking = [Ask(shared, "gist", document, Replay()) for document in ("d1", "d2")]
+        await asyncio.gather(
+            *(a(ShortenPage(w), Subject(page_index=i))
+              for a in asking for i, w in enumerate(words))
+        )  # fmt: skip
+
+    run(talk)
+    assert len(engine.requests) == 20
+    assert engine.most_at_once == 3
+
+
+async def _turns() -> None:
+    """Let every coroutine go on until it waits."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+def test_a_call_holds_its_slot_until_it_is_kept() -> None:
+    """A process that dies repeats no more calls than it has slots, however slow its disk is."""
+    engine, words = Echo(), [f"w{number}" for number in range(6)]
+    kept: list[str] = []
+
+    async def talk() -> list[int]:
+        may_write = asyncio.Semaphore(0)
+
+        async def keep(call: Call) -> None:
+            await may_write.acquire()
+            kept.append(call.reply)
+
+        asking = Ask(reader(engine, slots=2), "gist", "d1", Replay(keep=keep))
+        replies = [asking(ShortenPage(w), Subject(page_index=i)) for i, w in enumerate(words)]
+        whole = asyncio.gather(*replies)
+        asked = []
+        for _ in words:
+            await _turns()
+            asked.append(len(engine.requests))
+            may_write.release()
+        await whole
+        return asked
+
+    assert run(talk) == [2, 3, 4, 5, 6, 6]
+    assert kept == words
+
+
+def test_a_shared_call_holds_its_slot_until_it_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, words = Echo(), [f"w{number}" for number in range(6)]
+    may_write, looked_for = threading.Semaphore(0), itertools.count(1)
+    all_looked_for = threading.Event()
+    load = shared_replies._load
+
+    def slow(path: UPath, content: bytes) -> bool:
+        may_write.acquire()
+        return commit(path, content)
+
+    def loaded(path: UPath) -> Call | None:
+        found = load(path)
+        if next(looked_for) == len(words):
+            all_looked_for.set()
+        return found
+
+    monkeypatch.setattr("pipeline.asking.shared_replies.commit", slow)
+    monkeypatch.setattr(shared_replies, "_load", loaded)
+
+    async def talk() -> int:
+        shared = shared_replies.SharedReplies(UPath(tmp_path))
+        asking = Ask(replace(reader(engine, slots=2), shared=shared), "gist", "d1", Replay())
+        replies = [asking(ShortenPage(w), Subject(page_index=i), True) for i, w in enumerate(words)]
+        whole = asyncio.gather(*replies)
+        while not all_looked_for.is_set():
+            await asyncio.sleep(0.001)
+        await _turns()
+        asked = len(engine.requests)
+        may_write.release(len(words))
+        await whole
+        return asked
+
+    assert run(talk) == 2
+    assert len(engine.requests) == len(list(tmp_path.iterdir())) == 6
+
+
+def test_recorded_calls_are_replayed_and_nobody_is_asked() -> None:
+    engine = Echo(finish_reason="length")
+    first = ask(reader(engine))
+    replies = many(first, ["one", "two", "three"])
+    again = ask(reader(Dead()), first.calls())
+    assert many(again, ["one", "two", "three"]) == replies
+    assert len(again.sent_calls) == 0
+    assert [replace(c, engine="echo") for c in again.calls()] == list(first.calls())
+
+
+def timeless(calls: Sequence[Call]) -> list[Call]:
+    return [replace(call, started_at=None) for call in calls]
+
+
+def test_a_call_says_when_it_was_sent_and_by_which_worker() -> None:
+    """Of two requests and one slot the second is sent when the first has its reply."""
+    before = utc_now()
+    engine = Echo(seconds={"one": 0.05, "two": 0.05})
+    asked = ask(replace(reader(engine, slots=1), worker="node-7"))
+    many(asked, ["one", "two"])
+    one, two = sorted(call.started_at for call in asked.calls() if call.started_at)
+    assert before <= one < one + timedelta(seconds=0.04) < two <= utc_now()
+    assert [call.worker for call in asked.calls()] == ["node-7", "node-7"]
+
+
+def test_what_was_not_recorded_is_asked() -> None:
+    first = ask(reader(Echo()))
+    many(first, ["one", "two"])
+    engine = Echo()
+    again = ask(reader(engine), first.calls()[:1])
+    many(again, ["one", "two"])
+    assert len(again.sent_calls) == 1
+    assert [request.fields for request in engine.requests] == [ShortenPage("two")]
+    assert timeless(again.calls()) == timeless(first.calls())
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_calls_stand_in_the_same_order_whatever_ends_first(order: tuple[int, ...]) -> None:
+    words = ["one", "two", "three"]
+    seconds = {words[place]: 0.02 * rank for rank, place in enumerate(order)}
+    asking = ask(reader(Echo(seconds=seconds)))
+    many(asking, words)
+    assert [(call.call_index, call.reply) for call in asking.calls()] == [
+        (0, "one"), (1, "two"), (2, "three"),
+    ]  # fmt: skip
+
+
+def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
+    subjects = [
+        Subject(),
+        Subject(page_index=0),
+        Subject(page_index=1),
+        Subject(question_id="q1", turn=0),
+        Subject(question_id="q1", turn=0, attempt=2),
+        Subject(question_id="q1", turn=1),
+        Subject(question_id="q2", reference_index=0),
+        Subject(question_id="q2", reference_index=1),
+    ]
+    asking = ask(reader(Echo()))
+
+    async def talk() -> None:
+        for subject in reversed(subjects):
+            await asking(PAGE, subject)
+
+    run(talk)
+    assert [
+        Subject(
+            page_index=call.page_index, question_id=call.question_id, turn=call.turn,
+            reference_index=call.reference_index, attempt=call.attempt,
+        )
+        for call in asking.calls()
+    ] == subjects  # fmt: skip
+
+
+def sha_of(given: Reader, subject: Subject | None = None, **values: int) -> str:
+    asking = ask(given, repeat=values.get("repeat", 0))
+    page = ShortenPage("w" * values.get("letters", 3))
+    run(lambda: asking(page, subject or Subject(page_index=0)))
+    return asking.calls()[0].request_sha
+
+
+def test_a_request_is_named_by_what_is_sent() -> None:
+    cold = reader(Echo())
+    same = sha_of(cold)
+    assert sha_of(cold) == same
+    assert sha_of(cold, Subject(page_index=5, question_id="q")) == same, "not by what it is about"
+    assert sha_of(reader(Echo(), deadline=9, slots=1)) == same
+    others = [
+        sha_of(cold, Subject(page_index=0, attempt=2)),
+        sha_of(reader(Echo(), reply_tokens=REPLY_TOKENS + 1)),
+        sha_of(cold, letters=4),
+        sha_of(reader(Echo(), temperature=0.5)),
+        sha_of(reader(Echo(), temperature=0.5, seed=1)),
+    ]
+    assert len({same, *others}) == len(others) + 1
+
+
+def test_repeats_and_attempts_draw_with_other_seeds() -> None:
+    """From the same seed an engine would say the same again."""
+    engine = Echo()
+    hot = reader(engine, temperature=0.7, seed=5)
+    for repeat, attempt in itertools.product((0, 1, 2), (1, 2)):
+        one(ask(hot, repeat=repeat), Subject(page_index=0, attempt=attempt))
+    seeds = [request.seed for request in engine.requests]
+    assert seeds[0] == 5
+    assert len(set(seeds)) == 6
+
+
+def test_without_sampling_there_is_one_seed() -> None:
+    engine = Echo()
+    for repeat, attempt in itertools.product((0, 1), (1, 2)):
+        one(ask(reader(engine), repeat=repeat), Subject(page_index=0, attempt=attempt))
+    assert {request.seed for request in engine.requests} == {0}
+
+
+def test_a_dead_engine_is_no_reply() -> None:
+    with pytest.raises(EngineError, match="gone"):
+        one(ask(reader(Dead())))
+
+
+def test_a_stage_that_should_not_ask_is_told_so() -> None:
+    with pytest.raises(RuntimeError, match="score asks a model"):
+        one(Ask(None, "score", "d1", Replay()))
+
+
+def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:
+    """They send the same request, but after a crash each gets back what it got."""
+    first = ask(reader(Echo()))
+    many(first, ["same", "same"])
+    one_failed, other = first.calls()
+    assert one_failed.request_sha == other.request_sha
+    recorded = (replace(one_failed, finish_reason="abort", problem="engine_failed"), other)
+    again = ask(reader(Dead()), recorded)
+    assert [reply.problem for reply in many(again, ["same", "same"])] == ["engine_failed", None]

@@ -1,0 +1,281 @@
+"""The journal of an open unit: what a killed worker has asked is not asked again."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upath import UPath
+
+from pipeline.asking.journal import Journal, committed_journals
+from pipeline.core.engine import Reply, Request
+from pipeline.core.errors import EngineError
+from pipeline.core.rows import Call
+from pipeline.files.place import as_path
+from pipeline.worker.executor import Summary
+from tests.support.small_corpus import document, question, write
+from tests.support.small_run import SmallRun
+
+STEP, UNIT = "gist-0123abcd", "00ff"
+
+
+def call(number: int, **changes: Any) -> Call:
+    made = Call(
+        call_index=0, document_id="d1", stage="gist", question_id=None, page_index=number,
+        turn=None, reference_index=None, prompt="gist", request_sha=f"{number:016x}", engine="e",
+        attempt=1, prompt_tokens=5, cached_tokens=0, reply_tokens=2, finish_reason="stop",
+        seconds=0.5, reply=f"gist {number}\nof two lines",
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def journal(warehouse: UPath, attempt: int = 1) -> Journal:
+    return Journal(warehouse, STEP, UNIT, attempt)
+
+
+def folder(warehouse: UPath, attempt: int = 1) -> UPath:
+    return warehouse / "journal" / STEP / f"{UNIT}.{attempt}"
+
+
+async def cut_short(warehouse: UPath, calls: Sequence[Call]) -> None:
+    with pytest.raises(EngineError):
+        async with journal(warehouse) as made:
+            for one in calls:
+                await made.add(one)
+            raise EngineError("dead")
+
+
+def left(warehouse: UPath) -> tuple[Call, ...]:
+    return asyncio.run(journal(warehouse).read())
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> UPath:
+    return as_path(tmp_path)
+
+
+def test_calls_are_read_again_until_the_unit_is_committed(warehouse: UPath) -> None:
+    calls = [call(number) for number in range(3)]
+    asyncio.run(cut_short(warehouse, calls[:2]))
+
+    async def again() -> tuple[Call, ...]:
+        async with journal(warehouse) as made:
+            found = await made.read()
+            await made.add(calls[2])
+            assert len(left_files(warehouse)) == 2, "each process writes a file of its own"
+            return found
+
+    assert asyncio.run(again()) == tuple(calls[:2])
+    assert not folder(warehouse).exists()
+
+
+def left_files(warehouse: UPath) -> list[UPath]:
+    return sorted(folder(warehouse).glob("*"))
+
+
+def test_a_call_is_on_disk_before_the_next_is_asked(warehouse: UPath) -> None:
+    async def one_by_one() -> None:
+        async with journal(warehouse) as made:
+            for number in range(3):
+                await made.add(call(number))
+                (file,) = left_files(warehouse)
+                lines = file.read_bytes().split()
+                assert file.read_bytes().endswith(b"}\n")
+                assert sum(line.startswith(b'{"') for line in lines) == number + 1
+
+    asyncio.run(one_by_one())
+
+
+@pytest.mark.parametrize(
+    "junk", [b'{"document_id": "d1", "sta', b"\xff\xfe\x00", b"[1]\n", b"{}\n", b'"text"\n']
+)
+def test_a_torn_or_foreign_line_is_left_out(warehouse: UPath, junk: bytes) -> None:
+    asyncio.run(cut_short(warehouse, [call(0)]))
+    (file,) = left_files(warehouse)
+    file.write_bytes(file.read_bytes() + junk)
+    assert left(warehouse) == (call(0),)
+    other = folder(warehouse) / "other.0.jsonl"
+    other.write_bytes(junk + file.read_bytes())
+    (folder(warehouse) / "notes.txt").write_text("not ours")
+    assert set(left(warehouse)) == {call(0)}
+
+
+def test_what_got_no_reply_is_not_kept(warehouse: UPath) -> None:
+    calls = [call(0, problem="timeout"), call(1, problem="engine_failed"), call(2)]
+    asyncio.run(cut_short(warehouse, [*calls, call(3, problem="truncated")]))
+    assert {one.page_index for one in left(warehouse)} == {2, 3}
+    (file,) = left_files(warehouse)
+    line = json.loads(file.read_bytes().split(b"\n")[1])
+    file.write_text(json.dumps({**line, "problem": "timeout"}))
+    assert left(warehouse) == ()
+
+
+def test_a_journal_that_cannot_be_written_or_read_stops_nothing(warehouse: UPath) -> None:
+    (warehouse / "journal").write_text("a file, not a folder")
+    asyncio.run(cut_short(warehouse, [call(0)]))
+    assert left(warehouse) == ()
+    assert committed_journals(warehouse, {STEP: {UNIT: 1}}) == []
+
+
+def test_an_attempt_has_a_journal_of_its_own(warehouse: UPath) -> None:
+    asyncio.run(cut_short(warehouse, [call(0)]))
+    assert asyncio.run(journal(warehouse, attempt=2).read()) == ()
+
+
+@pytest.mark.parametrize(("committed", "kept"), [({}, 2), ({UNIT: 1}, 1), ({UNIT: 2}, 0)])
+def test_what_is_left_of_committed_units_is_known(
+    warehouse: UPath, committed: dict[str, int], kept: int
+) -> None:
+    for attempt in (1, 2):
+        folder(warehouse, attempt).mkdir(parents=True)
+        (folder(warehouse, attempt) / "host-1.0.jsonl").write_bytes(b"{}\n")
+    found = committed_journals(warehouse, {STEP: committed})
+    assert sorted(file.parent.name for file in found) == [f"{UNIT}.1", f"{UNIT}.2"][: 2 - kept]
+
+
+def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
+    """All threads that commit wait for a slow disk; a call is kept nevertheless."""
+    may_commit = threading.Event()
+
+    async def full() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        commits = [asyncio.to_thread(may_commit.wait, 60) for _ in range(3)]
+        waiting = asyncio.gather(*commits)
+        await asyncio.sleep(0)
+        try:
+            await asyncio.wait_for(journal(warehouse).add(call(0)), 30)
+            assert len(left_files(warehouse)) == 1
+        finally:
+            may_commit.set()
+            await waiting
+
+    asyncio.run(full())
+
+
+# An object store: memory:// is one that needs no server.
+
+
+@pytest.fixture
+def store() -> UPath:
+    made = as_path("memory://journal-of-a-unit")
+    if made.exists():
+        made.fs.rm(made.path, recursive=True)
+    return made
+
+
+def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
+    async def many() -> None:
+        async with journal(store) as made:
+            for number in range(45):
+                await made.add(call(number))
+            assert len(left_files(store)) == 2
+            assert len(await journal(store).read()) == 40
+            raise EngineError("dead")
+
+    with pytest.raises(EngineError):
+        asyncio.run(many())
+    assert [one.page_index for one in sorted(left(store), key=lambda c: c.page_index or 0)] == [
+        *range(45)
+    ], "what is pending is written when the unit ends in an error"
+
+
+def test_an_object_store_gets_a_part_after_a_while(
+    store: UPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.asking.journal._SECONDS_A_PART", 0.01)
+
+    async def one() -> None:
+        async with journal(store) as made:
+            await made.add(call(0))
+            while not left_files(store):
+                await asyncio.sleep(0.01)
+            await made.add(call(1))
+            while len(left_files(store)) < 2:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(one())
+    assert left_files(store) == []
+
+
+# A whole document.
+
+PAGES, DIES_AT, AT_ONCE = 300, 290, 5
+
+
+class Dying:
+    """Replies until it has been asked `dies_at` times, then never again; counts every request."""
+
+    def __init__(self, engine: Any, dies_at: int) -> None:
+        self.name, self.context_tokens = engine.name, engine.context_tokens
+        self.count_tokens = engine.count_tokens
+        self.num_asked = 0
+        self._dies_at = dies_at
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def generate(self, request: Request) -> Reply:
+        async with self._at_once:
+            self.num_asked += 1
+            if self.num_asked > self._dies_at:
+                raise EngineError("dead")
+            await asyncio.sleep(0)
+            return Reply(text=f"reply {self.num_asked}", finish_reason="stop", prompt_tokens=9,
+                         reply_tokens=2)  # fmt: skip
+
+
+def long_document(folder: Path) -> SmallRun:
+    small = SmallRun(folder)
+    paragraphs = [f"{n} " + " ".join(f"w{n}x{k}" for k in range(39)) for n in range(PAGES)]
+    write(
+        folder / "corpus",
+        [{**document(1), "text": "\n\n".join(paragraphs)}],
+        [question(1, of=1)],
+    )
+    return small
+
+
+def work(small: SmallRun, dies_at: int) -> tuple[Dying, list[Summary] | None]:
+    units = small.units()
+
+    async def work() -> tuple[Dying, list[Summary] | None]:
+        engine = Dying(small.reader.engine, dies_at)
+        worker = small.worker(replace(small.reader, engine=engine))
+        try:
+            return engine, [await worker.work(d, planned) for d, planned in units.items()]
+        except EngineError:
+            return engine, None
+
+    return asyncio.run(work())
+
+
+def test_a_long_document_killed_near_its_end_is_not_begun_again(tmp_path: Path) -> None:
+    """300 gists are one unit. The worker dies at the 291st, and asks again what was in flight."""
+    small = long_document(tmp_path)
+    _, nothing = work(small, dies_at=DIES_AT)
+    assert nothing is None and not small.shard("gists").exists()
+    again, made = work(small, dies_at=10**9)
+    assert made is not None
+    others = sum(n for step, n in made[0].asked.items() if not step.startswith("gist"))
+    of_gists = again.num_asked - others
+    assert PAGES - DIES_AT <= of_gists <= PAGES - DIES_AT + AT_ONCE
+    assert [row.problem for row in small.rows("gists")] == [None] * PAGES
+    kept = small.shards.load(Call, small.step("gists").id, small.shard("gists").name.split(".")[0])
+    assert [one.page_index for one in kept] == list(range(PAGES))
+    assert not list((small.shards.warehouse / "journal").glob("*/*"))
+
+
+def test_replayed_calls_are_no_work(tmp_path: Path) -> None:
+    small = long_document(tmp_path)
+    work(small, dies_at=DIES_AT)
+    again, made = work(small, dies_at=10**9)
+    assert made is not None
+    assert made[0].calls == again.num_asked
+    assert made[0].prompt_tokens == 9 * again.num_asked
+    assert made[0].reply_tokens == 2 * again.num_asked
+    replayed = PAGES + sum(n for step, n in made[0].asked.items() if "gist" not in step)
+    assert made[0].spared["reply_tokens"] == 2 * (replayed - again.num_asked)

@@ -1,0 +1,220 @@
+"""`reply_format=constrained`: what stages ask for, what names steps, who can keep to it."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.graph.read_config import read_config
+from jobs.graph.step_graph import run_steps
+from jobs.run.compatibility import run_manifest
+from pipeline.core.errors import UsageError
+from pipeline.core.prompts import Constraint
+from pipeline.core.rows import Question, UnitRows
+from pipeline.core.settings import CONF
+from pipeline.work.stage import Stage
+from stages.index.paginate import PaginateByModel
+from stages.judge.rate import RateAnswers
+from stages.read.answer_without_text import AnswerClosedBook
+from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
+from stages.tables.answers import Answer
+from stages.tables.gists import Gist
+from stages.tables.lookups import Lookup
+from stages.tables.pages import Page
+from tests.support.hand_run import HandRun
+from tests.support.reading import (
+    Listener,
+    adding,
+    always,
+    book,
+    document,
+    in_turn,
+    looked_up,
+    question,
+    run,
+)
+
+PAGINATE = PaginateByModel(
+    page_breaks=False, paragraphs="lines", min_words=20, max_words=40, tail_words=0,
+    preceding_words=0, following="nothing", label_rule="within_limits",
+)  # fmt: skip
+LINES = UnitRows(document=document("one two three four five six seven eight nine ten\n" * 7))
+BOOK = book([f"Page text {n}.\n" for n in range(12)], [f"gist {n}" for n in range(12)])
+IN_TURN: dict[str, Any] = {
+    "answer_each_look_up": False, "answer_words": 30, "answer_page_tags": True,
+}  # fmt: skip
+CLOSED = AnswerClosedBook(first_page=0, answer_words=30, answer_page_tags=True)
+RATE = RateAnswers()
+CHOICE = question(options=("a bat", "the wind", "a child"))
+
+
+def asking(*questions: Question) -> UnitRows:
+    asked = questions or (question(),)
+    turns = [looked_up(question_id=one.question_id) for one in asked]
+    return adding(replace(BOOK, questions=asked), {Lookup: turns})
+
+
+def first_pages(num_pages: int) -> UnitRows:
+    rows = asking()
+    return adding(rows, {Page: rows[Page][:num_pages], Gist: rows[Gist][:num_pages]})
+
+
+def rated() -> UnitRows:
+    answer = Answer(document_id="d", question_id="q", reader="r", answer="A gust.")
+    return adding(asking(question(references=("the wind",))), {Answer: [answer]})
+
+
+def asked(
+    stage: Stage, rows: UnitRows, engine: Listener, prompts: str | None = "generic"
+) -> list[Constraint | None]:
+    """The constraint of each request, in the order they came; replies free where null."""
+    run(stage, rows, engine, prompts or "generic", is_constrained=prompts is not None)
+    return [request.constraint for request in engine.requests]
+
+
+def chosen(*replies: str) -> Constraint:
+    return Constraint(choices=replies)
+
+
+def test_pagination_takes_the_labels_of_the_window() -> None:
+    # Of 7 paragraphs of 10 words, 40 words a window and at least 20: labels after 2, 3, 4; then,
+    # from paragraph 4 on, after 5, 6, 7.
+    engine = in_turn("Label: <3>", "Label: <7>")
+    assert asked(PAGINATE, LINES, engine, "qmsum") == [
+        chosen("Label: <2>", "Label: <3>", "Label: <4>"),
+        chosen("Label: <5>", "Label: <6>", "Label: <7>"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first_page", "max_pages", "legal"),
+    [
+        (0, 3, r"(([0-9]|1[0-1])(, ([0-9]|1[0-1])){0,2})?"),
+        (1, 2, r"(([1-9]|1[0-2])(, ([1-9]|1[0-2])){0,1})?"),
+        (0, 1, r"(([0-9]|1[0-1]))?"),
+    ],
+)
+def test_the_parallel_look_up_takes_a_list(first_page: int, max_pages: int, legal: str) -> None:
+    stage = ReadAgentP(max_pages=max_pages, first_page=first_page)
+    engine = always("I want to look up Page [3]")
+    expected = Constraint(regex=rf"I want to look up Page \[{legal}\]")
+    assert asked(stage, asking(), engine) == [expected]
+
+
+def test_the_sequential_look_up_takes_the_pages_left_or_stop() -> None:
+    rows = first_pages(4)
+    stage = ReadAgentS(max_pages=4, first_page=1, **IN_TURN)
+    engine = in_turn("Page 2", "Page 9", "Page 1", "STOP")  # the second is not there
+    assert asked(stage, rows, engine) == [
+        chosen("Page 1", "Page 2", "Page 3", "Page 4", "STOP"),
+        chosen("Page 1", "Page 3", "Page 4", "STOP"),
+        chosen("Page 1", "Page 3", "Page 4", "STOP"),
+        chosen("Page 3", "Page 4", "STOP"),
+    ]
+
+
+def test_where_no_page_is_left_stop_alone_is_legal() -> None:
+    rows = first_pages(1)
+    stage = ReadAgentS(max_pages=3, first_page=0, **IN_TURN)
+    engine = in_turn("Page 0", "STOP")
+    assert asked(stage, rows, engine)[1] == chosen("STOP")
+
+
+def test_an_answer_takes_a_letter_where_there_are_options() -> None:
+    letters = chosen("Answer: (A)", "Answer: (B)", "Answer: (C)")
+    assert asked(CLOSED, asking(CHOICE), always("Answer: (B)")) == [letters]
+    assert asked(CLOSED, asking(), always("The wind.")) == [None]
+
+
+def test_raters_take_their_verdicts() -> None:
+    engine = always("No")
+    run(RATE, rated(), engine, is_constrained=True)
+    assert {request.prompt: request.constraint for request in engine.requests} == {
+        "rate_strict": chosen("YES", "NO"),
+        "rate_permissive": chosen("Yes", "Yes, partially", "No"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("stage", "rows", "reply"),
+    [
+        (PAGINATE, LINES, "Break point: <7>"),
+        (ReadAgentP(max_pages=2, first_page=0), asking(), "[]"),
+        (ReadAgentS(max_pages=2, first_page=0, **IN_TURN), asking(), "STOP"),
+        (CLOSED, asking(CHOICE), "Answer: (B)"),
+        (RATE, rated(), "No"),
+    ],
+)
+def test_nothing_is_constrained_where_replies_are_free(
+    stage: Stage, rows: UnitRows, reply: str
+) -> None:
+    found = asked(stage, rows, always(reply), None)
+    assert found
+    assert set(found) == {None}
+
+
+VLLM = ("engine=vllm", "engine.model=org/model")
+METHODS = "methods=readagent_p,readagent_s"
+CONSTRAINED = "reply_format=constrained"
+
+
+@pytest.fixture
+def family(tmp_path: Path) -> Path:
+    """A copy of qmsum's prompts beside generic's."""
+    return Path(shutil.copytree(CONF / "prompts", tmp_path / "prompts")) / "qmsum"
+
+
+def other_form(family: Path) -> None:
+    path = family / "family.yaml"
+    text = path.read_text()
+    assert text.count('"Label: <{}>"') == 1
+    path.write_text(text.replace('"Label: <{}>"', '"Label: {}"'))
+
+
+def ids(family: Path, *words: str) -> dict[str, str]:
+    """The step ids of a command, by stage and method."""
+    steps = run_steps(read_config([METHODS, f"family={family}", *words]))
+    return {f"{step.name} {step.method}": step.id for step, _ in steps}
+
+
+def test_forms_name_the_steps_whose_replies_keep_to_them(family: Path) -> None:
+    free, constrained = ids(family, *VLLM), ids(family, *VLLM, CONSTRAINED)
+    loaded = {"documents None", "questions None"}
+    assert {key for key in free if free[key] == constrained[key]} == loaded
+    other_form(family)
+    assert ids(family, *VLLM) == free
+    other = ids(family, *VLLM, CONSTRAINED)
+    assert {key for key in other if other[key] == constrained[key]} == loaded
+
+
+def test_a_constrained_rater_leaves_what_a_free_reader_made(family: Path) -> None:
+    rater = ("rater=vllm", "rater.model=org/model")
+    free, constrained = ids(family, *rater), ids(family, *rater, CONSTRAINED)
+    changed = {key.partition(" ")[0] for key in free if free[key] != constrained[key]}
+    assert changed == {"rate"}
+    config = read_config([*rater, CONSTRAINED])
+    assert run_manifest(config)["report"]["reply_format"] == "free", (
+        "the foot speaks of the reader's"
+    )
+
+
+def test_constrained_replies_need_an_engine_that_takes_constraints() -> None:
+    with pytest.raises(UsageError) as caught:
+        read_config([CONSTRAINED])
+    assert str(caught.value) == (
+        "reply_format=constrained: engine=extractive cannot constrain replies; "
+        "use vllm or openai, or reply_format=free"
+    )
+
+
+@pytest.mark.parametrize("reply_format", ["free", "constrained"])
+def test_a_run_keeps_what_its_replies_were(reply_format: str) -> None:
+    config = read_config([*VLLM, f"reply_format={reply_format}"])
+    assert run_manifest(config)["report"]["reply_format"] == reply_format
+
+
+@pytest.mark.slow
+def test_the_foot_of_a_report_says_that_replies_were_free(hand: HandRun) -> None:
+    assert " · replies free · " in hand.out

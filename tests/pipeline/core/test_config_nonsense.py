@@ -1,0 +1,180 @@
+"""Every key of the configuration with values that make no sense: taken with a meaning, or refused
+in one line that names the key."""
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from jobs.graph.read_config import read_config, validated_config
+from jobs.graph.step_graph import run_steps
+from pipeline.core.compose import compose
+from pipeline.core.errors import UsageError
+
+pytestmark = pytest.mark.sampled
+
+HUGE = 10**30
+VALUES: list[Any] = [
+    *(None, True, "x", -1, 0, 1.5, float("inf"), float("-inf"), float("nan"), HUGE, -HUGE),
+    *(
+        [],
+        {},
+        "",
+        " ",
+        "\0",
+        "two\nlines",
+        "l" * 300,
+        "l" * 5000,
+        [None],
+        {"a": None},
+        "{{",
+        "${x}",
+    ),
+]
+# Whatever their type, they stand for nothing.
+NEVER: list[Any] = [float("inf"), float("-inf"), float("nan"), HUGE, -HUGE, "\0", "l" * 5000]
+SECTIONS = {
+    "engine=extractive": (),
+    "engine=openai": ("engine.base_url=http://h/v1", "engine.model=m"),
+    "engine=vllm": ("engine.model=m/m",),
+    "engine=simulated": (),
+    "cluster=local": (),
+    "cluster=ray": ("cluster.address=auto",),
+    "cluster=kuberay": ("cluster.image=i",),
+    "cluster=slurm": (),
+    "corpus=demo": (),
+    "corpus=qmsum": ("corpus.path=.",),
+    "corpus=jsonl": ("corpus.path=.",),
+    "corpus=synthetic": (),
+    "memory=fitted": (),
+    "memory=tokens": (),
+}
+
+
+def plain(*words: str) -> dict[str, Any]:
+    """The values of a command line before they are checked."""
+    composed = compose(words)
+    composed["raters"] = [composed.pop("rater")]
+    composed.pop("experiment", None)
+    return composed
+
+
+def keys(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if above:
+        yield above
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from keys(inner, (*above, key))
+
+
+def put(values: dict[str, Any], key: tuple[str, ...], value: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(values)
+    section = changed
+    for part in key[:-1]:
+        section = section[part]
+    section[key[-1]] = value
+    return changed
+
+
+def refusal(values: dict[str, Any]) -> str | None:
+    """What is said of them; null where they are taken, and can be stored."""
+    try:
+        config = validated_config(values)
+    except UsageError as error:
+        return str(error)
+    json.dumps(config.model_dump(mode="json"), allow_nan=False).encode()
+    return None
+
+
+def check(values: dict[str, Any], key: tuple[str, ...], value: Any) -> None:
+    said = refusal(put(values, key, value))
+    if said is None:
+        assert not any(value is never for never in NEVER), key
+        return
+    assert said.isprintable() and len(said) < 1000, (key, value)
+    assert key[-1] in said or key[0] in said or f"{value}"[:40] in said, said
+
+
+def test_no_key_takes_what_stands_for_nothing() -> None:
+    values = plain()
+    for key in keys(values):
+        for value in NEVER if key[0] != "raters" else ():
+            check(values, key, value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_key_of_a_section(section: str) -> None:
+    values, name = plain(section, *SECTIONS[section]), section.partition("=")[0]
+    for key in keys(values[name], (name,)):
+        for value in VALUES if len(key) < 3 else NEVER:
+            check(values, key, value)
+
+
+@pytest.mark.slow
+def test_every_key_outside_of_sections() -> None:
+    values = plain()
+    for key in keys(values):
+        if (len(key) == 1 and key[0] != "raters") or key[0] in ("embedder", "reply_tokens"):
+            for value in VALUES:
+                check(values, key, value)
+
+
+REFUSED = [
+    ("engine.temperature=inf", "engine.temperature=inf: not a number that is finite"),
+    ("engine.temperature=nan", "engine.temperature=nan: not a number that is finite"),
+    ("engine.temperature=-1", "engine.temperature=-1: Input should be greater than or equal to 0"),
+    ("engine.temperature=99", "engine.temperature=99: Input should be less than or equal to 10"),
+    ("engine.seed=-1", "engine.seed=-1: Input should be greater than or equal to 0"),
+    (f"engine.seed={HUGE}", "engine.seed: beyond 64 bits; write a smaller number"),
+    (f"engine.seed={2**63}", "engine.seed: beyond 64 bits; write a smaller number"),
+    ("corpus.seed=-1", "corpus.seed=-1: Input should be greater than or equal to 0"),
+    (f"limit={HUGE}", "limit: beyond 64 bits"),
+    ("engine.sequences=1000000", "engine.sequences=1000000: Input should be less than or equal to"),
+    (
+        "engine.max_workers=1000000",
+        "engine.max_workers=1000000: Input should be less than or equal",
+    ),
+    ("engine.deadline_seconds=1e30", "engine.deadline_seconds=1e+30: Input should be less than"),
+    (
+        "engine.deadline_seconds=.inf",
+        "engine.deadline_seconds=.inf: Input should be a valid number",
+    ),
+    ("cluster.grace_minutes=1e300", "cluster.grace_minutes=1e+300: Input should be less than"),
+    ("repeats=1000000000", "repeats=1000000000: Input should be less than or equal to 1000"),
+    ("warehouse=nosuch://x", "warehouse=nosuch://x: no filesystem nosuch; name a folder, or s3://"),
+    ("warehouse=http://h/x", "warehouse=http://h/x: cannot be written; name a folder, or s3://"),
+    ("warehouse=https://h/x", "warehouse=https://h/x: cannot be written"),
+    ("warehouse= ", "warehouse= : cannot be written"),
+    (f"run={'r' * 201}", "String should have at most 200 characters"),
+    (f"family={'f' * 300}", "File name too long"),
+    ("methods=bm25(top_k=true)", "look_up.top_k: Input should be a valid integer"),
+    ("methods=bm25(top_k=1.0)", "look_up.top_k: Input should be a valid integer"),
+    ("methods=bm25(top_k=[])", "bm25: top_k=[] is not a value; write a number or a word"),
+    ("methods=bm25(top_k=1..999999999999)", "bm25: top_k=1..999999999999: write at most 10,000"),
+    ("corpus.name=a\x1b[2J", "corpus.name='a\\x1b[2J': holds a control character; remove it"),
+    ("reply_tokens.gist=-1", "reply_tokens.gist=-1: Input should be greater than 0"),
+    ("embedder.batch_size=1.5", "embedder.batch_size=1.5: Input should be a valid integer"),
+]
+
+
+@pytest.mark.parametrize(("word", "says"), REFUSED)
+def test_nonsense_is_refused_in_one_line(word: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        run_steps(read_config([word]))
+    assert says in str(caught.value) and str(caught.value).isprintable()
+
+
+def test_the_name_of_a_run_fits_a_file_name() -> None:
+    assert len(read_config([f"run={'r' * 200}"]).run_name()) == 200
+    made = read_config([f"corpus.name={'word ' * 100}"]).run_name()
+    assert made.startswith("word-word") and len(made) <= 200
+    assert len(read_config([f"corpus.name={'1' * 999}"]).run_name()) <= 200
+
+
+def test_a_message_is_one_line_whatever_it_names() -> None:
+    said = str(UsageError("a\nb\x1b[31m\u2028\ud800 é"))
+    assert said == "a\\nb\\x1b[31m\\u2028\\ud800 é"
+    assert str(UsageError(said)) == said

@@ -1,0 +1,225 @@
+"""What constrained replies may be: every legal one is read as what it means, no other is legal."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.core.prompts import Constraint, Prompt
+from stages.prompts.judging.rate_permissive import PermissiveRating
+from stages.prompts.judging.rate_strict import StrictRating
+from stages.prompts.parsing.passages import Passage
+from stages.prompts.parsing.replies import list_of, numbers
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.break_point import BreakPoint, Labelled
+from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.look_up_p import ParallelLookUp, parse_page_list, parse_pages
+from stages.prompts.readagent.look_up_s import SequentialLookUp, parse_page_or_stop
+from tests.support.reading import FAMILIES, family
+
+MOST_PAGES = 6  # that the methods of the papers look up at once
+
+each_family = pytest.mark.parametrize("name", FAMILIES)
+
+
+def form(name: str, prompt: type[Prompt[Any]]) -> str:
+    found = family(name).form(prompt)
+    assert found is not None
+    return found
+
+
+def gists(pages: range) -> tuple[Passage, ...]:
+    return tuple(Passage("gist", number, "a gist") for number in pages)
+
+
+def choices(constraint: Constraint | None) -> tuple[str, ...]:
+    assert constraint is not None
+    assert constraint.choices
+    assert not constraint.regex
+    return constraint.choices
+
+
+def regex(constraint: Constraint | None) -> str:
+    assert constraint is not None
+    assert constraint.regex
+    assert not constraint.choices
+    return constraint.regex
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        (0, 0, "0"),
+        (1, 1, "1"),
+        (0, 9, "[0-9]"),
+        (1, 9, "[1-9]"),
+        (1, 10, "[1-9]|10"),
+        (0, 137, "[0-9]|[1-9][0-9]|1[0-2][0-9]|13[0-7]"),
+        (1, 1000, "[1-9]|[1-9][0-9]|[1-9][0-9][0-9]|1000"),
+    ],
+)
+def test_a_range_of_numbers_by_hand(first: int, last: int, expected: str) -> None:
+    assert numbers(first, last) == expected
+
+
+@given(st.data(), st.integers(0, 3000), st.integers(0, 3000))
+@settings(deadline=None)
+def test_a_number_is_matched_if_it_is_in_the_range(data: st.DataObject, a: int, b: int) -> None:
+    legal = range(min(a, b), max(a, b) + 1)
+    pattern = numbers(legal[0], legal[-1])
+    near = st.one_of(st.sampled_from(legal), st.integers(0, 9999), st.sampled_from([a - 1, b + 1]))
+    number = data.draw(near)
+    assert bool(re.fullmatch(pattern, str(number))) == (number in legal)
+    assert not re.fullmatch(pattern, f"0{number}")
+    assert len(pattern.split("|")) <= 2 * len(str(legal[-1]))
+
+
+def test_every_number_of_every_small_range() -> None:
+    texts = {str(number): number for number in range(300)}
+    for first, last in itertools.product((0, 1), range(1, 250)):
+        pattern = re.compile(numbers(first, last))
+        found = {number for text, number in texts.items() if pattern.fullmatch(text)}
+        assert found == set(range(first, last + 1))
+
+
+def test_replies_are_free_where_there_is_nothing_to_enumerate() -> None:
+    assert ShortenPage("A page.").legal("{}") is None
+    assert AnswerQuestion((), "Who?", (), 30).legal("Answer: ({})") is None
+    assert family("generic").form(ShortenPage) is None
+
+
+@each_family
+def test_every_break_point_is_read(name: str) -> None:
+    labels = list(range(1, 3001))
+    window = BreakPoint("", tuple(Labelled("A paragraph.", label) for label in labels))
+    legal = choices(window.legal(form(name, BreakPoint)))
+    assert [window.read(reply, False) for reply in legal] == labels
+
+
+def lists(pages: range, most: int) -> Iterator[tuple[int, ...]]:
+    for length in range(most + 1):
+        yield from itertools.product(pages, repeat=length)
+
+
+@each_family
+@pytest.mark.parametrize("first_page", [0, 1])
+def test_every_list_of_pages_is_legal_and_read(name: str, first_page: int) -> None:
+    written = form(name, ParallelLookUp)
+    for num_pages, most in ((1, 2), (3, 4), (12, 2)):
+        pages = range(first_page, first_page + num_pages)
+        prompt = ParallelLookUp(gists(pages), "Who?", (), most)
+        legal = re.compile(regex(prompt.legal(written)))
+        for asked in lists(pages, most):
+            reply = written.replace("{}", ", ".join(map(str, asked)))
+            assert legal.fullmatch(reply)
+            assert parse_pages(reply) == asked
+            assert parse_page_list(reply) == asked, "where it was cut off, too"
+
+
+@each_family
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_what_a_list_may_be_is_read_as_legal_pages(name: str, data: st.DataObject) -> None:
+    """The other way round: from the regex to replies, of long documents."""
+    num_pages = data.draw(st.integers(1, 2000))
+    most = data.draw(st.integers(1, MOST_PAGES))
+    pages = range(first := data.draw(st.sampled_from([0, 1])), first + num_pages)
+    legal = regex(ParallelLookUp(gists(pages), "Who?", (), most).legal(form(name, ParallelLookUp)))
+    read = parse_pages(data.draw(st.from_regex(legal, fullmatch=True)))
+    assert read is not None
+    assert len(read) <= most
+    assert set(read) <= set(pages)
+
+
+@pytest.mark.parametrize(
+    "listed", ["3", "-1", "0, 1, 2", "0,1", "0 1", ", 1", "1, ", "00", " ", "0 to 2"]
+)
+def test_no_other_list_is_legal(listed: str) -> None:
+    legal = regex(list_of("Page [{}]", range(3), 2))
+    assert not re.fullmatch(legal, f"Page [{listed}]")
+    assert not re.fullmatch(legal, "Page [1] to see")
+
+
+def test_a_document_without_pages_has_the_empty_list_alone() -> None:
+    legal = regex(list_of("Page [{}]", range(1, 1), 2))
+    assert re.fullmatch(legal, "Page []")
+    assert not re.fullmatch(legal, "Page [0]")
+
+
+def test_signs_in_a_form_stand_for_themselves() -> None:
+    written = "a.b? (c|d) \\ ^e$ f* g+ {h} {} -/#\n"
+    legal = regex(list_of(written, range(2), 1))
+    assert re.fullmatch(legal, written.replace("{}", "1"))
+    assert not re.fullmatch(legal, written.replace("{}", "1").replace("a.b", "acb"))
+
+
+@each_family
+@pytest.mark.parametrize("first_page", [0, 1])
+def test_every_page_and_stop_are_read(name: str, first_page: int) -> None:
+    pages = range(first_page, first_page + 1200)
+    prompt = SequentialLookUp(gists(pages), "Who?", (), (), ())
+    legal = choices(prompt.legal(form(name, SequentialLookUp)))
+    assert [parse_page_or_stop(reply) for reply in legal] == [*pages, "stop"]
+
+
+@each_family
+def test_every_letter_is_read(name: str) -> None:
+    for num_options in range(1, 27):
+        prompt = AnswerQuestion((), "Who?", tuple("option" for _ in range(num_options)), 30)
+        legal = choices(prompt.legal(form(name, AnswerQuestion)))
+        assert [prompt.read(reply, False) for reply in legal] == list(range(num_options))
+
+
+@each_family
+def test_every_verdict_is_read(name: str) -> None:
+    strict, permissive = StrictRating("Who?", "a", "b"), PermissiveRating("Who?", "a", "b")
+    verdicts = choices(strict.legal(form(name, StrictRating)))
+    assert [strict.read(reply, False) for reply in verdicts] == ["yes", "no"]
+    verdicts = choices(permissive.legal(form(name, PermissiveRating)))
+    assert [permissive.read(reply, False) for reply in verdicts] == ["yes", "partially", "no"]
+
+
+@each_family
+def test_the_longest_replies_fit_their_budgets(name: str) -> None:
+    """A token is a byte at least, and the one that ends the reply comes last."""
+    pages = ", ".join(["1999"] * MOST_PAGES)
+    longest: tuple[tuple[type[Prompt[Any]], str], ...] = (
+        (BreakPoint, "99999"),
+        (ParallelLookUp, pages),
+        (SequentialLookUp, "1999"),
+        (AnswerQuestion, "Z"),
+        (StrictRating, "YES"),
+        (PermissiveRating, "Yes, partially"),
+    )
+    for prompt, filling in longest:
+        reply = form(name, prompt).replace("{}", filling)
+        assert len(reply.encode()) + 1 <= family(name).max_reply_tokens(prompt), prompt
+
+
+@pytest.mark.vllm
+@each_family
+def test_xgrammar_takes_exactly_what_is_legal(name: str) -> None:
+    import xgrammar  # comes with vLLM
+
+    vocabulary = [*(bytes([byte]) for byte in range(256)), b"</s>"]
+    tokens = xgrammar.TokenizerInfo(
+        vocabulary, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256]
+    )
+    compiler = xgrammar.GrammarCompiler(tokens)
+    written = form(name, ParallelLookUp)
+    grammar = xgrammar.Grammar.from_regex(regex(list_of(written, range(1, 1235), MOST_PAGES)))
+    compiled = compiler.compile_grammar(grammar)
+
+    def takes(listed: str) -> bool:
+        matcher = xgrammar.GrammarMatcher(compiled)
+        said = written.replace("{}", listed).encode()
+        return all(matcher.accept_token(token) for token in (*said, 256))
+
+    for listed in ("", "1", "9", "10", "999", "1000", "1234", "7, 1230, 7", "1, 2, 3, 4, 5, 6"):
+        assert takes(listed), listed
+    for listed in ("0", "01", "1235", "9999", "1,2", "1, ", " ", "1, 2, 3, 4, 5, 6, 7", "a"):
+        assert not takes(listed), listed

@@ -1,0 +1,293 @@
+"""A plugin: a method with a stage, a prompt and a table of its own, from a folder of a user's.
+
+tests/support/quote_plugin is the folder. It runs in processes of its own, as what a plugin brings
+is known to a whole process; no line of the package knows of it.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support import command
+from tests.support.command import ROOT, one_line, own_process, succeed, succeeded
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
+SCRIPT = {
+    "replies": [
+        {"prompt": "gist", "reply": "A short gist.", "seconds": 0.1},
+        # Quotes of page 0 say so, of the last document late; those of other pages cannot be read.
+        {"prompt": "quote", "match": "river3 paragraph one", "reply": "it ends here",
+         "seconds": 10.0},
+        {"prompt": "quote", "match": "paragraph one", "reply": "it ends here", "seconds": 0.1},
+        {"prompt": "quote", "reply": "", "seconds": 0.1},
+        {"prompt": "answer", "match": "it ends here", "reply": "It ends.", "seconds": 0.1},
+        {"prompt": "answer", "reply": "Nothing is known.", "seconds": 0.1},
+        {"prompt": "rate_strict", "reply": "NO"},
+        {"prompt": "rate_permissive", "reply": "No"},
+    ]
+}  # fmt: skip
+
+
+def words(folder: Path, plugin: Path = PLUGIN) -> list[str]:
+    """A run of the plugin's method beside one of ours, on four documents with a question each."""
+    numbers = range(4)
+    write(folder / "corpus", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    (folder / "script.yaml").write_text(yaml.safe_dump(SCRIPT))
+    return [
+        "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, f"plugins={plugin}",
+        "methods=quotes(top_k=1),bm25(top_k=1)", "engine=scripted",
+        f"engine.script={folder / 'script.yaml'}", "engine.sequences=2", "run=night",
+        f"warehouse={folder / 'warehouse'}", "max_problem_rate=1",
+    ]  # fmt: skip
+
+
+def sql(folder: Path, query: str) -> list[dict[str, Any]]:
+    """Rows of `gistmill sql`, in this process, which knows no plugin."""
+    return command.sql(folder / "warehouse", query)
+
+
+def kill_when(committed: Callable[[], bool], *command: str) -> None:
+    """Start the command, and kill it once that holds."""
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "jobs", *command],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not committed() and driver.poll() is None:
+        time.sleep(0.005)
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+
+
+@pytest.mark.slow
+def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
+    own = words(tmp_path)
+    plan = json.loads(succeeded(own_process("plan", *own, "--json")))
+    # Four documents: a quote and two answers a question, two verdicts an answer; no gists.
+    calls = {"quote": 4, "answer": 8, "rate": 16}
+    assert {stage["stage"]: stage["expected"]["calls"] for stage in plan["stages"]} == calls
+    quotes = tmp_path / "warehouse" / "tables" / "quotes"
+    kill_when(lambda: any(quotes.glob("*/*.parquet")), "run", *own)
+    assert 0 < len(list(quotes.glob("*/*.parquet"))) < 4
+    done = own_process("run", *own, "--json")
+    out = json.loads(succeeded(done))
+    assert out["report"]["inputs"]["not_done"] == 0
+
+    # BM25 finds the same words in all pages of a document: ties go to page 0, whose quote is read.
+    rows = sql(tmp_path, "select method, memory, place, page_index, quote, problem from quotes")
+    row = {"place": 0, "page_index": 0, "quote": "it ends here", "problem": None}
+    assert rows == [{"method": "quotes(top_k=1,max_words=30)", "memory": "shared", **row}] * 4
+    answers = sql(
+        tmp_path, "select method, answer, count(*) as n from answers group by all order by all"
+    )
+    assert [(a["method"], a["answer"], a["n"]) for a in answers] == [
+        ("bm25(top_k=1)", "Nothing is known.", 4),
+        ("quotes(top_k=1,max_words=30)", "It ends.", 4),
+    ]
+    # Nothing was asked twice.
+    made = sql(tmp_path, "select stage, count(*) as n from calls group by all order by all")
+    assert {row["stage"]: row["n"] for row in made} == calls
+
+    printed = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
+    assert "| quotes(top_k=1,max_words=30) |" in printed and "| quote " in printed
+    traced = succeed("trace", "q2", f"warehouse={tmp_path / 'warehouse'}")
+    assert "it ends here" in traced
+    refuse_calls_that_are_not_shown(tmp_path / "warehouse")
+
+
+def refuse_calls_that_are_not_shown(warehouse: Path) -> None:
+    """What was sent is shown by the plugin's code; without it each call says so."""
+    trace = ("trace", "q2", "--prompts", "--json", f"warehouse={warehouse}")
+    for more, whys in (
+        ((f"plugins={PLUGIN}",), {None}),
+        (
+            (),
+            {
+                None,
+                "the stage quote is of a plugin that is not loaded; name it with plugins=DIR",
+                "the stage answer (kind quotes) is of a plugin that is not loaded; name it with "
+                "plugins=DIR",
+            },
+        ),
+    ):
+        found = json.loads(succeeded(own_process(*trace, *more)))
+        calls = [call for method in found["methods"] for call in method["calls"]]
+        assert {call["why_not"] for call in calls} == whys
+        assert len(calls) == 7  # a quote, and of each method an answer and two verdicts
+
+
+@pytest.mark.slow
+def test_what_an_unread_quote_leads_to(tmp_path: Path) -> None:
+    """Pages but the first give no quote: the answer that reads it is an upstream row."""
+    own = [w.replace("quotes(top_k=1)", "quotes(top_k=2)") for w in words(tmp_path)]
+    succeeded(own_process("run", *own))
+    rows = sql(tmp_path, "select place, problem from quotes order by question_id, place")
+    assert [(r["place"], r["problem"]) for r in rows] == [(0, None), (1, "unparseable")] * 4
+    (answers,) = sql(
+        tmp_path,
+        "select count(*) as n, any_value(problem) as problem, any_value(detail) as detail"
+        " from answers where method like 'quotes%'",
+    )
+    assert answers == {"n": 4, "problem": "upstream", "detail": "quotes: unparseable"}
+
+
+@pytest.mark.slow
+def test_its_methods_are_listed() -> None:
+    listed = json.loads(succeeded(own_process("ls", f"plugins={PLUGIN}", "--json")))
+    methods = {row["name"]: row for row in listed["methods"]}
+    assert methods["quotes"]["arguments"] == "top_k=2, max_words=30"
+    assert methods["quotes"]["about"].startswith("The best page by BM25")
+    assert "bm25" in methods
+    without = json.loads(succeeded(own_process("ls", "--json")))
+    assert [row for row in listed["methods"] if row["name"] != "quotes"] == without["methods"]
+    assert listed["prompts"] == without["prompts"]
+
+
+def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> Path:
+    """A copy of the plugin with one more file, or another content of one it has."""
+    copy = folder / name
+    shutil.copytree(PLUGIN, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / file).parent.mkdir(parents=True, exist_ok=True)
+    (copy / file).write_text(text)
+    return copy
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("broken.py", "import nosuchmodule\n", "cannot be imported: ModuleNotFoundError"),
+        ("broken.py", "def f(:\n", "cannot be imported: SyntaxError"),
+        ("broken.py", "1 / len('')\n", "cannot be imported: ZeroDivisionError"),
+        (
+            "again.py",
+            "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+            "from pipeline.core.rows import IndexRow\n\n@dataclass(frozen=True, kw_only=True)\n"
+            "class Mine(IndexRow):\n    table: ClassVar[str] = 'pages'\n"
+            "    key: ClassVar[tuple[str, ...]] = ('document_id',)\n",
+            "writes the table 'pages', which is that of stages.tables.pages.Page",
+        ),
+        *[
+            (
+                "again.py",
+                "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+                "from pipeline.core.rows import IndexRow\n\n@dataclass(frozen=True, kw_only=True)\n"
+                f"class Mine(IndexRow):\n    table: ClassVar[str] = '{table}'\n",
+                f"the table '{table}': not a name that SQL can use, or that of a view; rename it",
+            )
+            for table in ("runs", "all_quotes", "my-quotes")
+        ],
+        (
+            "again.py",
+            "from typing import ClassVar\nfrom stages.index.gist import GistPages\n\n"
+            "class Mine(GistPages):\n    version: ClassVar[int] = 2\n",
+            "is the stage gist, which is that of stages.index.gist.GistPages",
+        ),
+        (
+            "again.py",
+            "from typing import ClassVar\nfrom stages.prompts.readagent.gist import ShortenPage\n\n"
+            "class Mine(ShortenPage):\n    name: ClassVar[str] = 'gist'\n",
+            "is the prompt 'gist', which is that of stages.prompts.readagent.gist.ShortenPage",
+        ),
+        (
+            "quotes.sql",
+            "-- name: measure\nselect 1",
+            "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "
+            "measures, counts, sizes, page_texts, results, memories, traced",
+        ),
+        (
+            "quotes.sql",
+            "-- name: quoted\ncreate view {prefix}cited as select 1",
+            "quotes.sql: section 'quoted': neither `create view {prefix}quoted as` nor one of",
+        ),
+        ("quotes.sql", "select 1", "quotes.sql: SQL before the first section"),
+        ("conf/method/bm25.yaml", "arguments: {}\nstages: {}\n", "method bm25 exists already"),
+        ("conf/method/q.yaml", "arguments: {}\nstages: {quot: {}}\n", "quot: no stage 'quot'"),
+        ("conf/prompts/generic/family.yaml", "wording: ours\n", "a family generic exists already"),
+        ("conf/prompts/generic/quote.jinja", "{{ nosuch }}", "quote.jinja: 'nosuch' is undefined"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used(tmp_path: Path, file: str, text: str, told: str) -> None:
+    own = words(tmp_path, altered(tmp_path / "plugins", file, text))
+    own = [w.replace("methods=", "methods=q,") for w in own] if "q.yaml" in file else own
+    line = one_line(own_process("run", *own))
+    assert told in line and "quote_plugin" in line
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        ("quoted\ncreate view {prefix}quoted as\nselect {run}qote from {prefix}quotes",
+         "section 'quoted': Binder Error: Referenced column \"qote\" not found"),
+        ("quoted\ncreate view {prefix}quoted as\nselect from where",
+         "section 'quoted': Parser Error: syntax error"),
+        ("measures\nselect nosuch as value from quotes",
+         "section 'measures': Binder Error: Referenced column \"nosuch\" not found"),
+        ("memories\nselect memory from answrs",
+         "section 'memories': Catalog Error: Table with name answrs does not exist!"),
+    ],
+)  # fmt: skip
+def test_sql_that_duckdb_refuses(tmp_path: Path, section: str, told: str) -> None:
+    plugin = altered(tmp_path, "quotes.sql", f"-- name: {section}\n")
+    line = one_line(own_process("schema", f"plugins={plugin}"))
+    assert line.startswith(f"{plugin / 'quotes.sql'}: {told}")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nosuch", "no such folder"),
+        ("my-plugin", "cannot be imported; name the folder like my_plugin"),
+        ("json", "a module 'json' exists already; rename the folder"),
+        ("stages", "a module 'stages' exists already; rename the folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path, name: str, told: str) -> None:
+    if name != "nosuch":
+        shutil.copytree(PLUGIN, tmp_path / "plugins" / name)
+    line = one_line(own_process("run", *words(tmp_path, tmp_path / "plugins" / name)))
+    assert told in line and f"plugins={tmp_path}" in line
+
+
+@pytest.mark.slow
+def test_an_installed_plugin(tmp_path: Path) -> None:
+    """What pip leaves of a package with an entry point: its modules and its metadata."""
+    shutil.copytree(PLUGIN, tmp_path / "site" / "quote_plugin")
+    metadata = tmp_path / "site" / "quote_plugin-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: quote-plugin\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[gistmill.plugins]\nquotes = quote_plugin\n")
+    command = [sys.executable, "-m", "jobs", "run", "experiment=demo", "methods=quotes",
+               f"warehouse={tmp_path / 'warehouse'}", "limit=1"]  # fmt: skip
+    path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    (made,) = sql(tmp_path, "select count(*) as n from quotes where quote is not null")
+    select = [*command[:3], "sql", "select count(*) as n from quoted", "--json"]
+    shown = subprocess.run(
+        [*select, f"warehouse={tmp_path / 'warehouse'}"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(shown.stdout) == [made] and made["n"] > 0, shown.stderr

@@ -1,0 +1,255 @@
+"""Dense look-up: ranking by hand-made vectors, and what names, needs and shares embeddings."""
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.graph.read_config import read_config
+from jobs.graph.step_graph import run_steps
+from jobs.run.compatibility import merge_with_stored_run, run_manifest
+from pipeline.core.errors import UsageError
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.steps import Step
+from stages.index.embed import EmbedGists, EmbedPages
+from stages.retrieve.ranked_pages import Dense, nearest
+from stages.tables.embeddings import Embedding
+from stages.tables.lookups import RankedPage
+from tests.support.command import refused
+from tests.support.embedding import counts, model_folder
+from tests.support.reading import adding, book, looked_up, never, question, run
+
+Vector = tuple[float, ...]
+
+
+def rows(*pages: tuple[Vector, ...]) -> list[Embedding]:
+    """A page's chunks each; a page of none has the row that says so."""
+    return [
+        Embedding(
+            document_id="d", page_index=page, chunk_index=n, start_char=0, end_char=1,
+            embedding=vector,
+        )
+        for page, chunks in enumerate(pages)
+        for n, vector in enumerate(chunks or (None,))
+    ]  # fmt: skip
+
+
+def ranked(pages: list[Embedding], *questions: Vector) -> list[list[int]]:
+    return [[page.page_index for page in own] for own in scored(pages, *questions)]
+
+
+def scored(pages: list[Embedding], *questions: Vector) -> list[list[RankedPage]]:
+    return nearest(pages, np.array(questions, dtype=np.float32))
+
+
+def test_a_page_counts_as_near_as_its_best_chunk() -> None:
+    # Dot products with (1, 0): page 0 0.6, page 1 the better of 0 and 0.8, page 2 -1.
+    pages = rows(((0.6, 0.8),), ((0.0, 1.0), (0.8, 0.6)), ((-1.0, 0.0),))
+    assert ranked(pages, (1.0, 0.0)) == [[1, 0, 2]]
+    # With (0, 1): 0.8, the better of 1 and 0.6, 0.
+    assert ranked(pages, (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)) == [[1, 0, 2], [1, 0, 2], [2, 1, 0]]
+
+
+def test_the_score_is_the_best_chunk_s_dot_product() -> None:
+    pages = rows(((0.6, 0.8),), ((0.0, 1.0), (0.8, 0.6)), ())
+    expected = [RankedPage(1, 0.8), RankedPage(0, 0.6), RankedPage(2, None)]
+    assert scored(pages, (1.0, 0.0)) == [expected]
+
+
+def test_ties_go_to_the_lower_page() -> None:
+    same = ((0.6, 0.8),)
+    assert ranked(rows(same, ((1.0, 0.0),), same, same), (0.0, 1.0)) == [[0, 2, 3, 1]]
+    nearly = ((0.6, 0.8000001),)  # what another batch makes of the same text
+    assert ranked(rows(same, nearly), (0.0, 1.0)) == [[0, 1]]
+
+
+def test_a_page_without_a_vector_comes_last() -> None:
+    assert ranked(rows((), ((-1.0, 0.0),), ()), (1.0, 0.0)) == [[1, 0, 2]]
+    assert ranked(rows((), ()), (1.0, 0.0)) == [[0, 1]]
+    assert ranked([], (1.0, 0.0)) == [[]]
+
+
+COORDINATE = st.integers(-100, 100).map(lambda n: n / 100)
+VECTOR = st.tuples(COORDINATE, COORDINATE, COORDINATE)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(VECTOR, min_size=1, max_size=3), min_size=1, max_size=6), VECTOR)
+def test_ranking_is_that_of_a_loop(pages: list[list[Vector]], asked: Vector) -> None:
+    def near(page: int) -> int:
+        # In ten-thousandths these products are whole numbers.
+        return max(round(10_000 * sum(map(float.__mul__, c, asked))) for c in pages[page])
+
+    expected = sorted(range(len(pages)), key=lambda page: (-near(page), page))
+    assert ranked(rows(*map(tuple, pages)), asked) == [expected]
+
+
+PAGES = ["The bell rang. ", "A candle burned and a candle fell. ", "Bell and candle. ", "Smoke. "]
+EMBEDDER = counts("bell", "candle", "smoke", chunk_words=4)
+
+
+@pytest.mark.parametrize(
+    ("over", "gists", "used"),
+    [
+        ("pages", [], (1, 2)),
+        ("gists", ["candle", "bell", "smoke", "candle smoke"], (0, 3)),
+    ],
+)
+def test_the_nearest_pages_are_looked_up(
+    over: Literal["pages", "gists"], gists: list[str], used: tuple[int, ...]
+) -> None:
+    # Of the embedder's words page 1 says candle alone, page 2 another as well; gists 0 and 3 too.
+    kind = {"pages": EmbedPages, "gists": EmbedGists}[over]
+    whole = book([page.replace(".", " .") for page in PAGES], gists)
+    embeddings, _ = run(kind(embedder=EMBEDDER), whole, never())
+    asked = [question("a", "Which candle ?"), question("b", "smoke or smoke")]
+    read = adding(replace(whole, questions=tuple(asked)), {Embedding: embeddings})
+    made, calls = run(Dense(top_k=2, embedder=EMBEDDER), read, never())
+    assert calls == ()
+    assert replace(made[0], ranked=()) == looked_up(*used, question_id="a")
+    assert [len(row.ranked) for row in made] == [4, 4]
+    assert tuple(page.page_index for page in made[0].ranked[:2]) == used
+    assert made[1].used is not None and made[1].used[0] == {"pages": 3, "gists": 2}[over]
+    every, _ = run(Dense(top_k=None, embedder=EMBEDDER), read, never())
+    assert [sorted(row.used) for row in every] == [[0, 1, 2, 3]] * 2
+    assert every[0].used[:2] == used
+
+
+def steps(folder: Path, methods: str, *words: str) -> list[Step]:
+    config = read_config([f"methods={methods}", f"embedder.model={folder}", *words])
+    found = [step for step, _ in run_steps(config)]
+    assert len({step.id for step in found}) == len(found)
+    return found
+
+
+def embedded(folder: Path, methods: str, *words: str) -> list[tuple[str, str]]:
+    """The id of each step that embeds and what it embeds."""
+    found = [step for step in steps(folder, methods, *words) if step.name == "embed"]
+    return [(step.id, step.settings["kind"]) for step in found]
+
+
+@pytest.fixture
+def extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where sentence-transformers is installed; nothing here loads a model."""
+    monkeypatch.setattr("pipeline.engines.embedder.find_spec", lambda name: name)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return model_folder(tmp_path / "model")
+
+
+@pytest.mark.usefixtures("extra")
+def test_methods_share_the_embeddings_of_the_same_texts(folder: Path) -> None:
+    assert embedded(folder, "bm25,gist_only") == []
+    (one,) = embedded(folder, "dense(top_k=1..6),gist_dense")
+    many = embedded(folder, "dense(over=gists|pages,top_k=1|2),gist_dense(top_k=2)")
+    assert [over for _, over in many] == ["gists", "pages"]
+    assert many[1] == one
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_look_up_reads_the_embeddings_of_its_method(folder: Path) -> None:
+    made = steps(folder, "dense(over=pages|gists,top_k=1),gist_dense")
+    read = {
+        step.method: [(up.name, up.settings.get("kind")) for up in step.upstream]
+        for step in made
+        if step.name == "look_up"
+    }
+    assert read == {
+        "dense(over=pages,top_k=1)": [("documents", None), ("embed", "pages")],
+        "dense(over=gists,top_k=1)": [("documents", None), ("embed", "gists")],
+        "gist_dense(top_k=1)": [("documents", None), ("embed", "pages")],
+    }
+    positions = {step.id: place for place, step in enumerate(made)}
+    for step in made:
+        assert all(positions[up.id] < positions[step.id] for up in step.upstream), step.id
+
+
+@pytest.mark.usefixtures("extra")
+def test_the_models_files_name_the_step_not_their_place(folder: Path, tmp_path: Path) -> None:
+    before = embedded(folder, "dense")
+    how = ("embedder.device=cuda", "embedder.batch_size=8")
+    (folder / ".cache").mkdir()
+    (folder / ".cache" / "downloaded").write_text("yesterday")
+    moved = tmp_path / "elsewhere" / "minilm"
+    shutil.copytree(folder, moved)
+    assert embedded(moved, "dense", *how) == before
+    assert embedded(folder, "dense", "embedder.chunk_words=50") != before
+    assert embedded(folder, "dense", "embedder.chunk_words=null") != before
+    (moved / "1_Pooling" / "config.json").write_text("[]")  # of the same size
+    assert embedded(moved, "dense") != before
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_name_on_hugging_face_is_its_own_identity() -> None:
+    config = read_config(["methods=dense", "embedder.model=someone/some-model-v1.5"])
+    (embed,) = [step for step, _ in run_steps(config) if step.name == "embed"]
+    assert embed.settings["embedder"]["model"] == "someone/some-model-v1.5"
+
+
+REFUSED = [
+    ((), "embedder.model is not set, and dense(over=pages,top_k=3) needs it; add "
+     "embedder.model=FOLDER or the name of a sentence-transformers model"),
+    (("embedder.model={}/gone",), "embedder.model={}/gone: no such folder; name one that holds a "
+     "model"),
+    (("embedder.model={}",), "embedder.model={}: no modules.json and no config.json there; name a "
+     "folder that holds a model"),
+    (("embedder.model={}/model",), "embedder.model={}/model: sentence-transformers is not "
+     "installed; pip install 'gistmill[dense]'"),
+    (("embedder.model=some-model",), "embedder.model=some-model: sentence-transformers is not "
+     "installed; pip install 'gistmill[dense]'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "line"), REFUSED)
+def test_a_method_that_cannot_have_vectors_ends_in_one_line(
+    words: tuple[str, ...], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # as where it is not installed
+    model_folder(tmp_path / "model")
+    warehouse = tmp_path / "warehouse"
+    given = [word.format(tmp_path) for word in words]
+    said = refused("run", "methods=bm25,dense", f"warehouse={warehouse}", *given)
+    assert said == line.format(tmp_path)
+    assert not warehouse.exists()
+
+
+def test_other_methods_need_no_model() -> None:
+    assert read_config([]).embedder.model is None
+    assert all(step.name != "embed" for step, _ in run_steps(read_config(["methods=bm25"])))
+
+
+def test_over_is_pages_or_gists(folder: Path) -> None:
+    line = r"dense\.yaml: embed: no kind 'words'; the stage embed has gists, keys, pages$"
+    with pytest.raises(UsageError, match=line):
+        steps(folder, "dense(over=words)")
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_named_run_grows_by_its_first_embedder_and_keeps_to_it(tmp_path: Path) -> None:
+    small, other = model_folder(tmp_path / "small"), model_folder(tmp_path / "other")
+    (other / "config.json").write_text("{}")
+
+    def night(*words: Any) -> Any:
+        config = read_config(["run=night", *words])
+        folder = RunFolder(tmp_path / "warehouse", "night")
+        made = merge_with_stored_run(config, folder)
+        folder.start(run_manifest(made), {}, has_work=True)
+        return [method.name for method in made.expanded()]
+
+    night("methods=bm25")
+    dense = night("methods=dense", f"embedder.model={small}")
+    assert dense == ["bm25(top_k=3)", "dense(over=pages,top_k=3)"]
+    assert night("methods=bm25", f"embedder.model={small}") == dense
+    for words in ([f"embedder.model={other}"], []):
+        with pytest.raises(
+            UsageError, match=r"run=night was started with other settings: embedder\b"
+        ):
+            night("methods=bm25", *words)

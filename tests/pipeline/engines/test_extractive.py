@@ -1,0 +1,227 @@
+"""The extractive engine's replies: their grammar, their sense, odd inputs and the budget."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline.core.engine import Engine, Reply, Request
+from pipeline.core.prompts import Prompt
+from pipeline.engines.extractive import ExtractiveEngine
+from stages.prompts.judging.rate_permissive import PermissiveRating
+from stages.prompts.judging.rate_strict import StrictRating
+from stages.prompts.judging.verdicts import parse_strict, parse_verdict
+from stages.prompts.parsing.passages import Passage
+from stages.prompts.readagent.answer import AnswerQuestion, parse_option
+from stages.prompts.readagent.break_point import BreakPoint, Labelled, parse_break_point
+from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.look_up_p import ParallelLookUp, parse_pages
+from stages.prompts.readagent.look_up_s import SequentialLookUp, parse_page_or_stop
+
+WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
+BREAD = "The baker kneads dough at night. Fresh bread fills the bakery window."
+PASSAGES = (
+    Passage("gist", 1, "The baker opened his shop."),
+    Passage("gist", 2, "A storm broke the mast of the ship."),
+    Passage("page", 3, "The captain saw a whale. The whale hit the ship, and the ship sank."),
+    Passage("gist", 4, "Bread was sold in the harbour."),
+)
+QUESTION = "Which whale hit the ship?"
+LOOK_UP_P = ParallelLookUp(PASSAGES, QUESTION, (), 2)
+LOOK_UP_S = SequentialLookUp(PASSAGES, QUESTION, (), (), ())
+ANSWER = AnswerQuestion(PASSAGES, QUESTION, (), 72)
+CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
+
+
+def ask(fields: Prompt[Any], max_reply_tokens: int = 1000) -> Reply:
+    messages = ({"role": "user", "content": "Say, what is it?"},)
+    request = Request(
+        prompt=fields.name,
+        fields=fields,
+        messages=messages,  # type: ignore[arg-type]  # plain dicts will do
+        max_reply_tokens=max_reply_tokens,
+    )
+    return asyncio.run(ExtractiveEngine().generate(request))
+
+
+def window(*texts: str) -> tuple[Labelled, ...]:
+    return tuple(Labelled(text, label) for label, text in enumerate(texts, start=7))
+
+
+def words(count: int) -> str:
+    return " ".join(f"word{i % 90}" for i in range(count))
+
+
+def test_it_is_an_engine_and_no_model() -> None:
+    engine: Engine = ExtractiveEngine(context_tokens=8000)
+    assert (engine.name, engine.context_tokens) == ("extractive", 8000)
+    assert ExtractiveEngine().context_tokens == 1_000_000
+
+
+def test_tokens_are_words_and_signs() -> None:
+    engine = ExtractiveEngine()
+    assert (
+        asyncio.run(engine.count_tokens([{"role": "user", "content": "It's 5 o'clock!"}] * 2)) == 16
+    )
+    assert asyncio.run(engine.count_tokens([])) == 0
+
+
+def test_the_reply_is_counted_and_timed() -> None:
+    reply = ask(LOOK_UP_S)
+    assert (reply.text, reply.finish_reason) == ("Page 3", "stop")
+    assert (reply.prompt_tokens, reply.reply_tokens, reply.cached_tokens) == (6, 2, 0)
+    assert 0 <= reply.seconds < 1 and reply.problem is None
+
+
+@pytest.mark.parametrize("budget", [0, 1, 5])
+def test_the_budget_cuts_the_reply(budget: int) -> None:
+    whole, cut = ask(ANSWER), ask(ANSWER, budget)
+    assert (cut.finish_reason, cut.reply_tokens) == ("length", budget)
+    assert whole.text.startswith(cut.text)
+    assert ask(ANSWER, whole.reply_tokens).finish_reason == "stop"
+
+
+@pytest.mark.parametrize("fields", [LOOK_UP_P, LOOK_UP_S, ANSWER, ShortenPage(words(300))])
+def test_the_same_request_gets_the_same_reply(fields: Prompt[Any]) -> None:
+    assert ask(fields).text == ask(fields).text
+
+
+# break_point
+
+
+def test_the_page_ends_where_the_words_change() -> None:
+    paragraphs = window(WHALES, WHALES, BREAD, BREAD)
+    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == 8
+
+
+def test_only_labels_are_chosen_and_ties_go_to_the_earlier() -> None:
+    paragraphs = (Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3))
+    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == 2
+    same = window("one two", "red blue", "salt oil", "yes no")
+    assert parse_break_point(BreakPoint("", same).extractive()) == 7
+
+
+@pytest.mark.parametrize(
+    ("paragraphs", "label"),
+    [((), None), ((Labelled(WHALES, None),), None), ((Labelled(WHALES, 9),), 9),
+     (window("", ""), 7), (window("中文。", "中文。", "雨雪。"), 8)],
+)  # fmt: skip
+def test_odd_windows(paragraphs: tuple[Labelled, ...], label: int | None) -> None:
+    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == label
+
+
+# look_up_p, look_up_s
+
+
+def test_the_pages_asked_for_are_the_best_first() -> None:
+    assert LOOK_UP_P.extractive().startswith("I want to look up Page [3, 2] to ")
+    assert parse_pages(replace(LOOK_UP_P, max_pages=9).extractive()) == (3, 2, 1, 4)
+
+
+def test_options_are_looked_up_too() -> None:
+    fields = replace(LOOK_UP_P, question="What was sold?", options=("bread", "fish"), max_pages=1)
+    assert parse_pages(fields.extractive()) == (4,)
+
+
+@pytest.mark.parametrize(
+    ("passages", "pages"),
+    [
+        ((), ()),
+        ((Passage("text", None, WHALES),), ()),
+        ((Passage("gist", 0, ""),), (0,)),
+        ((Passage("gist", 5, ""), Passage("gist", 6, "")), (5, 6)),
+    ],
+)
+def test_look_ups_in_odd_memories(passages: tuple[Passage, ...], pages: tuple[int, ...]) -> None:
+    assert parse_pages(replace(LOOK_UP_P, passages=passages).extractive()) == pages
+
+
+@pytest.mark.parametrize(
+    ("read", "refused", "page"),
+    [((), (), 3), ((3,), (), 2), ((), (3,), 2), ((2, 3), (), "stop"), ((3,), (2, 1, 4), "stop")],
+)
+def test_pages_one_by_one(read: tuple[int, ...], refused: tuple[int, ...], page: int | str) -> None:
+    fields = replace(LOOK_UP_S, pages_read=read, refused=refused)
+    assert parse_page_or_stop(fields.extractive()) == page
+
+
+def test_no_page_speaks_of_the_question() -> None:
+    assert replace(LOOK_UP_S, question="Who?").extractive() == "STOP"
+    assert replace(LOOK_UP_S, passages=()).extractive() == "STOP"
+
+
+# answer
+
+
+def test_the_answer_is_the_best_sentence_first_of_all() -> None:
+    answer = replace(ANSWER, answer_words=16).extractive()
+    assert answer == "The whale hit the ship, and the ship sank."
+
+
+def test_sentences_keep_their_order_and_lose_their_tags() -> None:
+    goods = ["copper wire", "whale oil", "rye bread", "glass", "wool", "iron"]
+    texts = [f"PhD A: {{gap}} Now the costs of {good} for all of us here ." for good in goods]
+    passages = tuple(Passage("page", i, text) for i, text in enumerate(texts))
+    answer = AnswerQuestion(passages, "What does whale oil cost? And wool?", (), 30).extractive()
+    assert "{" not in answer and "  " not in answer
+    assert answer.index("whale oil") < answer.index("wool")
+    assert len(answer.split()) <= 33
+
+
+@pytest.mark.parametrize("answer_words", [1, 4, 10, 20, 72])
+def test_answers_are_about_as_long_as_asked_for(answer_words: int) -> None:
+    text = " ".join(
+        f"On day {i} the crew, tired of salt, caught a whale of {i} feet." for i in range(30)
+    )
+    passages = (Passage("text", None, text + " " + words(300)),)
+    answer = AnswerQuestion(passages, "Which whale?", (), answer_words).extractive()
+    assert 1 <= len(answer.split()) <= 1.1 * answer_words
+    assert len(answer.split()) >= min(answer_words / 2, 14)
+
+
+@pytest.mark.parametrize("text", ["", "{gap}", " \n "])
+def test_nothing_read_is_said_so(text: str) -> None:
+    for passages in ((), (Passage("page", 1, text),)):
+        answer = replace(ANSWER, passages=passages, answer_words=10).extractive()
+        assert answer == "Nothing read says: Which whale hit the ship?"
+        assert replace(ANSWER, passages=passages, question="").extractive() == "Nothing was read."
+
+
+def test_chinese_is_answered() -> None:
+    fields = AnswerQuestion((Passage("text", None, CHINESE),), "谁去了学校？", (), 12)
+    assert fields.extractive() == "他走路去了学校。"
+
+
+def test_the_option_that_the_text_speaks_of() -> None:
+    fields = replace(
+        ANSWER, question="What was sold?", options=("a coat", "a very old lamp", "bread")
+    )
+    assert fields.extractive() == "Answer: (C)"
+    assert parse_option(fields.extractive(), 3) == 2
+
+
+def test_without_a_text_the_longest_option() -> None:
+    fields = replace(ANSWER, passages=(), options=("a coat", "a very old lamp", "a very big lamp"))
+    assert fields.extractive() == "Answer: (B)"
+    assert parse_option(replace(fields, options=("",) * 40).extractive(), 40) == 0
+
+
+# ratings
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "strict", "permissive"),
+    [
+        ("The whale sank the ship.", "A ship was sunk by the whale", "yes", "yes"),
+        ("Bread was baked", "The whale sank the ship", "no", "no"),
+        ("The whale swam away to the cold north sea", "The whale sank ships", "no", "partially"),
+        ("", "whale", "no", "no"),
+        ("", "", "no", "no"),
+        ("Yes.", "yes", "yes", "yes"),
+        ("No", "yes", "no", "no"),
+    ],
+)
+def test_ratings(answer: str, reference: str, strict: str, permissive: str) -> None:
+    assert parse_strict(StrictRating("?", answer, reference).extractive()) == strict
+    assert parse_verdict(PermissiveRating("?", answer, reference).extractive()) == permissive

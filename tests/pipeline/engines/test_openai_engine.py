@@ -1,0 +1,433 @@
+"""engine=openai against a server on loopback: requests, replies, retries, errors and the key."""
+
+import asyncio
+import json
+import re
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pipeline.asking.readers import is_constrained
+from pipeline.core.compose import compose
+from pipeline.core.engine import Reply, Request
+from pipeline.core.errors import StartError, UsageError
+from pipeline.core.prompts import Constraint
+from pipeline.engines.openai import OpenAIEngine, OpenAISettings
+from stages.prompts.readagent.gist import ShortenPage
+from tests.support.command import own_process
+from tests.support.loopback_server import Answer, Asked, LoopbackServer
+
+KEY = "sk-loopback-0123456789abcdef"
+NO_PATIENCE = {"retries": 0, "outage_minutes": 0.0}
+AWAY = 2.0  # minutes of patience, which no test uses up
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def settings(url: str, **changes: Any) -> OpenAISettings:
+    words = ["engine=openai", f"engine.base_url={url}", "engine.model=m"]
+    return OpenAISettings.model_validate({**compose(words)["engine"], **NO_PATIENCE, **changes})
+
+
+def request(content: str = "one two", **changes: Any) -> Request:
+    return Request(
+        prompt="gist",
+        fields=ShortenPage(page=content),
+        messages=({"role": "user", "content": content},),
+        **{"max_reply_tokens": 10, **changes},
+    )
+
+
+def with_engine(made: OpenAISettings, use: Callable[[OpenAIEngine], Awaitable[Any]]) -> Any:
+    async def start_and_use() -> Any:
+        return await use(await made.start())
+
+    return asyncio.run(start_and_use())
+
+
+def reply(made: OpenAISettings, one: Request | None = None) -> Reply:
+    found: Reply = with_engine(made, lambda engine: engine.generate(one or request()))
+    return found
+
+
+def answers(*listed: Answer) -> Callable[[dict[str, Any]], Answer]:
+    """Each in turn, the last for ever."""
+    rest = iter(listed)
+    return lambda body: next(rest, listed[-1])
+
+
+def sent(one: Request, **changes: Any) -> Asked:
+    """What reaches the server."""
+    with LoopbackServer() as server:
+        reply(settings(server.url, **changes), one)
+    (asked,) = server.asked
+    return asked
+
+
+def test_every_part_of_a_reply_is_read() -> None:
+    with LoopbackServer(answer=answers(Answer(text="three words here", seconds=0.2))) as server:
+        found = reply(settings(server.url), request("one two three four"))
+    assert (found.text, found.thinking, found.finish_reason) == ("three words here", None, "stop")
+    assert (found.prompt_tokens, found.cached_tokens, found.reply_tokens) == (7, 1, 3)
+    assert 0.2 <= found.seconds < 5
+    assert found.problem is None
+
+
+@pytest.mark.parametrize("called", ["reasoning", "reasoning_content"])
+def test_thinking_is_kept_apart(called: str) -> None:
+    with LoopbackServer(answer=answers(Answer(message={called: "let me see"}))) as server:
+        found = reply(settings(server.url))
+    assert (found.text, found.thinking) == ("a short reply", "let me see")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("stop", "stop"), ("length", "length"), ("content_filter", "abort"), ("tool_calls", "abort")],
+)
+def test_a_reply_ended_as_the_server_says(theirs: str, ours: str) -> None:
+    with LoopbackServer(answer=answers(Answer(finish_reason=theirs))) as server:
+        assert reply(settings(server.url)).finish_reason == ours
+
+
+def test_thinking_that_used_up_all_is_a_reply_without_text() -> None:
+    message = {"content": None, "reasoning": "on and on"}
+    with LoopbackServer(answer=answers(Answer(finish_reason="length", message=message))) as server:
+        found = reply(settings(server.url))
+    assert (found.text, found.thinking, found.finish_reason) == ("", "on and on", "length")
+
+
+BODIES = [
+    '{"choices": []}', "{}", "[1]", '"text"', "null", '{"choices', '{"choices": [{}]}',
+    '{"choices": {"a": 1}}', '{"choices": [7]}', '{"choices": [{"message": null}]}',
+    *(f'{{"choices": [{{"finish_reason": "stop", "message": {{"content": {content}}}}}]}}'
+      for content in ("7", "{}", "[7]", "true", "NaN", '[{"type": "image"}]')),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_malformed_response_is_asked_for_again_and_then_an_aborted_reply(body: str) -> None:
+    with LoopbackServer(answer=answers(Answer(body=body))) as server:
+        found = reply(settings(server.url, retries=1))
+    assert (found.finish_reason, found.problem, len(server.asked)) == ("abort", None, 2)
+    assert found.text in ("the response has no reply of text", "the response is not JSON")
+    with LoopbackServer(answer=answers(Answer(body=body), Answer())) as server:
+        assert reply(settings(server.url, retries=1)).text == "a short reply"
+
+
+def test_content_may_be_a_list_of_texts() -> None:
+    parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "bell"}]
+    with LoopbackServer(answer=answers(Answer(message={"content": parts}))) as server:
+        assert reply(settings(server.url)).text == "a bell"
+
+
+@pytest.mark.parametrize("count", ["1e400", "-1", str(2**70), '"many"', "null", "[1]", "1.5"])
+def test_a_count_that_is_none_is_zero(count: str) -> None:
+    message = '{"content": "bell", "reasoning": 7}'
+    usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "total_tokens": 1}}'
+    body = f'{{"choices": [{{"finish_reason": ["stop"], "message": {message}}}], "usage": {usage}}}'
+    with LoopbackServer(answer=answers(Answer(body=body))) as server:
+        found = reply(settings(server.url))
+    assert (found.text, found.thinking, found.finish_reason) == ("bell", None, "abort")
+    assert (found.prompt_tokens, found.reply_tokens) == (0, 0)
+
+
+def test_the_budget_of_thinking_is_on_top_of_the_replys() -> None:
+    assert sent(request(max_reply_tokens=10)).body["max_tokens"] == 10
+    assert sent(request(max_reply_tokens=10), thinking_tokens=500).body["max_tokens"] == 510
+
+
+def test_a_seed_is_sent_where_the_server_samples() -> None:
+    assert "seed" not in sent(request(seed=7)).body
+    sampled = sent(request(seed=7, temperature=0.5)).body
+    assert (sampled["seed"], sampled["temperature"]) == (7, 0.5)
+
+
+def test_args_go_into_the_body() -> None:
+    args = {"chat_template_kwargs": {"enable_thinking": False}}
+    body = sent(request("one two"), args=args).body
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert (body["model"], body["messages"]) == ("m", [{"role": "user", "content": "one two"}])
+    assert body.get("stream") in (None, False)
+
+
+def test_args_may_not_set_what_the_engine_sets() -> None:
+    with pytest.raises(ValueError, match="max_tokens is set by the engine itself"):
+        settings("http://h/v1", args={"max_tokens": 5})
+
+
+def test_constraints_are_sent_as_vllm_takes_them() -> None:
+    vllm = {"structured_outputs": "vllm"}
+    chosen = sent(request(constraint=Constraint(choices=("a", "b"))), **vllm).body
+    matched = sent(request(constraint=Constraint(regex="[ab]{1,2}")), **vllm).body
+    assert chosen["structured_outputs"] == {"choice": ["a", "b"]}
+    assert matched["structured_outputs"] == {"regex": "[ab]{1,2}"}
+    assert "structured_outputs" not in sent(request(), **vllm).body
+
+
+def test_a_server_that_takes_no_constraints_is_asked_freely() -> None:
+    free, vllm = settings("http://h/v1"), settings("http://h/v1", structured_outputs="vllm")
+    assert is_constrained(vllm, "constrained") and not is_constrained(vllm, "free")
+    assert not is_constrained(free, "constrained")
+
+
+def test_only_what_changes_replies_is_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    same = settings("http://other:1/v1", retries=9, api_key_env="NO_SUCH", sequences=2)
+    assert settings("http://h/v1").identity() == same.identity()
+    for change in ({"model": "n"}, {"args": {"top_p": 0.9}}, {"thinking_tokens": 5}):
+        assert settings("http://h/v1", **change).identity() != same.identity()
+
+
+def test_a_retry_waits_as_long_as_the_server_asks() -> None:
+    busy = Answer(status=429, body="{}", headers={"Retry-After": "1"})
+    with LoopbackServer(answer=answers(busy, busy, Answer())) as server:
+        assert reply(settings(server.url, outage_minutes=AWAY)).text == "a short reply"
+    first, second, third = (asked.at for asked in server.asked)
+    assert second - first >= 1
+    assert third - second >= 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_retries_are_bounded_and_wait_longer_each_time(status: int) -> None:
+    """The server answers the probe: it is there."""
+    body = json.dumps({"error": {"message": "CUDA error"}})
+    with LoopbackServer(answer=answers(Answer(status=status, body=body))) as server:
+        found = reply(settings(server.url, retries=2, outage_minutes=AWAY))
+    assert (found.finish_reason, found.problem) == ("abort", None)
+    assert found.text == f"{status}: CUDA error", "the server's own words are kept"
+    first, second, third = (asked.at for asked in server.asked)
+    assert second - first >= 0.25
+    assert third - second >= 0.5
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_refused_once_is_no_end(status: int) -> None:
+    """Some refuse a single request like this, for what it contains."""
+    refused = Answer(status=status, body="{}")
+    with LoopbackServer(answer=answers(refused, Answer())) as server:
+        assert reply(settings(server.url, retries=1)).text == "a short reply"
+    with LoopbackServer(answer=answers(refused)) as server:
+        assert reply(settings(server.url, retries=1)).finish_reason == "abort"
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 422])
+def test_permanent_errors_are_not_retried(status: int) -> None:
+    body = json.dumps({"error": {"message": "no such thing"}})
+    with LoopbackServer(answer=answers(Answer(status=status, body=body))) as server:
+        found = reply(settings(server.url, retries=3))
+    assert (found.finish_reason, found.problem) == ("abort", None)
+    assert found.text == f"{status}: no such thing"
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "This model's maximum context length is 512 tokens. However", "code": 400},
+        {"message": "max_tokens=5000 cannot be greater than max_model_len=512.", "code": 400},
+        {"message": "too long", "type": "invalid", "code": "context_length_exceeded"},
+        {"message": "the request exceeds", "type": "exceed_context_size_error", "code": 400},
+        {"message": "The input (9 tokens) is longer than the model's context length (8 tokens)."},
+    ],
+)
+def test_a_prompt_that_the_server_finds_too_long_overflows(error: dict[str, Any]) -> None:
+    body = json.dumps({"error": error})
+    with LoopbackServer(answer=answers(Answer(status=400, body=body))) as server:
+        found = reply(settings(server.url))
+    assert (found.finish_reason, found.problem) == ("abort", "context_overflow")
+
+
+def test_requests_in_flight_are_limited() -> None:
+    async def many(engine: OpenAIEngine) -> list[Reply]:
+        return await asyncio.gather(*(engine.generate(request(f"number {n}")) for n in range(12)))
+
+    with LoopbackServer(answer=answers(Answer(seconds=0.1))) as server:
+        found = with_engine(settings(server.url, sequences=3), many)
+    assert len(found) == len(server.asked) == 12
+    assert server.most_at_once == 3
+
+
+def test_a_cancelled_request_is_closed() -> None:
+    async def give_up(engine: OpenAIEngine) -> float:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(engine.generate(request()), 0.2)
+        started = time.monotonic()
+        while not server.num_left and time.monotonic() - started < 5:
+            await asyncio.sleep(0.01)
+        return (await engine.generate(request())).seconds
+
+    with LoopbackServer(answer=answers(Answer(seconds=60), Answer())) as server:
+        with_engine(settings(server.url, sequences=1), give_up)
+    assert server.num_left == 1
+
+
+def counts(server: LoopbackServer, *contents: str) -> list[int]:
+    async def count(engine: OpenAIEngine) -> list[int]:
+        server.num_counted = 0
+        return [await engine.count_tokens(request(content).messages) for content in contents]
+
+    found: list[int] = with_engine(settings(server.url, context_tokens=100), count)
+    return found
+
+
+def test_tokens_are_counted_by_the_server_and_once() -> None:
+    with LoopbackServer() as server:
+        assert counts(server, "one two", "one", "one two") == [5, 4, 5]
+    assert server.num_counted == 2
+
+
+@pytest.mark.parametrize("wrong", [None, 2])
+def test_tokens_are_estimated_where_the_server_has_no_count_or_a_wrong_one(
+    wrong: int | None,
+) -> None:
+    with LoopbackServer(counts=wrong) as server:
+        # 7 and 6 bytes make 3 and 2 tokens of three bytes; 16 are for the template.
+        assert counts(server, "one two", "ééé", "") == [19, 18, 16]
+    assert server.num_counted == 0
+
+
+def unused_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+    return port
+
+
+def start_error(made: OpenAISettings) -> str:
+    with pytest.raises(StartError) as caught:
+        asyncio.run(made.start())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_no_server_is_one_line_that_says_what_to_do() -> None:
+    told = start_error(settings(f"http://127.0.0.1:{unused_port()}/v1"))
+    assert "no server answers (" in told
+    assert "start it or correct the address" in told
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"model": "other"}, "engine.model=other: the server serves m; set it"),
+        ({"context_tokens": 2001}, "engine.context_tokens=2001: .* a context of 2000; lower it"),
+        ({"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no tokens .* 2000; lower"),
+        ({"structured_outputs": "vllm"}, "engine.structured_outputs=vllm: .* set it to none"),
+    ],
+)
+def test_a_server_without_what_the_settings_need(changes: dict[str, Any], says: str) -> None:
+    with LoopbackServer(ready=Answer(text="whatever")) as server:
+        told = start_error(settings(server.url, **changes))
+    assert re.search(says, told), told
+
+
+def test_an_address_without_v1() -> None:
+    with LoopbackServer() as server:
+        told = start_error(settings(server.url.removesuffix("/v1")))
+    assert f"engine.base_url={server.url.removesuffix('/v1')}: 404" in told
+
+
+def test_an_untold_context_is_asked_for() -> None:
+    with LoopbackServer(model={"id": "m"}) as server:
+        assert "set engine.context_tokens" in start_error(settings(server.url))
+        with_engine(settings(server.url, context_tokens=50), _nothing)
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("m", "the server serves no models"),
+        ({"name": "m"}, "the server serves no models"),
+        ({"id": ["m"]}, "the server serves no models"),
+        ({"id": "m", "max_model_len": "8192"}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": True}, "set engine.context_tokens"),
+        ({"id": "m", "max_model_len": -1}, "set engine.context_tokens"),
+    ],
+)
+def test_a_hostile_list_of_models(model: Any, says: str) -> None:
+    with LoopbackServer(model=model) as server:
+        assert says in start_error(settings(server.url))
+
+
+async def _nothing(engine: OpenAIEngine) -> None:
+    assert engine.context_tokens == 50
+
+
+def test_thinking_takes_its_part_of_the_context() -> None:
+    async def context(engine: OpenAIEngine) -> int:
+        return engine.context_tokens
+
+    with LoopbackServer() as server:
+        assert with_engine(settings(server.url), context) == 2000
+        assert with_engine(settings(server.url, thinking_tokens=500), context) == 1500
+
+
+def test_a_body_that_the_server_refuses_ends_the_start_in_its_words() -> None:
+    body = json.dumps({"error": {"message": "top_p must be\nat most 1"}})
+    with LoopbackServer(ready=Answer(status=400, body=body)) as server:
+        told = start_error(settings(server.url, args={"top_p": 7}))
+    assert told.endswith("400: top_p must be at most 1")
+
+
+def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LoopbackServer(key=KEY) as server:
+        assert "put it into OPENAI_API_KEY" in start_error(settings(server.url))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+        told = start_error(settings(server.url))
+        assert "the server refuses the key in OPENAI_API_KEY" in told
+        assert "sk-wrong" not in told
+        monkeypatch.setenv("MY_KEY", KEY)
+        assert reply(settings(server.url, api_key_env="MY_KEY")).text == "a short reply"
+    assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
+
+
+def test_a_refusal_that_quotes_the_key_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    body = json.dumps({"error": {"message": f"no credit on {KEY}"}})
+    with LoopbackServer(ready=Answer(status=402, body=body)) as server:
+        assert start_error(settings(server.url)).endswith("402: no credit on ***")
+
+
+def test_without_a_key_none_is_sent() -> None:
+    for env in ("OPENAI_API_KEY", None):
+        assert sent(request(), api_key_env=env).headers["Authorization"] == "Bearer none"
+
+
+@pytest.fixture(params=["base_url=http://me:pw-secret@h/v1", "base_url=http://h/v1?k=pw-secret",
+                        "base_url=me:pw-secret@h", "api_key_env=pw-secret"])  # fmt: skip
+def secret(request: pytest.FixtureRequest) -> Iterator[str]:
+    yield str(request.param)
+
+
+def test_a_secret_among_the_settings_is_refused_and_not_shown(secret: str) -> None:
+    key, _, value = secret.partition("=")
+    with pytest.raises(UsageError) as caught:
+        settings(**{"url": "http://h/v1", key: value})
+    assert f"engine.{key}" in str(caught.value)
+    assert "pw-secret" not in str(caught.value)
+
+
+def test_the_command_does_not_show_it_either() -> None:
+    words = ("run", "engine=openai", "engine.model=m", "engine.base_url=http://me:pw-secret@h/v1")
+    done = own_process(*words)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("gistmill: engine.base_url: set no secret here")
+    assert "pw-secret" not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", ["localhost:8000/v1", "ftp://h/v1", "http://"])
+def test_an_address_that_is_none(address: str) -> None:
+    done = own_process("run", "engine=openai", "engine.model=m", f"engine.base_url={address}")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert f"engine.base_url={address}: " in line
+    assert "write http://HOST:PORT/v1" in line

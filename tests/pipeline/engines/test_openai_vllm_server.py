@@ -1,0 +1,237 @@
+"""engine=openai against a real `vllm serve` on loopback, with a tiny random model."""
+
+import asyncio
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.slots import Slots
+from pipeline.core.calls import Replay, Subject
+from pipeline.core.compose import compose
+from pipeline.core.engine import Reply, Request
+from pipeline.core.prompts import Asked, Constraint, Message
+from pipeline.core.rows import Call
+from pipeline.engines.openai import OpenAIEngine, OpenAISettings
+from stages.prompts.readagent.gist import ShortenPage
+from tests.support.command import own_process, sql
+from tests.support.reading import family
+from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.tiny_model import make_tiny_model
+
+pytestmark = pytest.mark.vllm
+
+KEY = "sk-loopback-0123456789abcdef"
+CONTEXT = 2048
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    make_tiny_model(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def url(model: Path) -> Iterator[str]:
+    """A server's address; it requires a key and has a context of 2,048 tokens."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    server = subprocess.Popen(
+        [
+            sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1",
+            "--port", str(port), "--model", str(model), "--served-model-name", "tiny",
+            "--max-model-len", str(CONTEXT), "--dtype", "float32", "--enforce-eager",
+            "--enable-prompt-tokens-details",
+        ],
+        env={**os.environ, "VLLM_API_KEY": KEY, "VLLM_CPU_KVCACHE_SPACE": "2"},
+        stdout=subprocess.DEVNULL,
+        stderr=(model / "server.log").open("wb"),
+    )  # fmt: skip
+    try:
+        _wait(f"http://127.0.0.1:{port}/health", server, model / "server.log")
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def _wait(health: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + 300
+    while time.monotonic() < until:
+        assert server.poll() is None, log.read_text()[-3000:]
+        try:
+            urllib.request.urlopen(health, timeout=5).close()
+        except OSError:
+            time.sleep(0.5)
+        else:
+            return
+    raise AssertionError(log.read_text()[-3000:])
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def with_engine(url: str, use: Callable[[OpenAIEngine], Awaitable[Any]], **changes: Any) -> Any:
+    async def start_and_use() -> Any:
+        words = ["engine=openai", f"engine.base_url={url}", "engine.model=tiny"]
+        section = {**compose(words)["engine"], "structured_outputs": "vllm", **changes}
+        return await use(await OpenAISettings.model_validate(section).start())
+
+    return asyncio.run(start_and_use())
+
+
+def request(content: str, max_reply_tokens: int = 20, **changes: Any) -> Request:
+    return Request(
+        prompt="gist",
+        fields=ShortenPage(page=content),
+        messages=({"role": "user", "content": content},),
+        max_reply_tokens=max_reply_tokens,
+        **changes,
+    )
+
+
+def tokens_of(model: Path, messages: tuple[Message, ...]) -> int:
+    """Counted apart from the server, by transformers."""
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(model)
+    chat = [dict(message) for message in messages]
+    text: str = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+    return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def test_tokens_are_counted_as_the_models_tokenizer_does(url: str, model: Path) -> None:
+    async def count_and_ask(engine: OpenAIEngine) -> None:
+        assert engine.context_tokens == CONTEXT
+        for content in ("", "The keeper climbed the tower.", "naïve 日本 " * 30, "word " * 3000):
+            messages = request(content).messages
+            assert await engine.count_tokens(messages) == tokens_of(model, messages)
+        one = request("The keeper climbed the tower.", 7)
+        reply = await engine.generate(one)
+        assert reply.prompt_tokens == tokens_of(model, one.messages)
+        assert (reply.reply_tokens, reply.finish_reason) == (7, "length")
+
+    with_engine(url, count_and_ask)
+
+
+def test_a_prompt_asked_again_is_cached(url: str) -> None:
+    async def twice(engine: OpenAIEngine) -> tuple[Reply, Reply]:
+        one = request("all the words of a long prompt that is asked again " * 20, 5)
+        return await engine.generate(one), await engine.generate(one)
+
+    first, second = with_engine(url, twice)
+    assert first.cached_tokens < second.cached_tokens <= second.prompt_tokens
+    assert second.cached_tokens > second.prompt_tokens / 2
+
+
+@pytest.mark.parametrize("room", [-1, 0, 1])
+def test_at_the_edge_of_the_context_nothing_is_cut(url: str, model: Path, room: int) -> None:
+    """`room` tokens are left of the context: with -1 nothing is asked; where the server is asked
+    all the same, it shortens the budget and says so."""
+    prompt = ShortenPage(page="a page of the tower " * 240)
+    rendered = family("generic").render(prompt)
+    prompt_tokens = tokens_of(model, rendered)
+    budget = CONTEXT - prompt_tokens - room
+    assert budget > 10
+
+    async def ask(engine: OpenAIEngine) -> tuple[Asked[str], tuple[Call, ...], Reply]:
+        reader = Reader(
+            engine=engine, identity="x", is_model=True, family=family("generic", {"gist": budget}),
+            temperature=0.0, seed=0, deadline_seconds=60, slots=Slots(4),
+        )  # fmt: skip
+        asking = Ask(reader, "gist", "d", Replay())
+        asked = await asking(prompt, Subject())
+        page = Request(prompt="gist", fields=prompt, messages=rendered, max_reply_tokens=budget)
+        return asked, asking.calls(), await engine.generate(page)
+
+    asked, calls, forced = with_engine(url, ask)
+    if room < 0:
+        assert (asked.problem, asked.raw, calls) == ("context_overflow", "", ())
+        assert (forced.finish_reason, forced.reply_tokens) == ("length", budget - 1)
+    else:
+        (call,) = calls
+        assert call.prompt_tokens == forced.prompt_tokens == prompt_tokens
+        assert asked.problem in (None, "truncated")
+        assert (call.reply_tokens == budget) == (asked.problem == "truncated")
+
+
+def test_a_prompt_beyond_the_context_is_refused(url: str) -> None:
+    async def ask(engine: OpenAIEngine) -> Reply:
+        return await engine.generate(request("word " * CONTEXT))
+
+    refused: Reply = with_engine(url, ask)
+    assert refused.problem == "context_overflow"
+    assert refused.text.startswith("400: This model's maximum context length is"), "its own words"
+
+
+def test_replies_keep_to_constraints(url: str) -> None:
+    choices = ("Pages: none", "Page 12, and no other", "STOP")
+    regex = r"Pages: (0|1|17)(, (0|1|17)){0,3}"
+
+    async def ask(engine: OpenAIEngine) -> None:
+        for word in ("tower", "mill", "river", "gist"):
+            chosen = await engine.generate(
+                request(word, 30, constraint=Constraint(choices=choices))
+            )
+            assert (chosen.text in choices, chosen.finish_reason) == (True, "stop")
+            matched = await engine.generate(request(word, 30, constraint=Constraint(regex=regex)))
+            assert re.fullmatch(regex, matched.text)
+            assert matched.finish_reason == "stop"
+
+    with_engine(url, ask)
+
+
+def test_a_seed_draws_the_same_again(url: str) -> None:
+    async def draw(engine: OpenAIEngine) -> list[str]:
+        seeds = (1, 1, 2)
+        asked = [request("Tell me", 12, temperature=1.0, seed=seed) for seed in seeds]
+        return [(await engine.generate(one)).text for one in asked]
+
+    first, again, other = with_engine(url, draw, temperature=1.0)
+    assert first == again != other
+
+
+def test_a_cancelled_request_leaves_the_server_free(url: str) -> None:
+    async def give_up(engine: OpenAIEngine) -> Reply:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(engine.generate(request("go on", 1900)), 0.05)
+        return await engine.generate(request("short", 3))
+
+    assert with_engine(url, give_up, sequences=1).reply_tokens == 3
+
+
+def test_a_whole_run_reads_and_answers(url: str, tmp_path: Path) -> None:
+    write(tmp_path / "corpus", [document(1), document(2)], [question(1, of=1), question(2, of=2)])
+    done = own_process(
+        "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM,
+        "methods=gist_only,readagent_p(max_pages=1)", "reply_tokens.gist=30",
+        f"warehouse={tmp_path / 'warehouse'}", "engine=openai", f"engine.base_url={url}",
+        "engine.model=tiny", "engine.structured_outputs=vllm", "reply_format=constrained",
+        "rater=none", "max_problem_rate=1.0",  # babble has no end: answers are truncated
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = sql(tmp_path / "warehouse", "select * from calls")
+    assert {row["stage"] for row in rows} == {"gist", "look_up", "answer"}
+    for row in rows:
+        assert (row["engine"], row["problem"] in (None, "truncated")) == ("openai:tiny", True)
+        assert (row["finish_reason"] == "length") == (row["problem"] == "truncated")
+        assert min(row["prompt_tokens"], row["reply_tokens"], row["seconds"]) > 0
+    look_ups = sql(tmp_path / "warehouse", "select * from lookups where method <> 'gist_only'")
+    assert look_ups
+    assert {row["problem"] for row in look_ups} == {None}
+    everything = [f.read_bytes() for f in (tmp_path / "warehouse").rglob("*") if f.is_file()]
+    assert not any(KEY.encode() in content for content in everything)
+    assert KEY not in done.stdout + done.stderr + str(rows)

@@ -1,0 +1,145 @@
+"""The scripted engine follows its script, and a wrong script is one clear line."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.core.compose import compose
+from pipeline.core.engine import Reply, Request
+from pipeline.core.errors import EngineError, UsageError
+from pipeline.engines.scripted import ScriptedEngine, ScriptedSettings
+from stages.prompts.readagent.gist import ShortenPage
+
+
+def engine(folder: Path, *replies: dict[str, Any]) -> ScriptedEngine:
+    path = folder / "script.yaml"
+    path.write_text(yaml.safe_dump({"replies": list(replies)}), encoding="utf-8")
+    return ScriptedEngine(str(path), context_tokens=100)
+
+
+def settings(script: Path) -> ScriptedSettings:
+    composed = compose(["engine=scripted", f"engine.script={script}"])["engine"]
+    return ScriptedSettings.model_validate(composed)
+
+
+def request(*contents: str, prompt: str = "gist", attempt: int = 1) -> Request:
+    return Request(
+        prompt=prompt,
+        fields=ShortenPage(page=""),
+        messages=tuple({"role": "user", "content": content} for content in contents),
+        max_reply_tokens=10,
+        attempt=attempt,
+    )
+
+
+def replies(of: ScriptedEngine, *requests: Request) -> list[Reply]:
+    async def ask() -> list[Reply]:
+        return [await of.generate(one) for one in requests]
+
+    return asyncio.run(ask())
+
+
+def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
+    scripted = engine(
+        tmp_path,
+        {"prompt": "answer", "match": "Who wrote", "reply": "Answer: (B)"},
+        {"prompt": "answer", "reply": "Answer: (A)"},
+        {"match": "page \\d+", "reply": "a page"},
+        {"reply": "anything else"},
+    )
+    found = replies(
+        scripted,
+        request("Who wrote it?", prompt="answer"),
+        request("Who read it?", prompt="answer"),
+        request("Who wrote page 12?"),
+        request("Who wrote it?"),
+    )
+    assert [reply.text for reply in found] == [
+        "Answer: (B)", "Answer: (A)", "a page", "anything else",
+    ]  # fmt: skip
+
+
+def test_a_pattern_is_searched_over_lines_and_messages(tmp_path: Path) -> None:
+    scripted = engine(tmp_path, {"match": "first.*second", "reply": "both"})
+    (reply,) = replies(scripted, request("the first\nline", "the second message"))
+    assert reply.text == "both"
+
+
+def test_a_rule_may_be_of_one_attempt(tmp_path: Path) -> None:
+    scripted = engine(tmp_path, {"attempt": 2, "reply": "again"}, {"reply": "once"})
+    found = replies(scripted, request("x"), request("x", attempt=2), request("x", attempt=3))
+    assert [reply.text for reply in found] == ["once", "again", "once"]
+
+
+def test_words_are_its_tokens(tmp_path: Path) -> None:
+    scripted = engine(tmp_path, {"reply": "four words in all", "finish_reason": "length"})
+    (reply,) = replies(scripted, request("one two\nthree", "four"))
+    assert (reply.prompt_tokens, reply.reply_tokens, reply.cached_tokens) == (4, 4, 0)
+    assert reply.finish_reason == "length"
+    assert asyncio.run(scripted.count_tokens([{"role": "user", "content": ""}])) == 0
+
+
+def test_a_request_that_no_rule_matches_is_aborted(tmp_path: Path) -> None:
+    (reply,) = replies(engine(tmp_path), request("x"))
+    assert (reply.text, reply.finish_reason) == ("", "abort")
+
+
+def test_it_takes_as_long_as_the_rule_says(tmp_path: Path) -> None:
+    (reply,) = replies(engine(tmp_path, {"reply": "x", "seconds": 0.05}), request("x"))
+    assert 0.05 <= reply.seconds < 5
+
+
+def test_it_hangs(tmp_path: Path) -> None:
+    scripted = engine(tmp_path, {"hang": True})
+
+    async def wait() -> None:
+        await asyncio.wait_for(scripted.generate(request("x")), 0.05)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(wait())
+
+
+def test_it_dies(tmp_path: Path) -> None:
+    scripted = engine(tmp_path, {"match": "poison", "die": True}, {"reply": "fine"})
+    assert replies(scripted, request("bread"))[0].text == "fine"
+    with pytest.raises(EngineError, match="scripted:script"):
+        replies(scripted, request("poison"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("replies: [{reply: x, match: '('}]", r"replies\.0\.match: .*regular expression"),
+        ("replies: [{rply: x}]", r"replies\.0\.rply"),
+        ("replies: [{reply: x}, {attempt: two}]", r"replies\.1\.attempt"),
+        ("replies: [{finish_reason: tired}]", r"replies\.0\.finish_reason"),
+        ("reply: x", "replies"),
+        ("just text", "script.yaml"),
+        ("", "script.yaml"),
+        ("replies: [", "not YAML"),
+    ],
+)
+def test_a_wrong_script_is_a_usage_error_of_one_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text(text)
+    for read in (lambda: ScriptedEngine(str(path), 10), settings(path).identity):
+        with pytest.raises(UsageError, match=says) as caught:
+            read()
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"engine\.script=.*No such file"):
+        ScriptedEngine(str(tmp_path / "none.yaml"), 10)
+
+
+def test_a_script_is_known_by_its_content(tmp_path: Path) -> None:
+    for name, text in (("a", "replies: []\n"), ("b", "replies: []\n"), ("c", "replies: [{}]\n")):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    a, b, c = (settings(tmp_path / f"{name}.yaml").identity()["script"] for name in "abc")
+    assert a == b != c
+    assert len(a) == 8

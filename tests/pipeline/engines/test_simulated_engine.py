@@ -1,0 +1,196 @@
+"""The simulated engine keeps to its token rates and KV space.
+
+Times are bounded from below, or compared with others of the same run: a busy machine may be slow.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from pipeline.core.compose import compose
+from pipeline.core.engine import Reply, Request
+from pipeline.core.prompts import Constraint
+from pipeline.engines.simulated import KVCache, SimulatedEngine, SimulatedSettings, block_hashes
+from stages.prompts.readagent.gist import ShortenPage
+from tests.support.command import refused
+
+INSTANT = 1e9  # tokens a second
+
+
+def settings(**changed: Any) -> SimulatedSettings:
+    composed = compose(["engine=simulated"])["engine"]
+    return SimulatedSettings.model_validate({**composed, **changed})
+
+
+def request(content: str, **changed: Any) -> Request:
+    values: dict[str, Any] = {"prompt": "gist", "max_reply_tokens": 100, **changed}
+    messages = ({"role": "user", "content": content},)
+    return Request(fields=ShortenPage(page=""), messages=messages, **values)  # type: ignore[arg-type]  # any values
+
+
+def words(num: int, word: str = "w") -> str:
+    return " ".join(f"{word}{i}" for i in range(num))
+
+
+def in_order(engine: SimulatedEngine, *requests: Request) -> list[Reply]:
+    async def ask() -> list[Reply]:
+        return [await engine.generate(one) for one in requests]
+
+    return asyncio.run(ask())
+
+
+def at_once(engine: SimulatedEngine, *requests: Request) -> tuple[float, list[Reply]]:
+    async def ask() -> tuple[float, list[Reply]]:
+        start = time.perf_counter()
+        replies = await asyncio.gather(*(engine.generate(one) for one in requests))
+        return time.perf_counter() - start, replies
+
+    return asyncio.run(ask())
+
+
+def decoding(**changed: Any) -> SimulatedEngine:
+    """Ten words a reply, 0.1 s a reply; prompts cost nothing."""
+    rates = {"prefill_tokens_per_second": INSTANT, "decode_tokens_per_second": 100.0}
+    return SimulatedEngine(settings(reply_tokens=10, **{**rates, **changed}))
+
+
+def test_sequences_work_at_once_and_no_more_than_there_are() -> None:
+    two = decoding(sequences=2)
+    seconds, _ = at_once(two, *(request(f"prompt {i}") for i in range(5)))
+    assert seconds >= 0.3  # 5 requests on 2 sequences are 3 rounds of 0.1 s
+    seconds, replies = at_once(decoding(sequences=5), *(request(f"prompt {i}") for i in range(5)))
+    assert seconds < sum(reply.seconds for reply in replies) / 2  # one round for all of them
+
+
+def test_requests_wait_for_kv_space() -> None:
+    # 20 + 10 words are 8 blocks of 4; 20 blocks hold two such requests, 24 hold three.
+    prompts = [request(words(20, f"p{i}")) for i in range(4)]
+    room = {"sequences": 4, "block_tokens": 4, "context_tokens": 60}
+    narrow, _ = at_once(decoding(kv_tokens=80, **room), *prompts)
+    assert narrow >= 0.2
+    wide, replies = at_once(decoding(kv_tokens=128, **room), *prompts)
+    assert wide < sum(reply.seconds for reply in replies) / 2
+
+
+def test_prompts_are_prefilled_one_after_the_other() -> None:
+    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=INSTANT)
+    seconds, _ = at_once(engine, *(request(words(100, f"p{i}")) for i in range(3)))
+    assert seconds >= 0.3
+
+
+def test_whole_blocks_of_an_earlier_prompt_are_cached() -> None:
+    engine = decoding(block_tokens=4)
+    beginning = words(10)  # 2 whole blocks of 4
+    found = in_order(
+        engine,
+        request(f"{beginning} and then"),
+        request(f"{beginning} or else"),
+        request(f"{beginning} or else"),
+        request("something else entirely"),
+    )
+    # The third is 3 whole blocks, all there; its last token is prefilled, and so its block.
+    assert [reply.cached_tokens for reply in found] == [0, 8, 8, 0]
+    assert [reply.prompt_tokens for reply in found] == [12, 12, 12, 3]
+
+
+def test_cached_tokens_are_not_prefilled() -> None:
+    engine = decoding(prefill_tokens_per_second=1000.0, decode_tokens_per_second=INSTANT)
+    first, second = in_order(engine, request(words(200)), request(f"{words(200)} more"))
+    assert second.cached_tokens == 192  # 12 blocks of 16
+    assert first.seconds >= 0.2
+    assert second.seconds < first.seconds / 2
+
+
+def test_the_least_recently_used_blocks_make_room() -> None:
+    cache = KVCache(4)
+    for prefix in ([1, 2], [3, 4], [1, 2]):
+        cache.allocate(prefix, 0)
+        cache.release(prefix, 0)
+    assert cache.allocate([5], 0) == 0  # evicts 4: a prompt's last block goes first
+    cache.release([5], 0)
+    assert cache.allocate([1, 2], 0) == 2
+    assert cache.allocate([3, 4], 0) == 1
+
+
+def test_running_requests_share_the_blocks_of_one_beginning() -> None:
+    cache = KVCache(4)
+    assert cache.allocate([1, 2], 1) == 0
+    assert cache.allocate([1, 2], 2) is None
+    assert cache.allocate([1, 2], 1) == 2
+    assert cache.allocate([1], 1) is None
+    cache.release([1, 2], 1)
+    assert cache.allocate([1], 1) == 1
+
+
+def test_a_blocks_hash_covers_all_tokens_before_it() -> None:
+    assert block_hashes("abcd", 2)[0] == block_hashes("abxx", 2)[0] != block_hashes("abab", 2)[1]
+    assert len(block_hashes("abcde", 2)) == 2
+
+
+def test_a_cancelled_request_releases_its_sequence_and_blocks() -> None:
+    engine = decoding(sequences=1, kv_tokens=64, context_tokens=60, decode_tokens_per_second=0.01)
+
+    async def cancel() -> None:
+        for content in ("first", "second"):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(engine.generate(request(words(40, content))), 0.05)
+        waiting = asyncio.create_task(engine.generate(request("runs")))
+        await asyncio.sleep(0.05)
+        with pytest.raises(TimeoutError):  # before it is admitted
+            await asyncio.wait_for(engine.generate(request("waits")), 0.05)
+        waiting.cancel()
+
+    asyncio.run(cancel())
+    assert (engine._num_running, engine._kv_cache._num_private) == (0, 0)
+    assert not engine._kv_cache._num_users
+    assert not engine._admission_lock.locked()
+
+
+def test_what_never_fits_is_a_context_overflow() -> None:
+    (reply,) = in_order(decoding(kv_tokens=32, context_tokens=32), request(words(30)))
+    assert (reply.problem, reply.finish_reason, reply.text) == ("context_overflow", "abort", "")
+
+
+def test_replies_are_as_long_as_set_and_begin_as_set() -> None:
+    engine = decoding(openings={"answer": "Answer: (A)"})
+    gist, answer, short = in_order(
+        engine,
+        request("x"),
+        request("x", prompt="answer"),
+        request("x", max_reply_tokens=4),
+    )
+    assert [len(r.text.split()) for r in (gist, answer, short)] == [10, 10, 4]
+    assert [r.reply_tokens for r in (gist, answer, short)] == [10, 10, 4]
+    assert answer.text.startswith("Answer: (A) ")
+
+
+def test_replies_follow_from_the_request() -> None:
+    first, other = (in_order(decoding(), request("x"), request("y")) for _ in range(2))
+    assert [r.text for r in first] == [r.text for r in other]
+    assert first[0].text != first[1].text
+
+
+def test_a_constrained_reply_is_legal() -> None:
+    engine = decoding(openings={"look_up_p": "Page [0]"})
+    choice, pattern = in_order(
+        engine,
+        request("x", constraint=Constraint(choices=("Label: <4>", "Label: <5>"))),
+        request("x", prompt="look_up_p", constraint=Constraint(regex=r"Page \[\d\]")),
+    )
+    assert (choice.text, choice.reply_tokens) == ("Label: <4>", 2)
+    assert pattern.text == "Page [0]"
+
+
+def test_what_changes_replies_is_hashed_and_rates_are_not() -> None:
+    plain = settings().identity()
+    assert settings(kv_tokens=10**6, sequences=3, decode_tokens_per_second=1.0).identity() == plain
+    assert settings(reply_tokens=7).identity() != plain
+    assert settings(openings={}).identity() != plain
+
+
+def test_kv_space_holds_one_request_at_least() -> None:
+    said = refused("run", "engine=simulated", "engine.kv_tokens=1000")
+    assert said.startswith("engine.kv_tokens=1000: ")
+    assert "context_tokens=32000" in said

@@ -1,0 +1,195 @@
+"""Thinking is taken off every reply in one place, before any prompt reads it, and kept apart."""
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upath import UPath
+
+from pipeline.asking.ask import Ask, Reader, without_thinking
+from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.slots import Slots
+from pipeline.core.calls import Replay, Subject
+from pipeline.core.engine import FinishReason, Reply
+from pipeline.core.prompts import PROMPTS, Asked, Prompt
+from pipeline.core.rows import Call
+from stages.index.gist import GistPages
+from stages.prompts.judging.rate_permissive import PermissiveRating
+from stages.prompts.judging.rate_strict import StrictRating
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.break_point import BreakPoint
+from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.read.answer_from_text import AnswerFromText
+from tests.support.reading import (
+    Listener,
+    always,
+    book,
+    family,
+    looked_up,
+    never,
+    question,
+    run,
+    scripted,
+)
+
+each_prompt = pytest.mark.parametrize("prompt", [PROMPTS[name] for name in sorted(PROMPTS)])
+SUBJECT = Subject(page_index=0)
+
+
+def ask(engine: Any, recorded: Sequence[Call] = ()) -> Ask:
+    reader = Reader(
+        engine=engine,
+        identity="test",
+        is_model=True,
+        family=family(),
+        temperature=0.0,
+        seed=0,
+        deadline_seconds=60,
+        slots=Slots(1),
+    )
+    return Ask(reader, "stage", "d", Replay(calls=recorded))
+
+
+def asked(prompt: Prompt[Any], engine: Any) -> tuple[Asked[Any], Call]:
+    asking = ask(engine)
+    found = asyncio.run(asking(prompt, SUBJECT))
+    (call,) = asking.calls()
+    return found, call
+
+
+def saying(text: str, finish_reason: FinishReason = "stop") -> Listener:
+    return Listener(lambda _: text, finish_reason=finish_reason)
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "thinking"),
+    [
+        ("<think>A</think>B", "B", "A"),
+        ("<think>\n A \n</think>\n\nB\n", "B", "A"),
+        ("A</think>B", "B", "A"),  # the chat template opened it
+        ("</think>B", "B", None),
+        ("<think>\n\n</think>\n\nB", "B", None),
+        ("<think>A</think>", "", "A"),
+        ("<think>A", "", "A"),
+        ("<think>", "", None),
+        ("B<think>A", "", "B\nA"),
+        ("</think>B<think>A", "", "B\nA"),
+        ("<think>A</think>B<think>C</think>D", "D", "A\nB\nC"),
+        ("<think>A</think>B<think>C", "", "A\nB\nC"),
+        ("<think>A<think>B</think>C</think>D", "D", "A\nB\nC"),
+        (" B \n", " B \n", None),
+        ("a < think > b", "a < think > b", None),
+    ],
+)
+def test_what_was_said_and_what_was_thought(reply: str, text: str, thinking: str | None) -> None:
+    found = without_thinking(Reply(text=reply, finish_reason="stop", reply_tokens=7))
+    assert found == Reply(text=text, thinking=thinking, finish_reason="stop", reply_tokens=7)
+
+
+def test_what_an_engine_took_off_itself_is_kept() -> None:
+    apart = Reply(text="B", thinking="T", finish_reason="stop")
+    assert without_thinking(apart) == apart
+    both = without_thinking(replace(apart, text="<think>A</think>B"))
+    assert (both.text, both.thinking) == ("B", "T\nA")
+
+
+@each_prompt
+@pytest.mark.parametrize("form", ["<think>Hm, {}?</think>\n{}", "Hm, {}?\n</think>\n\n{}\n"])
+def test_every_prompt_reads_what_follows_the_thinking(prompt: type[Prompt[Any]], form: str) -> None:
+    for sample in prompt.samples():
+        reply = sample.expected()
+        found, call = asked(sample, saying(form.replace("{}", reply)))
+        assert found == asked(sample, saying(reply))[0]
+        assert found.problem is None and found.value is not None
+        assert call.reply == found.raw == reply
+        assert call.thinking == f"Hm, {reply}?"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply", "value"),
+    [
+        (BreakPoint, "<think>Break point: <3>?</think>Break point: <57>", 57),
+        (ParallelLookUp, "<think>Page [1]?</think>I want to look up Page [2]", (2,)),
+        (SequentialLookUp, "<think>STOP?</think>Page 3", 3),
+        (AnswerQuestion, "<think>Answer: (A)?</think>\nAnswer: (B)", 1),
+        (StrictRating, "<think>No.</think>YES", "yes"),
+        (PermissiveRating, "<think>No.</think>Yes, partially", "partially"),
+        (ShortenPage, "<think>Which names?</think>\nThe sexton rang.", "The sexton rang."),
+    ],
+)
+def test_what_was_thought_is_no_value(prompt: type[Prompt[Any]], reply: str, value: object) -> None:
+    found, _ = asked(prompt.samples()[0], saying(reply))
+    assert (found.value, found.problem) == (value, None)
+
+
+@each_prompt
+@pytest.mark.parametrize("form", ["<think>{}", "<think>\n{}\n", "{}<think>", "</think><think>{}"])
+def test_thinking_without_an_end_says_nothing(prompt: type[Prompt[Any]], form: str) -> None:
+    replies = ("57", "Page [3]", "none", "STOP", "Answer: (B)", "YES")
+    for sample, reply in itertools.product(prompt.samples(), replies):
+        text = form.replace("{}", reply)
+        found, call = asked(sample, saying(text))
+        assert found == Asked(None, "unparseable", "")
+        assert (call.reply, call.thinking, call.problem) == ("", reply, None)
+        cut, call = asked(sample, saying(text, "length"))
+        assert cut == Asked(None, "truncated", "")
+        assert (call.reply, call.thinking, call.problem) == ("", reply, "truncated")
+
+
+def test_a_cut_reply_after_its_thinking_is_kept() -> None:
+    found, call = asked(ShortenPage("A page."), saying("<think>Hm.</think>The sexton", "length"))
+    assert found == Asked("The sexton", "truncated", "The sexton")
+    assert (call.reply, call.thinking) == ("The sexton", "Hm.")
+
+
+@pytest.mark.parametrize("reply", ["<think>Hm.</think>The sexton rang.", "<think>Hm, Page 3"])
+def test_a_recorded_call_is_read_like_the_reply(reply: str) -> None:
+    first = ask(saying(reply))
+    found = asyncio.run(first(ShortenPage("A page."), SUBJECT))
+    again = ask(never(), first.calls())
+    assert asyncio.run(again(ShortenPage("A page."), SUBJECT)) == found
+    assert again.calls() == first.calls() and len(again.sent_calls) == 0
+
+
+def test_a_scripted_engine_thinks_too(tmp_path: Path) -> None:
+    engine = scripted(tmp_path, {"reply": "<think>Page 6100?</think>Page 6102"})
+    found, call = asked(SequentialLookUp.samples()[0], engine)
+    assert (found.value, call.thinking) == (6102, "Page 6100?")
+
+
+THINKS = "<think>\nThe sexton, or the wind?\n</think>\n\nThe wind did."
+
+
+def test_a_gist_holds_no_thinking() -> None:
+    (gist,), (call,) = run(GistPages(page_breaks=False), book(["A page."]), always(THINKS))
+    assert (gist.gist, gist.num_words, gist.problem) == ("The wind did.", 3, None)
+    assert (call.reply, call.thinking) == ("The wind did.", "The sexton, or the wind?")
+
+
+def test_a_shared_gist_holds_no_thinking(tmp_path: Path) -> None:
+    shared = SharedReplies(UPath(tmp_path / "shared"))
+    page = book(["\f[2023] user: Hi."])
+    stage = GistPages(page_breaks=True)
+    first, again = (run(stage, page, engine, shared=shared) for engine in (always(THINKS), never()))
+    assert [gist.gist for gist in first[0]] == ["[2023] The wind did."]
+    assert again[0] == first[0]
+    assert (again[1][0].reply, again[1][0].thinking) == (first[1][0].reply, first[1][0].thinking)
+
+
+def test_a_free_form_answer_holds_no_thinking() -> None:
+    stage = AnswerFromText(
+        first_page=0, answer_words=30, answer_page_tags=True, keep=None, num_words=None,
+        truncate_by="words",
+    )  # fmt: skip
+    rows = book(["The bells rang."], questions=[question()], lookups=[looked_up()])
+    (answer,), (call,) = run(stage, rows, always(THINKS))
+    assert (answer.answer, answer.num_answer_words, answer.problem) == ("The wind did.", 3, None)
+    assert call.thinking == "The sexton, or the wind?"
+    (answer,), _ = run(stage, rows, always("<think>The sexton"))
+    assert (answer.answer, answer.problem) == ("", "unparseable")

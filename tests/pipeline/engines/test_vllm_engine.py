@@ -1,0 +1,348 @@
+"""engine=vllm on real vLLM: exact prompts and budgets, thinking, startup errors, a dead engine."""
+
+import asyncio
+import multiprocessing
+import os
+import re
+import signal
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from pipeline.core.calls import Subject
+from pipeline.core.engine import Reply
+from pipeline.core.errors import EngineError, StartError, UsageError
+from pipeline.core.prompts import Asked, Constraint
+from stages.prompts.readagent.gist import ShortenPage
+from tests.support.tiny_model import make_tiny_model
+from tests.support.vllm_engines import FAMILY, Talk, ask, messages, request, settings
+
+pytestmark = [pytest.mark.vllm, pytest.mark.slow]
+
+CONTEXT_TOKENS = 2048
+THINKING_TOKENS = 30
+REPLY_TOKENS = 20
+WORDS = "The keeper climbed the tower every evening at six, with oil in a tin can. "
+# Lists of one-digit page numbers, the empty list among them.
+LIST = Constraint(regex=r"\[(\d(, \d){0,3})?\]")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    make_tiny_model(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def talk(model: Path) -> Iterator[Talk]:
+    """An engine of 2,048 tokens of context."""
+    talk = Talk(f"engine.model={model}", f"engine.context_tokens={CONTEXT_TOKENS}")
+    yield talk
+    talk.close()
+
+
+@pytest.fixture(scope="module")
+def thinker(model: Path) -> Iterator[Talk]:
+    """An engine that opens its thinking in the prompt; 30 tokens, then the end is forced."""
+    talk = Talk(
+        f"engine.model={model}",
+        f"engine.context_tokens={CONTEXT_TOKENS}",
+        "engine.args.reasoning_parser=deepseek_r1",
+        f"engine.thinking_tokens={THINKING_TOKENS}",
+        "engine.chat_template_kwargs.thinking=true",
+    )
+    yield talk
+    talk.close()
+
+
+@pytest.fixture(scope="module")
+def tokenizer(model: Path) -> Any:
+    """The model's, by transformers and not by way of vLLM."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(model)
+
+
+def expected_ids(tokenizer: Any, text: str, **values: Any) -> list[int]:
+    ids: list[int] = tokenizer.apply_chat_template(
+        list(messages(text)), add_generation_prompt=True, return_dict=False, **values
+    )
+    return ids
+
+
+def prompt_of(tokenizer: Any, num_tokens: int) -> ShortenPage:
+    """A page whose prompt has exactly so many tokens."""
+    page = ""
+    for _ in range(20_000):
+        (message,) = FAMILY.render(ShortenPage(page=page))
+        lack = num_tokens - len(expected_ids(tokenizer, message["content"]))
+        if lack == 0:
+            return ShortenPage(page=page)
+        page += WORDS if lack > 60 else " a"
+    raise AssertionError(f"no page makes {num_tokens} tokens")
+
+
+def ended(reply: Reply) -> tuple[str, int]:
+    return reply.finish_reason, reply.reply_tokens
+
+
+def test_the_engine_is_named_after_the_model(talk: Talk, model: Path) -> None:
+    assert talk.engine.name == f"vllm:{model.name}"
+    assert settings(f"engine.model={model}").title == f"vllm {model}"
+    assert talk.engine.context_tokens == CONTEXT_TOKENS
+
+
+def test_prompts_are_rendered_with_the_models_own_template(talk: Talk, tokenizer: Any) -> None:
+    ids = expected_ids(tokenizer, WORDS)
+    text = tokenizer.decode(ids)
+    assert text == f"<|user|>{WORDS}<|end|><|assistant|>"
+    assert talk.run(talk.engine.count_tokens(messages(WORDS))) == len(ids)
+    assert talk.run(talk.engine.generate(request(WORDS, 5))).prompt_tokens == len(ids)
+
+
+def test_the_same_greedy_request_gets_the_same_reply(talk: Talk) -> None:
+    first, again = (talk.run(talk.engine.generate(request(WORDS, 30))) for _ in range(2))
+    assert first.text == again.text
+    assert first.seconds > 0
+
+
+def test_sampling_is_by_temperature_and_seed(talk: Talk) -> None:
+    texts = [
+        talk.run(talk.engine.generate(request(WORDS, 30, temperature=1.0, seed=seed))).text
+        for seed in (1, 1, 2)
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_a_reply_ended_by_its_budget_is_truncated(talk: Talk) -> None:
+    """Random weights hardly ever make an end token: only the budget ends the reply."""
+    asking = ask(talk.engine, REPLY_TOKENS)
+    reply = talk.run(asking(ShortenPage(page=WORDS), Subject(page_index=0)))
+    (call,) = asking.calls()
+    assert (call.finish_reason, call.reply_tokens) == ("length", REPLY_TOKENS)
+    assert reply.problem == call.problem == "truncated"
+    assert call.engine == "vllm:tiny"
+    assert call.prompt_tokens > 0
+    assert call.reply == reply.raw
+
+
+@pytest.mark.parametrize(("spare", "asked"), [(1, True), (0, True), (-1, False)])
+def test_the_context_is_used_to_the_last_token(
+    talk: Talk, tokenizer: Any, spare: int, asked: bool
+) -> None:
+    """Prompt and reply budget of one token less than the context, as many, and one more."""
+    num_tokens = CONTEXT_TOKENS - REPLY_TOKENS - spare
+    asking = ask(talk.engine, REPLY_TOKENS)
+    page = prompt_of(tokenizer, num_tokens)
+    reply = talk.run(asking(page, Subject(page_index=0)))
+    if asked:
+        (call,) = asking.calls()
+        assert call.prompt_tokens == num_tokens
+        assert (call.finish_reason, call.reply_tokens) == ("length", REPLY_TOKENS)
+    else:
+        assert (reply.problem, reply.raw, asking.calls()) == ("context_overflow", "", ())
+
+
+def test_a_request_too_long_is_no_crash(talk: Talk) -> None:
+    """Where the caller has not counted the tokens before."""
+    for text, tokens in ((WORDS * 1000, 5), (WORDS, CONTEXT_TOKENS)):
+        reply = talk.run(talk.engine.generate(request(text, tokens)))
+        assert (reply.finish_reason, reply.problem) == ("abort", "context_overflow")
+
+
+def test_a_request_that_the_engine_refuses_is_a_failed_reply(talk: Talk) -> None:
+    reply = talk.run(talk.engine.generate(request(WORDS, 5, Constraint(regex="(unclosed"))))
+    assert (reply.text, reply.finish_reason, reply.problem) == ("", "abort", None)
+    assert talk.run(talk.engine.generate(request(WORDS, 5))).finish_reason == "length"
+
+
+def test_a_repeated_beginning_is_read_from_the_cache_by_whole_blocks(talk: Talk) -> None:
+    text = "A beginning that no other test has. " + WORDS * 30
+    block = talk.engine.llm.vllm_config.cache_config.block_size
+    first, again = (talk.run(talk.engine.generate(request(text, 2))) for _ in range(2))
+    assert first.cached_tokens == 0
+    assert again.cached_tokens == (again.prompt_tokens - 1) // block * block > 0
+
+
+def test_constraints_bind_even_a_model_of_random_weights(talk: Talk) -> None:
+    choices = Constraint(choices=("Page 3", "Page 12", "STOP"))
+
+    async def replies(constraint: Constraint) -> list[Reply]:
+        requests = [request(f"{n} {WORDS}", 30, constraint, 1.0, n) for n in range(12)]
+        return list(await asyncio.gather(*map(talk.engine.generate, requests)))
+
+    chosen, listed = talk.run(replies(choices)), talk.run(replies(LIST))
+    assert {reply.finish_reason for reply in (*chosen, *listed)} == {"stop"}
+    assert {reply.text for reply in chosen} <= set(choices.choices)
+    assert len({reply.text for reply in chosen}) > 1
+    assert all(re.fullmatch(r"\[(\d(, \d){0,3})?\]", reply.text) for reply in listed)
+
+
+def test_an_empty_list_is_a_legal_reply(talk: Talk) -> None:
+    reply = talk.run(talk.engine.generate(request(WORDS, 9, Constraint(regex=r"\[\]"))))
+    assert (reply.text, reply.finish_reason) == ("[]", "stop")
+
+
+def test_a_constrained_reply_cut_by_its_budget_says_so(talk: Talk) -> None:
+    reply = talk.run(talk.engine.generate(request(WORDS, 2, Constraint(regex=r"\d{20}"))))
+    assert ended(reply) == ("length", 2)
+
+
+def test_a_late_reply_is_a_timeout_and_leaves_the_engine(talk: Talk) -> None:
+    async def late() -> tuple[Asked[str], int]:
+        asking = ask(talk.engine, 1700, deadline=0.3)
+        reply = await asking(ShortenPage(page=WORDS), Subject(page_index=0))
+        return reply, talk.engine.llm.get_num_unfinished_requests()
+
+    reply, left = talk.run(late())
+    assert (reply.problem, reply.raw) == ("timeout", "")
+    assert left == 0
+    assert talk.run(talk.engine.generate(request(WORDS, 5))).reply_tokens == 5
+
+
+def test_thinking_has_its_own_budget(thinker: Talk, tokenizer: Any) -> None:
+    reply = thinker.run(thinker.engine.generate(request(WORDS, REPLY_TOKENS)))
+    ids = expected_ids(tokenizer, WORDS, thinking=True)
+    assert tokenizer.decode(ids).endswith("<|assistant|><think>")
+    assert reply.prompt_tokens == len(ids)
+    assert reply.thinking
+    assert not set(re.findall("</?think>", reply.thinking + reply.text))
+    # 30 of thinking, its end marker, 20 of the answer, and 1 that is cut off: it was reserved for
+    # the start marker, which this prompt contains already.
+    assert ended(reply) == ("length", THINKING_TOKENS + 1 + REPLY_TOKENS + 1)
+
+
+def test_tokens_of_thinking_are_subtracted_from_the_context(thinker: Talk) -> None:
+    num_markers = 2  # <think> and </think>
+    assert thinker.engine.context_tokens == CONTEXT_TOKENS - THINKING_TOKENS - num_markers
+
+
+def test_a_constraint_holds_after_the_thinking(thinker: Talk) -> None:
+    async def replies() -> list[Reply]:
+        requests = [request(f"{n} {WORDS}", 15, LIST, 1.0, n) for n in range(6)]
+        return list(await asyncio.gather(*map(thinker.engine.generate, requests)))
+
+    for reply in thinker.run(replies()):
+        assert reply.thinking
+        assert re.fullmatch(r"\[(\d(, \d){0,3})?\]", reply.text)
+        assert reply.finish_reason == "stop"
+
+
+@pytest.mark.parametrize(
+    ("reply", "thinking", "text", "finish_reason"),
+    [
+        ("a short thought</think> one two", "a short thought", "one two", "stop"),
+        ("short</think>" + " the" * 25, "short", " ".join(["the"] * REPLY_TOKENS), "length"),
+        ("thinking to the end", "thinking to the end", "", "stop"),
+    ],
+)
+def test_the_answer_may_not_use_what_thinking_left_over(
+    thinker: Talk, tokenizer: Any, reply: str, thinking: str, text: str, finish_reason: str
+) -> None:
+    """Replies written by hand; ` the` is one token."""
+    assert len(tokenizer.encode(" the" * 25)) == 25
+    prompt = array("i", expected_ids(tokenizer, WORDS, thinking=True))
+    made = SimpleNamespace(text=reply, token_ids=tokenizer.encode(reply), finish_reason="stop")
+    answer = thinker.engine._answer(prompt, made, REPLY_TOKENS)
+    assert (answer.thinking, answer.text, answer.finish_reason) == (thinking, text, finish_reason)
+
+
+def test_a_prompt_that_ends_the_thinking_gets_an_answer_only(thinker: Talk, tokenizer: Any) -> None:
+    prompt = array("i", expected_ids(tokenizer, WORDS, thinking=False))
+    assert tokenizer.decode(list(prompt)).endswith("<think></think>")
+    made = SimpleNamespace(text="", token_ids=tokenizer.encode("one two"), finish_reason="stop")
+    answer = thinker.engine._answer(prompt, made, REPLY_TOKENS)
+    assert (answer.thinking, answer.text) == (None, "one two")
+
+
+def test_a_dead_engine_raises(thinker: Talk) -> None:
+    """The last test of this engine, which is the one that started last."""
+
+    async def killed() -> Reply:
+        asked = asyncio.create_task(thinker.engine.generate(request(WORDS, 1900)))
+        await asyncio.sleep(0.2)
+        os.kill(newest_engine_process(), signal.SIGKILL)
+        reply: Reply = await asked
+        return reply
+
+    with pytest.raises(EngineError, match=r"vllm:tiny: .*dead"):
+        thinker.run(killed())
+    with pytest.raises(EngineError, match="dead"):
+        thinker.run(thinker.engine.generate(request(WORDS, 1)))
+
+
+def newest_engine_process() -> int:
+    """The highest id would not do, since ids start anew."""
+    found = [p.pid for p in multiprocessing.active_children() if "EngineCore" in p.name and p.pid]
+    assert found
+    return max(found, key=lambda pid: psutil.Process(pid).create_time())
+
+
+def why_not(*words: str | Path) -> str:
+    """The one line that says why an engine does not start."""
+    with pytest.raises((StartError, UsageError)) as caught:
+        asyncio.run(settings(*words).start())
+    assert "\n" not in str(caught.value)
+    return f"{caught.type.__name__} {caught.value}"
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        (
+            "engine.args.gpu_memory_utilisation=0.8",
+            "UsageError engine.args.gpu_memory_utilisation: vLLM has no such argument; "
+            "nearest: gpu_memory_utilization",
+        ),
+        ("engine.args.dtype=float12", "StartError .*tiny cannot start: .*float12"),
+        ("engine.context_tokens=65536", "StartError .*tiny cannot start: .*65536.*32768"),
+    ],
+)
+def test_an_argument_that_vllm_refuses_is_named(model: Path, word: str, says: str) -> None:
+    assert re.match(says, why_not(f"engine.model={model}", word))
+
+
+def test_a_model_that_is_nowhere_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    why = why_not("engine.model=nobody/has-this")
+    assert why.startswith("StartError engine.model=nobody/has-this cannot start: ")
+    assert why.endswith("; set engine.model to a Hugging Face name or to a model's folder")
+
+
+def test_a_model_without_a_chat_template_needs_one(tmp_path: Path) -> None:
+    make_tiny_model(tmp_path / "bare", hidden=128, layers=1, chat_template=None)
+    why = why_not(f"engine.model={tmp_path / 'bare'}")
+    assert why.startswith("StartError")
+    assert why.endswith("; set engine.chat_template=FILE.jinja")
+    (tmp_path / "mine.jinja").write_text("{{ raise_exception('only Latin is spoken here') }}")
+    why = why_not(
+        f"engine.model={tmp_path / 'bare'}", f"engine.chat_template={tmp_path}/mine.jinja"
+    )
+    assert "only Latin is spoken here" in why
+
+
+def test_too_little_memory_for_the_cache_says_what_to_lower(model: Path) -> None:
+    """The error is raised in the engine's child process and reaches its parent by the log."""
+    long = 2_000_000  # tokens of 2 KiB each, in a cache of 1 GiB
+    why = why_not(
+        f"engine.model={model}",
+        f"engine.context_tokens={long}",
+        f"engine.args.hf_overrides.max_position_embeddings={long}",
+    )
+    assert why.startswith("StartError")
+    assert "KV cache" in why
+    assert "; lower engine.context_tokens, raise engine.args.gpu_memory_utilization" in why
+
+
+def test_weights_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    make_tiny_model(tmp_path / "torn", hidden=128, layers=1)
+    weights = tmp_path / "torn" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    why = why_not(f"engine.model={tmp_path / 'torn'}")
+    assert re.match("StartError engine.model=.*torn cannot start: .*header", why, re.IGNORECASE)

@@ -1,0 +1,145 @@
+"""Inputs = ok + problem + skipped + not done, counted by the views, by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.errors import AccountingError
+from pipeline.store import connect
+from pipeline.store.sql.accounts import StepCounts, accounts
+from pipeline.store.sql.connect import query
+from stages.tables.pages import Page
+from stages.tables.scores import Score
+from tests.support.warehouse import (
+    Warehouse,
+    answer,
+    chunk,
+    document,
+    document_unit,
+    gist,
+    page,
+    score,
+    step,
+)
+
+DOCUMENTS, PAGES, GISTS = step("documents"), step("pages"), step("gists")
+ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path)
+
+
+def rows(warehouse: Warehouse, statement: str) -> list[dict[str, Any]]:
+    with connect(warehouse.folder) as connection:
+        return query(connection, statement)
+
+
+def check(warehouse: Warehouse) -> list[StepCounts]:
+    with connect(warehouse.folder) as connection:
+        return accounts(connection)
+
+
+def plan_everything(warehouse: Warehouse, leave_out: str = "") -> None:
+    """Four documents (fine, bad, skipped, without a shard) and questions of every outcome."""
+    texts = {
+        "d1": document("d1"),
+        "d2": document("d2", problem="bad_input", skipped=True),  # counts once
+        "d3": document("d3", skipped=True),
+        "d4": document("d4"),
+    }
+    units = {d: document_unit(DOCUMENTS, d) for d in texts}
+    for document_id in ("d1", "d2", "d3"):
+        warehouse.commit(DOCUMENTS, units[document_id], [texts[document_id]])
+    done = chunk(ANSWERS, "d1", "q1", "q2", "q3")
+    made = [
+        answer("q1"),
+        answer("q2", answer=None, problem="timeout"),
+        answer("q3", answer=None, skipped=True),
+    ]
+    warehouse.commit(ANSWERS, done, [row for row in made if row.question_id != leave_out])
+    pending = chunk(ANSWERS, "d4", "q4", "q5")
+    warehouse.plan("r", (DOCUMENTS, list(units.values())), (ANSWERS, [done, pending]))
+
+
+def counted(warehouse: Warehouse) -> dict[str, tuple[int, ...]]:
+    return {
+        row["step_id"].rpartition("-")[0]: tuple(
+            row[name] for name in ("inputs", "ok", "problem", "skipped", "not_done")
+        )
+        for row in rows(warehouse, "from accounting")
+    }
+
+
+def test_accounts_by_hand(warehouse: Warehouse) -> None:
+    plan_everything(warehouse)
+    assert counted(warehouse) == {"documents": (4, 1, 1, 1, 1), "answer": (5, 1, 1, 1, 2)}
+    assert [(step.inputs, step.not_done) for step in check(warehouse)] == [(5, 2), (4, 1)]
+
+
+def test_a_row_that_is_missing_breaks_the_accounts(warehouse: Warehouse) -> None:
+    plan_everything(warehouse, leave_out="q3")
+    assert counted(warehouse)["answer"] == (5, 1, 1, 0, 2)
+    with (
+        connect(warehouse.folder) as connection,
+        pytest.raises(
+            AccountingError,
+            match=r"5 inputs, but 4 .*; unit \w+ has no row of question 'q3' of document 'd1'",
+        ),
+    ):
+        accounts(connection)
+
+
+def test_a_row_that_stands_twice_breaks_the_accounts(warehouse: Warehouse) -> None:
+    unit = chunk(SCORES, "d1", "q1")
+    twice: list[Score] = [score("q1", "f1", 1.0), score("q1", "f1", 1.0)]
+    warehouse.commit(SCORES, unit, twice)
+    warehouse.plan("r", (SCORES, [unit]))
+    with (
+        connect(warehouse.folder) as connection,
+        pytest.raises(AccountingError, match=r"scores: 2 rows .*, in unit \w+ of score-"),
+    ):
+        accounts(connection)
+
+
+def test_a_document_of_many_pages_is_one_input(warehouse: Warehouse) -> None:
+    unit = document_unit(GISTS, "d1")
+    warehouse.commit(GISTS, unit, [gist(0), gist(1), gist(2)])
+    warehouse.plan("r", (GISTS, [unit, document_unit(GISTS, "d2")]))
+    assert counted(warehouse) == {"gist": (2, 1, 0, 0, 1)}
+
+
+def test_a_step_that_has_no_shard_at_all_is_not_done(warehouse: Warehouse) -> None:
+    warehouse.plan("r", (SCORES, [chunk(SCORES, "d1", "q1", "q2")]))
+    assert counted(warehouse) == {"score": (2, 0, 0, 0, 2)}
+
+
+def test_steps_and_runs_say_what_made_the_rows(warehouse: Warehouse) -> None:
+    plan_everything(warehouse)
+    (made,) = rows(warehouse, "from steps where stage = 'answer'")
+    assert (made["step_id"], made["method"], made["repeat"]) == (ANSWERS.id, "full_text", 0)
+    assert made["settings"] == '{"words": 40}'
+    (run,) = rows(warehouse, "from runs where stage = 'answer'")
+    assert (run["run"], run["inputs"], run["calls"]) == ("r", 5, 0)
+
+
+def test_the_fallback_rate_is_of_pages_that_were_asked_for(warehouse: Warehouse) -> None:
+    """Two fallbacks, three choices, and two pages that nobody was asked about: 2 of 5."""
+    chosen = ["model", "fallback", "model", "rule", "fallback", "model", "end"]
+    made: list[Page] = [replace(page(i), chosen_by=by) for i, by in enumerate(chosen)]
+    unit = document_unit(PAGES, "d1")
+    warehouse.commit(PAGES, unit, made)
+    warehouse.plan("r", (PAGES, [unit]))
+    (found,) = rows(warehouse, "from fallbacks")
+    assert (found["stage"], found["asked"], found["fell_back"]) == ("paginate", 5, 2)
+    assert (found["step_id"], found["memory"]) == (PAGES.id, PAGES.memory)
+
+
+def test_there_is_no_fallback_rate_where_nobody_was_asked(warehouse: Warehouse) -> None:
+    unit = document_unit(PAGES, "d1")
+    warehouse.commit(PAGES, unit, [page(0)])
+    warehouse.plan("r", (PAGES, [unit]))
+    assert rows(warehouse, "from fallbacks where asked > 0") == []

@@ -1,0 +1,546 @@
+"""Compaction and collection: the same rows, at every moment and after every crash."""
+
+import dataclasses
+import json
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from upath import UPath
+
+from jobs.run.compact_while_running import compact_if_worth_it, compact_periodically
+from pipeline.core.errors import AccountingError, DamagedError
+from pipeline.core.rows import RECORDS, Call, Record
+from pipeline.store import Shards, connect
+from pipeline.store.shards.shard_index import SCHEMA, Index, commit_next
+from pipeline.store.shards.shard_index import newest_index as newest_index
+from pipeline.store.upkeep import compaction as module
+from pipeline.store.upkeep.compaction import Compaction, compact
+from pipeline.store.upkeep.garbage import collect
+from pipeline.work.units import Unit
+from stages.tables.gists import Gist
+from tests.support.command import gistmill
+from tests.support.warehouse import Warehouse, answer, chunk, document_unit, gist, step
+
+GISTS, OTHER_GISTS = step("gists"), step("gists", version=2)
+ANSWERS = step("answers", "full_text")
+STEPS = (GISTS, OTHER_GISTS, ANSWERS)
+Shard = tuple[str, str, str, int]
+
+
+def call(index: int, document_id: str = "d1") -> Call:
+    return Call(
+        document_id=document_id, call_index=index, stage="gist", question_id=None, page_index=index,
+        turn=None, reference_index=None, prompt="gist", request_sha="ab", engine="e", attempt=1,
+        prompt_tokens=7, cached_tokens=0, reply_tokens=1, finish_reason="stop", seconds=0.5,
+        reply="One.",
+    )  # fmt: skip
+
+
+def unit_of(of: Any, number: int) -> Unit:
+    document = f"d{number % 7}"
+    if of is ANSWERS:
+        return chunk(of, document, *(f"q{number}-{i}" for i in range(1 + number % 3)))
+    return document_unit(of, f"{document}-{number}")
+
+
+def rows_for(of: Any, unit: Unit, size: int, attempt: int) -> list[Record]:
+    if of is ANSWERS:
+        return [answer(q, unit.document_id, answer=f"{q} {attempt}") for q in unit.inputs]
+    return [gist(i, f"{unit.unit} {attempt} {'x' * size}", unit.document_id) for i in range(size)]
+
+
+def commit_some(warehouse: Warehouse, draw: random.Random, numbers: range) -> None:
+    """Random attempts at units of three steps, with the calls of some."""
+    for number in numbers:
+        of = draw.choice(STEPS)
+        for attempt in draw.choice([[1], [1], [1], [1, 2], [2], [3, 1]]):
+            unit = replace(unit_of(of, number), attempt=attempt)
+            warehouse.commit(of, unit, rows_for(of, unit, draw.randrange(6), attempt))
+            if draw.random() < 0.5:
+                calls = [call(i, unit.document_id) for i in range(draw.randrange(3))]
+                warehouse.commit(of, unit, calls, Call)
+
+
+def stored(folder: Path) -> dict[Shard, list[dict[str, Any]]]:
+    """Every shard in tables/ and its rows, read by pyarrow alone."""
+    found = {}
+    for path in (folder / "tables").glob("*/*/*.parquet"):
+        table, step_id, name = path.parts[-3:]
+        unit, attempt, _ = name.split(".")
+        found[table, step_id, unit, int(attempt)] = pq.read_table(path).to_pylist()
+    return found
+
+
+def highest(shards: dict[Shard, list[dict[str, Any]]]) -> dict[Shard, list[dict[str, Any]]]:
+    last = {key[:3]: max(other[3] for other in shards if other[:3] == key[:3]) for key in shards}
+    return {key: rows for key, rows in shards.items() if last[key[:3]] == key[3]}
+
+
+def as_text(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [json.dumps(row, default=str, sort_keys=True) for row in rows]
+
+
+def agrees(folder: Path, expected: dict[Shard, list[dict[str, Any]]]) -> None:
+    """Every way to read the warehouse gives the rows in `expected`."""
+    shards, last = Shards(folder), highest(expected)
+    for of in STEPS:
+        for record in (of.writes, Call):
+            units = {k[2]: k[3] for k in last if k[:2] == (record.table, of.id)}
+            assert shards.units(record.table, of.id) == units
+    for (table, step_id, unit, attempt), rows in expected.items():
+        record = RECORDS[table]
+        loaded = shards.load(record, step_id, unit, attempt)
+        fields = [field.name for field in dataclasses.fields(record)]
+        own = [{name: row[name] for name in fields} for row in rows]
+        assert as_text(map(dataclasses.asdict, loaded)) == as_text(own)
+    with connect(folder) as connection:
+        for table in ("gists", "answers", "calls"):
+            cursor = connection.execute(f"from raw_{table}")
+            names = [column[0] for column in cursor.description]
+            found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            wanted = [row for key, rows in last.items() if key[0] == table for row in rows]
+            assert sorted(as_text(found)) == sorted(as_text(wanted))
+        listed = connection.execute("from raw_shards").fetchall()
+        assert sorted(listed) == sorted(key[:3] for key in last)
+        footers = connection.execute("select file_name, decode(key) from footers").fetchall()
+    files = [f"{t}/{step_id}/{u}.{a}.parquet" for t, step_id, u, a in last if t != "calls"]
+    keys = [f"gistmill.{key}" for key in ("num_rows", "problems", "started_at", "worker")]
+    told = sorted(("/".join(name.split("/")[-3:]), key) for name, key in footers)
+    told = [(name, key) for name, key in told if key != "ARROW:schema"]
+    assert told == sorted((file, key) for file in files for key in keys)
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    found = Warehouse(tmp_path / "My [Ware] house's")
+    found.plan("night")
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_the_same_rows_before_and_after(
+    warehouse: Warehouse, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random shards, compacted and collected in random order, in files and groups of any size."""
+    draw = random.Random(seed)
+    for name, size in {"_GROUP_BYTES": 500, "_FILE_BYTES": 3_000, "_BATCH_BYTES": 9_000}.items():
+        monkeypatch.setattr(module, name, draw.choice([1, size, 10**9]))
+    monkeypatch.setattr(module, "_SMALL_BYTES", draw.choice([0, 4_000, 10**9]))
+    expected: dict[Shard, list[dict[str, Any]]] = {}
+    for turn in range(4):
+        commit_some(warehouse, draw, range(20 * turn, 20 * turn + 20))
+        expected |= stored(warehouse.folder)
+        agrees(warehouse.folder, expected)
+        assert compact(warehouse.folder, least=draw.choice([1, 10]))
+        agrees(warehouse.folder, expected)
+        if draw.random() < 0.7:
+            collect(warehouse.folder, older_than=0)
+            agrees(warehouse.folder, expected)
+    compact(warehouse.folder, least=1)
+    collect(warehouse.folder, older_than=0)
+    assert stored(warehouse.folder) == {}
+    agrees(warehouse.folder, expected)
+
+
+def test_files_are_few_and_sorted_by_document(warehouse: Warehouse) -> None:
+    commit_some(warehouse, random.Random(1), range(40))
+    num_shards = len(stored(warehouse.folder))
+    assert compact(warehouse.folder, least=1) == Compaction(shards=num_shards, files=3)
+    assert compact(warehouse.folder, least=1) == Compaction()
+    for table in ("gists", "answers", "calls"):
+        (file,) = (warehouse.folder / "compacted" / table).iterdir()
+        documents = pq.read_table(file)["document_id"].to_pylist()
+        assert documents == sorted(documents)
+
+
+def test_a_view_reads_the_units_of_a_step_once(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once for every loose shard of it."""
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    commit_some(warehouse, random.Random(2), range(20, 60))
+    asked: list[tuple[str, str]] = []
+    units = Index.units
+
+    def counted(index: Index, table: str, step_id: str) -> dict[str, int]:
+        asked.append((table, step_id))
+        return units(index, table, step_id)
+
+    monkeypatch.setattr(Index, "units", counted)
+    with connect(warehouse.folder):
+        assert asked and max(Counter(asked).values()) <= 2
+
+
+def test_few_shards_are_not_worth_it(warehouse: Warehouse) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    assert compact(warehouse.folder) == Compaction()
+    assert not (warehouse.folder / "compacted").exists()
+
+
+def crashes(monkeypatch: pytest.MonkeyPatch, at: int, before: bool) -> Callable[[], int]:
+    """Let the process die at the `at`-th file that is written or deleted; returns their number."""
+    done = 0
+
+    def dying(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done == at and before:
+                raise KeyboardInterrupt
+            result = real(*args, **named)
+            if done == at:
+                raise KeyboardInterrupt
+            return result
+
+        return call
+
+    for name in ("link", "replace", "unlink", "fsync"):
+        monkeypatch.setattr(os, name, dying(getattr(os, name)))
+    return lambda: done
+
+
+@pytest.mark.parametrize(
+    ("before", "every"),
+    [
+        (True, 11),
+        pytest.param(True, 1, marks=pytest.mark.slow),
+        pytest.param(False, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_a_crash_at_any_write_loses_and_doubles_nothing(
+    tmp_path: Path, before: bool, every: int
+) -> None:
+    at = 0
+    while True:
+        at += every
+        warehouse = Warehouse(tmp_path / str(at))
+        warehouse.plan("night")
+        commit_some(warehouse, random.Random(7), range(5))
+        expected = stored(warehouse.folder)
+        compact(warehouse.folder, least=1)
+        commit_some(warehouse, random.Random(8), range(5, 9))
+        expected |= stored(warehouse.folder)
+        with pytest.MonkeyPatch.context() as patch:
+            num_done = crashes(patch, at, before)
+            try:
+                compact(warehouse.folder, least=1)
+                collect(warehouse.folder, older_than=0)
+            except KeyboardInterrupt:
+                pass
+            if num_done() < at:
+                break
+        for file in warehouse.folder.glob("compacted/*.lease"):
+            file.write_text("{}")  # its process is dead
+        agrees(warehouse.folder, expected)
+        compact(warehouse.folder, least=1)
+        collect(warehouse.folder, older_than=0)
+        assert stored(warehouse.folder) == {}
+        agrees(warehouse.folder, expected)
+    assert at > 30
+
+
+def test_replaced_files_stay_for_the_retention(warehouse: Warehouse) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    expected = stored(warehouse.folder)
+    compact(warehouse.folder, least=1)
+    freed = collect(warehouse.folder)
+    assert freed is not None and freed.files == 0
+    assert stored(warehouse.folder) == expected
+    for file in warehouse.folder.glob("compacted/index.*"):
+        os.utime(file, (time.time() - 90_000,) * 2)
+    sizes = [p.stat().st_size for p in (warehouse.folder / "tables").rglob("*.parquet")]
+    freed = collect(warehouse.folder)
+    assert freed is not None
+    assert (freed.files, freed.bytes) == (len(sizes), sum(sizes))
+    agrees(warehouse.folder, expected)
+
+
+def test_a_compaction_that_stood_still_commits_nothing_that_was_collected(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has written its files when its lease is taken over and they are collected."""
+    commit_some(warehouse, random.Random(1), range(20))
+    expected = stored(warehouse.folder)
+    real = commit_next
+
+    def late(*args: Any) -> bool:
+        for file in warehouse.folder.glob("compacted/*.lease"):
+            file.write_text("{}")
+        collect(warehouse.folder, older_than=0)
+        return real(*args)
+
+    monkeypatch.setattr(module, "commit_next", late)
+    compact(warehouse.folder, least=1)
+    agrees(warehouse.folder, expected)
+
+
+def test_temporary_files_are_deleted_when_no_write_takes_so_long(warehouse: Warehouse) -> None:
+    path = warehouse.commit(GISTS, unit_of(GISTS, 1), [gist(0)])
+    old, new = (path.with_name(f".x.{name}.part") for name in ("old", "new"))
+    for part in (old, new):
+        part.write_bytes(b"half a file")
+    os.utime(str(old), (time.time() - 4000,) * 2)
+    collect(warehouse.folder, older_than=0)
+    assert new.exists() and not old.exists() and path.exists()
+
+
+def test_who_commits_what_was_collected_is_told_that_another_was_first(
+    warehouse: Warehouse,
+) -> None:
+    late = Shards(warehouse.folder)
+    assert late.recorded(GISTS.id, unit_of(GISTS, 1).unit) is None
+    warehouse.commit(GISTS, unit_of(GISTS, 1), [gist(0, "First.")])
+    compact(warehouse.folder, least=1)
+    collect(warehouse.folder, older_than=0)
+    assert not late.commit(Gist, GISTS, unit_of(GISTS, 1), [gist(0, "Late.")])
+    assert late.load(Gist, GISTS.id, unit_of(GISTS, 1).unit) == (gist(0, "First."),)
+    assert stored(warehouse.folder) == {}
+
+
+def test_shards_that_are_not_whole_stay_and_are_named(warehouse: Warehouse) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    torn = warehouse.commit(GISTS, unit_of(GISTS, 900), [gist(0)])
+    torn.write_bytes(torn.read_bytes()[:-9])
+    lacking = warehouse.commit(
+        ANSWERS, unit_of(ANSWERS, 902), rows_for(ANSWERS, unit_of(ANSWERS, 902), 0, 1)
+    )
+    pq.write_table(pq.read_table(lacking).slice(1), lacking)
+    compact(warehouse.folder, least=1)
+    collect(warehouse.folder, older_than=0)
+    assert len(list((warehouse.folder / "tables").rglob("*.parquet"))) == 2
+    for of, path in ((GISTS, torn), (ANSWERS, lacking)):
+        with pytest.raises(AccountingError, match=path.name):
+            Shards(warehouse.folder).verify([of])
+
+
+def shortened(file: UPath) -> None:
+    rows = pq.read_table(file)
+    pq.write_table(rows.slice(1), file)
+
+
+def torn(file: UPath) -> None:
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def deleted(file: UPath) -> None:
+    file.unlink()
+
+
+@pytest.mark.parametrize("damage", [shortened, torn, deleted])
+def test_damaged_compacted_files_are_noticed(
+    warehouse: Warehouse, damage: Callable[[UPath], None]
+) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    Shards(warehouse.folder).verify([GISTS])
+    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
+    damage(UPath(file))
+    for check in (Shards.verify, Shards.committed):
+        with pytest.raises(AccountingError, match="put the file back") as caught:
+            check(Shards(warehouse.folder), [GISTS])
+        assert str(file) in str(caught.value)
+
+
+def garbled(file: UPath) -> None:
+    """Head and footer are whole."""
+    content = bytearray(file.read_bytes())
+    content[4:400] = b"\xff" * 396
+    file.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("damage", [garbled, torn, deleted, shortened])
+def test_damage_is_named_by_the_compaction_that_reads_it(
+    warehouse: Warehouse, damage: Callable[[UPath], None]
+) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
+    damage(UPath(file))
+    commit_some(warehouse, random.Random(2), range(30, 40))
+    with pytest.raises(DamagedError, match="put the file back") as caught:
+        compact(warehouse.folder, least=1)
+    assert caught.value.file == str(file)
+    told: list[str] = []
+    compact_if_worth_it(UPath(warehouse.folder), told.append, least=1)
+    assert len(told) == 1 and told[0].startswith(f"not compacted: {file}: ")
+    done = gistmill("gc", f"warehouse={warehouse.folder}")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1 and line.startswith(f"gistmill: {file}: ")
+
+
+@pytest.mark.parametrize(
+    ("foreign", "why"),
+    [
+        (pa.table({"a": [1]}), "lacks the columns table_name, step_id, unit,"),
+        (pa.table({name: [1] for name in SCHEMA.names}), "the column table_name is int64, not str"),
+    ],
+)
+def test_another_file_by_the_name_of_an_index_is_named(
+    warehouse: Warehouse, foreign: pa.Table, why: str
+) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    file = warehouse.folder / "compacted" / "index.9.parquet"
+    pq.write_table(foreign, file)
+    for verb in (("gc",), ("sql", "from calls")):
+        done = gistmill(*verb, f"warehouse={warehouse.folder}")
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"gistmill: {file}: {why}")
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_loose_shard_of_garbled_pages_stays(warehouse: Warehouse) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    file = warehouse.commit(GISTS, unit_of(GISTS, 900), [gist(i, "x" * 999) for i in range(40)])
+    garbled(file)
+    compact(warehouse.folder, least=1)
+    collect(warehouse.folder, older_than=0)
+    assert list((warehouse.folder / "tables").rglob("*.parquet")) == [file]
+
+
+def test_garbled_rows_of_a_compacted_file_are_no_flaky_storage(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = unit_of(GISTS, 900)
+    warehouse.commit(GISTS, unit, [gist(i, "x" * 999) for i in range(40)])
+    compact(warehouse.folder, least=1)
+    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
+    garbled(UPath(file))
+
+    def repeated(seconds: float) -> None:
+        raise AssertionError("the file was read again as if storage had refused it")
+
+    monkeypatch.setattr("pipeline.files.storage_retries.time.sleep", repeated)
+    with pytest.raises(DamagedError, match="put the file back") as caught:
+        Shards(warehouse.folder).load(Gist, GISTS.id, unit.unit)
+    assert caught.value.file == str(file)
+
+
+def test_a_read_that_a_store_refuses_is_repeated(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an error without a number, such as s3fs raises."""
+    unit = unit_of(GISTS, 900)
+    warehouse.commit(GISTS, unit, [gist(0)])
+    compact(warehouse.folder, least=1)
+    refusals = [OSError("Bad Gateway"), OSError("Bad Gateway")]
+    whole = UPath.read_bytes
+
+    def open_refused(path: UPath, mode: str) -> Any:
+        raise OSError("Bad Gateway")
+
+    def read(path: UPath) -> bytes:
+        if refusals:
+            raise refusals.pop()
+        return whole(path)
+
+    monkeypatch.setattr("pipeline.store.shards.compacted._footer", pq.read_metadata)
+    shards = Shards(warehouse.folder)
+    assert shards.units("gists", GISTS.id) == {unit.unit: 1}
+    monkeypatch.setattr(type(warehouse.folder), "open", open_refused)
+    monkeypatch.setattr(type(warehouse.folder), "read_bytes", read)
+    assert len(shards.load(Gist, GISTS.id, unit.unit)) == 1
+    assert not refusals
+
+
+def test_a_missing_index_of_rows_that_were_collected_is_work_again(warehouse: Warehouse) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    collect(warehouse.folder, older_than=0)
+    (index,) = warehouse.folder.glob("compacted/index.*")
+    index.write_bytes(b"PAR1")
+    with pytest.raises(AccountingError, match="put the file back"):
+        Shards(warehouse.folder).units("gists", GISTS.id)
+
+
+@pytest.mark.slow
+def test_readers_beside_writer_compaction_and_collection(warehouse: Warehouse) -> None:
+    """Counts never fall and no reader fails; what was replaced is kept for the readers at work."""
+    since: dict[int, float] = {}  # reader -> when its connection was opened
+    lock, is_over = threading.Lock(), threading.Event()
+
+    def reader(who: int) -> None:
+        seen = 0
+        try:
+            while not is_over.is_set():
+                with lock:
+                    since[who] = time.time()
+                with connect(warehouse.folder) as connection:
+                    statement = "select count(*), count(distinct unit || page_index) from raw_gists"
+                    ((rows, distinct),) = connection.execute(statement).fetchall()
+                assert rows == distinct
+                assert rows >= seen
+                seen = rows
+                units = Shards(warehouse.folder).units("gists", GISTS.id)
+                assert 2 * len(units) >= seen
+        finally:
+            with lock:
+                since.pop(who, None)
+
+    with ThreadPoolExecutor() as pool:
+        readers = [pool.submit(reader, who) for who in range(3)]
+        try:
+            for number in range(120):
+                warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0), gist(1)])
+                if number % 10 == 9:
+                    compact(warehouse.folder, least=1)
+                    with lock:
+                        oldest = min(since.values(), default=time.time())
+                    collect(warehouse.folder, older_than=time.time() - oldest + 0.05)
+        finally:
+            is_over.set()
+        for ended in readers:
+            ended.result()
+    assert len(Shards(warehouse.folder).units("gists", GISTS.id)) == 120
+    collect(warehouse.folder, older_than=0)
+    assert stored(warehouse.folder) == {}
+
+
+def test_a_run_is_compacted_while_it_works(warehouse: Warehouse) -> None:
+    """What is committed meanwhile, until the run ends; it waits for a compaction at work."""
+    last = time.monotonic() + 60
+    with compact_periodically(UPath(warehouse.folder), seconds=0.01, least=2):
+        for number in range(40):
+            warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0), gist(1)])
+        while (newest := index_of(warehouse)).units("gists", GISTS.id).keys() < units_of(warehouse):
+            assert time.monotonic() < last, newest.path
+            time.sleep(0.01)
+    agrees(warehouse.folder, stored(warehouse.folder))
+    commit_some(warehouse, random.Random(1), range(100, 120))
+    at_the_end = index_of(warehouse).path
+    time.sleep(0.1)  # ten times the pause
+    assert index_of(warehouse).path == at_the_end, "nothing is compacted after it"
+
+
+def index_of(warehouse: Warehouse) -> Index:
+    return newest_index(UPath(warehouse.folder) / "compacted")
+
+
+def units_of(warehouse: Warehouse) -> set[str]:
+    return {file.name.split(".")[0] for file in (warehouse.folder / "tables/gists").glob("*/*")}
+
+
+def test_why_it_cannot_be_compacted_is_said_at_the_end(warehouse: Warehouse) -> None:
+    commit_some(warehouse, random.Random(1), range(20))
+    compact(warehouse.folder, least=1)
+    (file,) = (warehouse.folder / "compacted" / "gists").iterdir()
+    garbled(UPath(file))
+    commit_some(warehouse, random.Random(2), range(30, 40))
+    told: list[str] = []
+    with compact_periodically(UPath(warehouse.folder), seconds=0.01, least=1):
+        time.sleep(0.1)
+    compact_if_worth_it(UPath(warehouse.folder), told.append, least=1)
+    assert len(told) == 1 and str(file) in told[0]

@@ -1,0 +1,56 @@
+"""Compaction and collection of a warehouse on an S3 server, without Ray."""
+
+import random
+from pathlib import Path
+from typing import cast
+
+import pytest
+from upath import UPath
+
+from pipeline.store import Shards, connect
+from pipeline.store.upkeep.compaction import compact
+from pipeline.store.upkeep.garbage import collect
+from stages.tables.gists import Gist
+from tests.pipeline.store.test_compaction import GISTS, commit_some
+from tests.support.s3_server import BUCKET, names, s3_server
+from tests.support.warehouse import Warehouse, document_unit, gist
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_same_rows_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    with s3_server() as environment:
+        for key, value in environment.items():
+            monkeypatch.setenv(key, value)
+        warehouse = Warehouse(cast(Path, UPath(f"s3://{BUCKET}/w")))
+        warehouse.plan("night")
+        commit_some(warehouse, random.Random(5), range(15))
+        before = contents()
+        done = compact(warehouse.folder, least=1)
+        assert done is not None and done.shards == len(names(environment, "w/tables/"))
+        assert contents() == before
+        collect(warehouse.folder, older_than=0)
+        assert names(environment, "w/tables/") == []
+        assert contents() == before
+        unit = document_unit(GISTS, "late")
+        warehouse.commit(GISTS, unit, [gist(0, "Late.", "late")])
+        assert compact(warehouse.folder, least=1) is not None
+        collect(warehouse.folder, older_than=0)
+        assert Shards(warehouse.folder).load(Gist, GISTS.id, unit.unit) == (
+            gist(0, "Late.", "late"),
+        )
+        assert len([name for name in names(environment, "w/compacted/") if "index" in name]) == 1
+        assert len(contents()["gists"]) == len(before["gists"]) + 1
+
+
+def contents() -> dict[str, list[object]]:
+    """The rows that the views show."""
+    with connect(f"s3://{BUCKET}/w") as connection:
+        return {
+            table: sorted(connection.execute(f"from raw_{table}").fetchall(), key=repr)
+            for table in ("gists", "answers", "calls", "shards")
+        } | {"footers": sorted(connection.execute(_FOOTERS).fetchall())}
+
+
+_FOOTERS = """select distinct decode(key), decode(value) from footers
+where decode(key) like 'gistmill.%'"""

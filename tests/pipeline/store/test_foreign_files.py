@@ -1,0 +1,312 @@
+"""Damaged and foreign shards: left out by what reads, named once; the rest is there."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from upath import UPath
+
+from pipeline.asking.shared_replies import SharedReplies
+from pipeline.core.errors import AccountingError, DamagedError, LeftOutWarning, UsageError
+from pipeline.core.rows import RECORDS, Call
+from pipeline.store import Shards, connect
+from pipeline.store.sql.connect import query
+from tests.support.command import gistmill
+from tests.support.finished_run import FinishedRun
+from tests.support.s3_server import BUCKET, client, s3_server
+
+pytestmark = pytest.mark.sampled
+
+Damage = Callable[[Path], None]
+TABLES = ("documents", "questions", "pages", "gists", "lookups", "answers", "ratings", "scores")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("made"))
+
+
+def cut(share: float) -> Damage:
+    def damage(file: Path) -> None:
+        content = file.read_bytes()
+        file.write_bytes(content[: int(share * len(content))])
+
+    return damage
+
+
+def filled(content: bytes) -> Damage:
+    def damage(file: Path) -> None:
+        file.write_bytes(content)
+
+    return damage
+
+
+def changed(change: Callable[[Any], Any]) -> Damage:
+    """The same file with other rows or columns."""
+
+    def damage(file: Path) -> None:
+        pq.write_table(change(pq.read_table(file)), file)
+
+    return damage
+
+
+def cast(column: str, to: Any) -> Damage:
+    def change(rows: Any) -> Any:
+        values = pc.cast(rows[column], to)
+        return rows.set_column(rows.column_names.index(column), column, values)
+
+    return changed(change)
+
+
+def last_byte_gone(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def footer_garbled(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    length = int.from_bytes(content[-8:-4], "little")
+    content[-8 - length : -8] = b"\xff" * length
+    file.write_bytes(content)
+
+
+def length_too_large(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-8] + b"\xff\xff\xff\x7fPAR1")
+
+
+def folder_instead(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def link_to_nothing(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(file.parent / "gone")
+
+
+def link_without_end(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/dev/zero")
+
+
+def fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def foreign(file: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), file)
+
+
+def of_another_table(file: Path) -> None:
+    """The calls that the rows were made from, where the rows belong."""
+    warehouse = file.parents[3]
+    (calls,) = warehouse.glob(f"tables/calls/{file.parent.name}/{file.name}")
+    file.write_bytes(calls.read_bytes())
+
+
+def of_another_unit(file: Path) -> None:
+    (other,) = [one for one in file.parent.iterdir() if one != file]
+    file.write_bytes(other.read_bytes())
+
+
+def of_another_step(file: Path) -> None:
+    change = changed(
+        lambda rows: rows.set_column(
+            rows.column_names.index("step_id"), "step_id", pa.array(["answer-0"] * rows.num_rows)
+        )
+    )
+    change(file)
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "no bytes": (filled(b""), "cannot be read"),
+    "three bytes": (filled(b"PAR"), "cannot be read"),
+    "magic alone": (filled(b"PAR1PAR1"), "cannot be read"),
+    "zeros between magic": (filled(b"PAR1" + bytes(400) + b"PAR1"), "cannot be read"),
+    "text": (filled(b"These are no rows.\n" * 40), "cannot be read"),
+    "a quarter": (cut(0.25), "cannot be read"),
+    "half": (cut(0.5), "cannot be read"),
+    "last byte gone": (last_byte_gone, "cannot be read"),
+    "footer garbled": (footer_garbled, "cannot be read"),
+    "footer too long": (length_too_large, "cannot be read"),
+    "a folder": (folder_instead, "cannot be read (not a file)"),
+    "a dangling link": (link_to_nothing, "cannot be read (no such file)"),
+    "an endless device": (link_without_end, "cannot be read (not a file)"),
+    "a FIFO": (fifo, "cannot be read (not a file)"),
+    "foreign": (foreign, "1 rows, none were written"),
+    "a row doubled": (changed(lambda t: pa.concat_tables([t, t.slice(0, 1)])), "were written"),
+    "a row lost": (changed(lambda t: t.slice(1)), "were written"),
+    "another table's": (of_another_table, "lacks the column"),
+    "another unit's": (of_another_unit, "its rows are of the unit"),
+    "another step's": (of_another_step, "its rows are of the step_id answer-0"),
+    "without step": (changed(lambda t: t.drop_columns(["step_id"])), "lacks the columns step_id"),
+    "a number as text": (cast("num_lookups", pa.string()), "the column num_lookups is string"),
+    "another width": (cast("num_lookups", pa.int32()), "the column num_lookups is int32"),
+    "text as bytes": (cast("answer", pa.binary()), "the column answer is binary"),
+}
+
+
+def rows_by_table(connection: Any) -> dict[str, int]:
+    return {
+        table: query(connection, f"select count(*) as n from {table}")[0]["n"]
+        for table in (*TABLES, "calls")
+    }
+
+
+@pytest.fixture(scope="module")
+def num_rows(made: FinishedRun) -> dict[str, int]:
+    """Of every table of the undamaged run."""
+    with connect(made.warehouse) as connection:
+        assert query(connection, "from left_out") == []
+        return rows_by_table(connection)
+
+
+class Check:
+    """Damages a copy of the warehouse and reads it."""
+
+    def __init__(self, made: FinishedRun, folder: Path, num_rows: dict[str, int]) -> None:
+        self.made, self.num_rows = made, num_rows
+        self.warehouse = made.copied(folder)
+
+    def shard(self, table: str) -> Path:
+        return self.warehouse / self.made.shard(table).relative_to(self.made.warehouse)
+
+    def __call__(self, table: str, damage: Damage, why: str) -> None:
+        file = self.shard(table)
+        damage(file)
+        with pytest.warns(LeftOutWarning) as caught, connect(self.warehouse) as connection:
+            (row,) = query(connection, "from left_out")
+            found = rows_by_table(connection)
+            query(connection, "from units")  # reads footers, too
+        assert [str(one.message) for one in caught] == [f"{row['file']}: {row['why']}"]
+        assert row["file"] == str(file)
+        assert why in row["why"]
+        assert f"delete tables/*/{file.parent.name}/{file.name} and run the same" in row["why"]
+        lost = pq.read_metadata(self.made.shard(table)).num_rows
+        assert found == {**self.num_rows, table: self.num_rows[table] - lost}
+        with pytest.raises(AccountingError) as raised:
+            Shards(self.warehouse).committed(self.made.small.steps)
+        assert str(raised.value) == f"{row['file']}: {row['why']}"
+
+
+@pytest.fixture
+def check(made: FinishedRun, tmp_path: Path, num_rows: dict[str, int]) -> Check:
+    return Check(made, tmp_path, num_rows)
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_shard_is_left_out_and_named(check: Check, kind: str) -> None:
+    """By readers; a run is refused with the same words."""
+    check("answers", *DAMAGES[kind])
+
+
+@pytest.mark.parametrize("table", [*TABLES, "calls"])
+@pytest.mark.parametrize("kind", ["half", "foreign"])
+def test_of_every_table(check: Check, table: str, kind: str) -> None:
+    check(table, *DAMAGES[kind])
+
+
+def test_rows_where_calls_belong(check: Check) -> None:
+    """The gists' shard under the name of its calls."""
+    content = check.shard("gists").read_bytes()
+    check("calls", filled(content), "lacks the columns call_index")
+
+
+@pytest.mark.slow
+def test_a_shard_that_is_gone_or_torn_after_connecting(check: Check) -> None:
+    """One line names it; what does not read it goes on."""
+    for damage in (cut(0.5), filled(b""), Path.unlink):
+        with connect(check.warehouse) as connection:
+            file = check.shard("answers")
+            damage(file)
+            with pytest.raises(DamagedError) as caught:
+                query(connection, "select answer from answers")
+            assert caught.value.file == str(file)
+            assert "\n" not in str(caught.value)
+            assert len(query(connection, "from gists")) == check.num_rows["gists"]
+        file.unlink(missing_ok=True)
+        file.write_bytes(check.made.shard("answers").read_bytes())
+
+
+@pytest.mark.slow
+def test_rows_that_are_garbled_between_head_and_footer(check: Check) -> None:
+    """Footers do not tell; the query that reads them names the file."""
+    file = check.shard("answers")
+    content = bytearray(file.read_bytes())
+    content[4:200] = b"\xff" * 196
+    file.write_bytes(content)
+    with connect(check.warehouse) as connection:
+        with pytest.raises(DamagedError, match="delete tables/") as caught:
+            query(connection, "from answers")
+        assert caught.value.file == str(file)
+        with pytest.raises(UsageError, match="sql: Conversion Error"):
+            query(connection, "select 'a'::int from questions")
+    done = gistmill("report", f"warehouse={check.warehouse}")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"gistmill: {file}: cannot be read (")
+
+
+def test_rows_of_other_values_are_named_by_a_run(check: Check) -> None:
+    """A null where the record has none: of no row that gistmill wrote."""
+    file = check.shard("gists")
+    changed(lambda t: t.set_column(t.column_names.index("num_words"), "num_words",
+                                   pa.nulls(t.num_rows, pa.int64())))(file)  # fmt: skip
+    step = check.made.small.step("gists")
+    with pytest.raises(DamagedError, match="row 0, num_words: Input should be a valid integer"):
+        Shards(check.warehouse).load(RECORDS["gists"], step.id, file.name.split(".")[0])
+
+
+def test_of_a_table_whose_plugin_is_not_loaded(check: Check) -> None:
+    file = check.shard("scores")
+    folder = check.warehouse / "tables" / "remarks"
+    (check.warehouse / "tables" / "scores").rename(folder)
+    other = folder / file.parent.name / file.name
+    other.write_bytes(b"PAR1")
+    with pytest.warns(LeftOutWarning) as caught, connect(check.warehouse) as connection:
+        assert len(query(connection, "from all_remarks")) > 0
+    assert [str(one.message).partition(": ")[0] for one in caught] == [str(other)]
+
+
+def test_a_damaged_shared_reply_is_asked_again(made: FinishedRun, tmp_path: Path) -> None:
+    gists = made.small.step("gists")
+    one = Shards(made.warehouse).load(Call, gists.id, made.shard("calls").name.split(".")[0])[0]
+    asked = []
+
+    async def make() -> Call:
+        asked.append(1)
+        return one
+
+    for content in (b"", b"{", b"[]", b"\xff", b'{"document_id": 3}'):
+        (tmp_path / "sha.json").write_bytes(content)
+        for _ in range(2):
+            shared = SharedReplies(UPath(tmp_path))
+            assert asyncio.run(shared.call("sha", make, nullcontext())) == one
+    assert len(asked) == 5  # and each replaced the damaged one
+
+
+@pytest.mark.slow
+def test_on_an_object_store(made: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, from one request per shard."""
+    bad = {"answers": b"", "gists": b"PAR1 and no more", "ratings": b"PAR1" * 40_000}
+    names = {str(made.shard(table).relative_to(made.warehouse)): bad[table] for table in bad}
+    with s3_server() as environment:
+        for key, value in environment.items():
+            monkeypatch.setenv(key, value)
+        for file in (file for file in made.warehouse.rglob("*") if file.is_file()):
+            name = str(file.relative_to(made.warehouse))
+            body = names.get(name, file.read_bytes())
+            client(environment).put_object(Bucket=BUCKET, Key=f"w/{name}", Body=body)
+        with pytest.warns(LeftOutWarning), connect(f"s3://{BUCKET}/w") as connection:
+            found = query(connection, "from left_out")
+            assert {row["file"] for row in found} == {f"s3://{BUCKET}/w/{name}" for name in names}
+            assert [row["question_id"] for row in query(connection, "from answers")] == ["q3"]
+        done = gistmill("status", f"warehouse=s3://{BUCKET}/w")
+        assert (done.returncode, len(done.stderr.splitlines())) == (0, 3)

@@ -1,0 +1,369 @@
+"""The reading verbs over damaged and foreign files: one line each, and no traceback."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.core.errors import DamagedError
+from pipeline.store.runs.run_folder import RunFolder
+from tests.support.command import gistmill, one_line, own_process
+from tests.support.finished_run import FinishedRun
+
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+
+Damage = Callable[[Path], None]
+VERBS = {
+    "report": ["report"], "status": ["status"], "trace": ["trace", "q1"],
+    "sql": ["sql", "select question_id, answer from all_answers"], "ls": ["ls"],
+    "corpus": ["report", "--corpus"], "show": ["show", "d1"],
+}  # fmt: skip
+WITH_KEY = ("report", "status", "trace", "ls", "show")  # whose JSON has the key left_out
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def warehouse(made: FinishedRun, tmp_path: Path) -> Path:
+    return made.copied(tmp_path)
+
+
+def read(warehouse: Path, verb: str, *words: str) -> "CompletedProcess[str]":
+    return gistmill(*VERBS[verb], f"warehouse={warehouse}", *words)
+
+
+def lines(done: "CompletedProcess[str]") -> list[str]:
+    return [line.removeprefix("gistmill: left out ") for line in done.stderr.splitlines()]
+
+
+def survives(warehouse: Path, verb: str, file: Path, why: str, *words: str) -> Any:
+    """The JSON of a verb that names the file once and ends in exit code 0."""
+    done = read(warehouse, verb, "--json", *words)
+    assert done.returncode == 0, done.stderr
+    (line,) = lines(done)
+    assert line.startswith(f"{file}: ")
+    assert why in line
+    found = json.loads(done.stdout)
+    if verb in WITH_KEY:
+        assert [f"{row['file']}: {row['why']}" for row in found["left_out"]] == [line]
+    return found
+
+
+def refuses(warehouse: Path, verb: str, file: Path, why: str, *words: str) -> None:
+    """A verb that cannot do without the file says so in one line."""
+    done = read(warehouse, verb, *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"gistmill: {file}: ")
+    assert why in line
+
+
+def written(text: str) -> Damage:
+    def damage(file: Path) -> None:
+        file.write_bytes(text.encode())
+
+    return damage
+
+
+def torn(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+def binary(file: Path) -> None:
+    file.write_bytes(bytes(range(256)))
+
+
+def folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def edited(**values: Any) -> Damage:
+    """JSON with other values; null: without that key."""
+
+    def damage(file: Path) -> None:
+        content = {**json.loads(file.read_text()), **values}
+        file.write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
+
+    return damage
+
+
+STEPS: dict[str, tuple[Damage, str]] = {
+    "empty": (written(""), "Invalid JSON: EOF"),
+    "torn": (torn, "Invalid JSON"),
+    "binary": (binary, "Invalid JSON"),
+    "a list": (written("[]"), "Input should be an object"),
+    "another's": (written('{"name": "step"}'), "stage: Field required"),
+    "without settings": (edited(settings=None), "settings: Field required"),
+    "version as text": (edited(version="two"), "version: Input should be a valid integer"),
+    "a folder": (folder, "cannot be read (Is a directory)"),
+}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_a_damaged_step(made: FinishedRun, warehouse: Path, kind: str) -> None:
+    damage, why = STEPS[kind]
+    file = warehouse / "steps" / f"{made.small.step('answers').id}.json"
+    damage(file)
+    found = survives(warehouse, "status", file, why)
+    counted = {step["step_id"]: step["ok"] for step in found["steps"]}
+    assert counted[file.stem] == 3  # its rows are there all the same
+    assert survives(warehouse, "trace", file, why)["question"]["question_id"] == "q1"
+    prepared = made.small.prepared()
+    with pytest.raises(DamagedError) as caught:  # a run is refused
+        RunFolder(warehouse, "night").plan(prepared.steps, prepared.planned())
+    assert caught.value.file == str(file)
+    assert "move the file and the step's folders" in caught.value.why
+
+
+PROVENANCE: dict[str, tuple[Damage, str]] = {
+    "empty": (written(""), "Invalid JSON: EOF"),
+    "torn": (torn, "Invalid JSON"),
+    "a list": (written("[]"), "Input should be an object"),
+    "numbers": (written('{"launches": [1, 2]}'), "launches.0: Input should be"),
+    "no versions": (written('{"launches": [{"versions": 3}]}'), "launches.0.versions: Input"),
+}
+
+
+@pytest.mark.parametrize("kind", PROVENANCE)
+def test_damaged_provenance(warehouse: Path, kind: str) -> None:
+    damage, why = PROVENANCE[kind]
+    file = warehouse / "runs" / "night" / "provenance.json"
+    damage(file)
+    found = survives(warehouse, "report", file, why)
+    assert found["rows"][0]["counts"]["n"] == 3
+    assert found["foot"]["corpus"] == "tables -"
+    with pytest.raises(DamagedError, match="delete it and run the same command again"):
+        RunFolder(warehouse, "night").start({}, {}, True)
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", '{"stages": 3', '{"made_at": 1}'])
+def test_a_damaged_plan(warehouse: Path, content: str) -> None:
+    file = warehouse / "runs" / "night" / "plan.json"
+    file.write_text(content)
+    assert survives(warehouse, "report", file, "plan again")["planned"] is None
+
+
+CONFIGS: dict[str, tuple[Damage, str]] = {
+    "torn": (written("report: {stages: [gist"), "not YAML"),
+    "binary": (binary, "not YAML"),
+    "a list": (written("- 1"), "Input should be a valid dictionary"),
+    "empty": (written(""), "Input should be a valid dictionary"),
+}
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_damaged_config(made: FinishedRun, warehouse: Path, kind: str) -> None:
+    """What it says is needed by some verbs, which name it; the others read on."""
+    damage, why = CONFIGS[kind]
+    file = warehouse / "runs" / "night" / "config.yaml"
+    damage(file)
+    for verb in ("report", "status", "trace"):
+        refuses(warehouse, verb, file, why)
+    for verb in ("sql", "corpus"):
+        done = read(warehouse, verb)
+        assert (done.returncode, done.stderr) == (0, "")
+    done = read(warehouse, "ls")
+    assert done.returncode == 0 and f"left out {file}: {why}" in done.stderr
+    done = gistmill(*made.words(warehouse))
+    assert done.returncode == 1
+    assert f"{file}: {why}" in done.stderr
+    assert "delete it and run the same command again" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "report", ["3", "{stages: 3}", "{stages: [gist]}", "{stages: [1], columns: []}"]
+)
+def test_a_config_of_another_version(warehouse: Path, report: str) -> None:
+    (warehouse / "runs" / "night" / "config.yaml").write_text(f"report: {report}")
+    line = one_line(read(warehouse, "report"))
+    assert line == "run=night: started by an earlier version of gistmill; start it again"
+
+
+def nothing(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def other_rows(file: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), file)
+
+
+def other_types(file: Path) -> None:
+    rows = pq.read_table(file)
+    pq.write_table(rows.set_column(1, "unit", pa.array(range(rows.num_rows))), file)
+
+
+PLANNED: dict[str, tuple[Damage, str]] = {
+    "nothing": (nothing, "cannot be read"),
+    "torn": (torn, "cannot be read"),
+    "binary": (binary, "cannot be read"),
+    "other rows": (other_rows, "lacks the columns step_id"),
+    "other types": (other_types, "the column unit is int64, not string"),
+}
+
+
+@pytest.mark.parametrize("kind", PLANNED)
+def test_damaged_units_hide_their_run_alone(made: FinishedRun, warehouse: Path, kind: str) -> None:
+    damage, why = PLANNED[kind]
+    runs = warehouse / "runs"
+    shutil.copytree(runs / "night", runs / "second")  # the later one
+    file = runs / "second" / "units.parquet"
+    damage(file)
+    for verb in ("status", "sql"):
+        survives(warehouse, verb, file, why, "run=night")
+    assert [row["run"] for row in survives(warehouse, "ls", file, why)["runs"]] == ["night"]
+    for words in ([], ["run=second"]):  # another run's numbers are not what was asked for
+        refuses(warehouse, "report", file, why, *words)
+    with pytest.raises(DamagedError, match="start the run again"):
+        RunFolder(warehouse, "second").planned("document_id")
+
+
+@pytest.mark.parametrize("content", [b"", b'{"launch": ', b"[]", b"\xff\xfe"])
+def test_damaged_heartbeats(warehouse: Path, content: bytes) -> None:
+    alive = warehouse / "runs" / "night" / "alive"
+    alive.mkdir(exist_ok=True)
+    for name in ("progress", "good.json", "bad.json"):
+        heartbeat: dict[str, Any] = {"worker": name, "launch": "one", "documents": {}}
+        (alive / name).write_text(json.dumps(heartbeat))
+    (alive / "bad.json").write_bytes(content)
+    with pytest.warns(Warning) as caught:
+        found = RunFolder(warehouse, "night").alive("one")
+    assert [heartbeat["worker"] for heartbeat in found] == ["good.json"]
+    assert [str(one.message).split(": ")[0] for one in caught] == [str(alive / "bad.json")]
+    (alive / "progress").write_bytes(content)
+    survives(warehouse, "status", alive / "progress", "delete it")
+
+
+RENAMED = ("{unit}.parquet", "copy of {unit}.1.parquet", "{unit}.0.parquet", "{unit}.1.parquet.bak",
+           "notes.txt")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_what_is_not_named_like_a_shard(made: FinishedRun, warehouse: Path, name: str) -> None:
+    shard = warehouse / made.shard("answers").relative_to(made.warehouse)
+    file = shard.with_name(name.format(unit=shard.name.split(".")[0]))
+    shutil.copy(shard, file)
+    shutil.copy(shard, shard.with_name(".DS_Store"))  # hidden files are nobody's business
+    assert len(survives(warehouse, "sql", file, "not named like a shard")) == 3
+
+
+def odd_folders(table: Path) -> None:
+    for name in ("it's", "a [b] *?", "x\ny", '100% "é"', "-"):
+        (table / name).mkdir()
+    (table / "-" / "x").touch()
+
+
+def copied_step(table: Path) -> None:
+    (step,) = table.iterdir()
+    shutil.copytree(step, table / f"{step.name} (copy's)")
+
+
+def a_file(table: Path) -> None:
+    shutil.rmtree(table)
+    table.write_text("rows")
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [(odd_folders, ["not named like a shard"]),
+     (copied_step, ["its rows are of the step_id score-", "its rows are of the step_id score-"]),
+     (a_file, ["tables/scores: not a folder; move it elsewhere"])],
+)  # fmt: skip
+def test_odd_folders(made: FinishedRun, warehouse: Path, damage: Damage, says: list[str]) -> None:
+    damage(warehouse / "tables" / "scores")
+    for verb in ("report", "status", "sql"):
+        done = read(warehouse, verb)
+        assert done.returncode == 0, done.stderr
+        for line, part in zip(lines(done), says, strict=True):
+            assert part in line
+    if damage is a_file:
+        done = gistmill(*made.words(warehouse))
+        assert done.returncode == 1
+        assert done.stderr.endswith("tables/scores: not a folder; move it elsewhere\n")
+
+
+def test_a_link_to_a_shard_elsewhere(made: FinishedRun, warehouse: Path) -> None:
+    shard = made.shard("answers")
+    link = warehouse / shard.relative_to(made.warehouse)
+    link.unlink()
+    link.symlink_to(shard)
+    for verb in VERBS:
+        done = read(warehouse, verb)
+        assert (done.returncode, done.stderr) == (0, ""), verb
+
+
+def test_all_at_once_in_every_verb(made: FinishedRun, warehouse: Path) -> None:
+    """Each file is named once; what is left is read."""
+    bad = [warehouse / made.shard(table).relative_to(made.warehouse)
+           for table in ("answers", "calls", "ratings")]  # fmt: skip
+    bad += [warehouse / "steps" / f"{made.small.step('scores').id}.json"]
+    for file in bad:
+        torn(file)
+    for verb in VERBS:
+        done = read(warehouse, verb)
+        assert done.returncode == 0, done.stderr
+        assert sorted(line.split(": ")[0] for line in lines(done)) == sorted(map(str, bad))
+    found = json.loads(read(warehouse, "sql", "--json").stdout)
+    assert [row["question_id"] for row in found] == ["q3"]  # those of d1 are lost
+
+
+def test_many_are_named_in_a_few_lines(made: FinishedRun, warehouse: Path) -> None:
+    shard = warehouse / made.shard("answers").relative_to(made.warehouse)
+    for number in range(30):
+        shard.with_name(f"{number:016x}.1.parquet").touch()
+    done = read(warehouse, "sql")
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == 21
+    assert "left out 10 more files; gistmill sql 'from left_out'" in done.stderr
+
+
+def not_there(place: Path) -> None:
+    pass
+
+
+def a_file_itself(place: Path) -> None:
+    place.write_text("no folder")
+
+
+def empty(place: Path) -> None:
+    place.mkdir()
+
+
+def of_something_else(place: Path) -> None:
+    for name in ("tables", "runs", "steps/x.json", "runs/x"):
+        (place / name).mkdir(parents=True, exist_ok=True)
+    (place / "runs" / "night.txt").touch()
+
+
+@pytest.mark.parametrize("make", [not_there, a_file_itself, empty, of_something_else])
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_warehouse(tmp_path: Path, verb: str, make: Damage) -> None:
+    place = tmp_path / "elsewhere"
+    make(place)
+    line = one_line(read(place, verb))
+    assert line == f"{place}: no run there; start one with gistmill run, or set warehouse="
+
+
+def test_in_a_process_of_its_own(made: FinishedRun, warehouse: Path) -> None:
+    """As a user sees it."""
+    file = warehouse / made.shard("answers").relative_to(made.warehouse)
+    torn(file)
+    done = own_process("report", f"warehouse={warehouse}")
+    assert done.returncode == 0
+    (line,) = lines(done)
+    assert line.startswith(f"{file}: cannot be read (")
+    done = own_process(*made.words(warehouse))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"gistmill: {file}: cannot be read (")
+    assert line.endswith("and run the same command to make it again")

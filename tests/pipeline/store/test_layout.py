@@ -1,0 +1,149 @@
+"""Which layout a warehouse has; warehouses that were moved, copied or linked; other schemas."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from upath import UPath
+
+from pipeline.core.errors import DamagedError, UsageError
+from pipeline.store import connect
+from pipeline.store.shards.layout import LAYOUT, check_layout, raise_layout
+from pipeline.store.sql.connect import query
+from tests.support.command import gistmill, one_line, succeed
+from tests.support.finished_run import FinishedRun
+
+VERBS = (["report"], ["status"], ["trace", "q1"], ["sql", "from answers"], ["ls"])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("made"))
+
+
+def test_a_run_states_the_layout_once(made: FinishedRun, tmp_path: Path) -> None:
+    warehouse = UPath(tmp_path / "new")
+    assert check_layout(warehouse) == 1  # of those that state none
+    for _ in range(2):
+        raise_layout(warehouse)
+        assert check_layout(warehouse) == LAYOUT
+    file = tmp_path / "new" / "gistmill.json"
+    assert json.loads(file.read_text()) == {"layout": LAYOUT}
+    file.write_text('{"layout": 1}')
+    raise_layout(warehouse)
+    assert check_layout(warehouse) == LAYOUT
+    assert json.loads((made.warehouse / "gistmill.json").read_text()) == {"layout": LAYOUT}
+
+
+@pytest.mark.slow
+def test_an_older_layout_is_read_and_goes_on(made: FinishedRun, tmp_path: Path) -> None:
+    warehouse = made.copied(tmp_path)
+    (warehouse / "gistmill.json").unlink()
+    for verb in VERBS:
+        assert "left out" not in gistmill(*verb, f"warehouse={warehouse}").stderr
+    outcome = json.loads(succeed(*made.words(warehouse), "--json"))
+    assert sum(outcome["calls"].values()) == 0
+    assert json.loads((warehouse / "gistmill.json").read_text()) == {"layout": LAYOUT}
+
+
+def test_a_later_layout_is_refused_by_every_verb(made: FinishedRun, tmp_path: Path) -> None:
+    warehouse = made.copied(tmp_path)
+    (warehouse / "gistmill.json").write_text('{"layout": 9, "what": "is new"}')
+    before = sorted(warehouse.rglob("*"))
+    words = made.words(warehouse)
+    rate = ["rate", "run=night", "rater=extractive"]
+    for verb in (*VERBS, words, ["plan", *words[1:]], rate, ["report", "--corpus"]):
+        line = one_line(gistmill(*verb, f"warehouse={warehouse}"))
+        assert line == (
+            f"{warehouse}: made by a later gistmill (layout 9, this one knows {LAYOUT}); "
+            "update, or name another warehouse"
+        )
+    with pytest.raises(UsageError, match="later gistmill"):
+        connect(warehouse)
+    assert sorted(warehouse.rglob("*")) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"layout": "2"}', b"\xff", b"2"])
+def test_a_damaged_layout_file(made: FinishedRun, tmp_path: Path, content: bytes) -> None:
+    """Readers go on with a line; a run is refused."""
+    warehouse = made.copied(tmp_path)
+    file = warehouse / "gistmill.json"
+    file.write_bytes(content)
+    says = f"{file}: does not say which layout the files have; delete it and run the same command"
+    done = gistmill("status", f"warehouse={warehouse}")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"gistmill: left out {says}")
+    with pytest.raises(DamagedError, match="delete it"):
+        raise_layout(UPath(warehouse))
+    done = gistmill(*made.words(warehouse))
+    assert (done.returncode, done.stderr.startswith(f"gistmill: {says}")) == (1, True)
+
+
+def moved(warehouse: Path, to: Path) -> Path:
+    return Path(shutil.move(warehouse, to / "moved"))
+
+
+def copied(warehouse: Path, to: Path) -> Path:
+    return Path(shutil.copytree(warehouse, to / "my [copy] of it's * 100%"))
+
+
+def linked(warehouse: Path, to: Path) -> Path:
+    (to / "link").symlink_to(warehouse)
+    return to / "link"
+
+
+def relative(warehouse: Path, to: Path) -> Path:
+    return Path(warehouse.name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("move", [moved, copied, linked, relative])
+def test_a_warehouse_elsewhere_goes_on(
+    made: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, move: object
+) -> None:
+    """Nothing of it is asked again, and what reads it sees the same."""
+    assert callable(move)
+    here = made.copied(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    there = move(here, tmp_path)
+    for verb in (["report"], ["sql", "from answers order by question_id"]):
+        shown = succeed(*verb, f"warehouse={there}")
+        assert shown == succeed(*verb, f"warehouse={made.warehouse}")
+    outcome = json.loads(succeed(*made.words(there), "--json"))
+    assert sum(outcome["calls"].values()) == 0
+    assert outcome["exit_code"] == 0
+    stored = (path for path in there.rglob("*") if path.is_file() and path.name != "config.yaml")
+    assert not [path for path in stored if str(made.warehouse).encode() in path.read_bytes()]
+
+
+def test_columns_of_earlier_and_later_versions(made: FinishedRun, tmp_path: Path) -> None:
+    """A column that the record gained is null in older shards, one that it lost is not shown."""
+    warehouse = made.copied(tmp_path)
+    shard = warehouse / made.shard("answers").relative_to(made.warehouse)
+    rows = pq.read_table(shard).drop_columns(["num_lookups", "detail"])
+    pq.write_table(rows.append_column("mood", pa.array(["calm"] * rows.num_rows)), shard)
+    with connect(warehouse) as connection:
+        found = query(connection, "select question_id, num_lookups from answers order by 1")
+        assert found == [{"question_id": "q1", "num_lookups": None},
+                         {"question_id": "q2", "num_lookups": None},
+                         {"question_id": "q3", "num_lookups": 1}]  # fmt: skip
+        assert query(connection, "from left_out") == []
+        columns = query(connection, "describe answers")
+        assert "mood" not in [row["column_name"] for row in columns]
+
+
+def test_a_struct_that_lost_a_field_is_read(made: FinishedRun, tmp_path: Path) -> None:
+    """Of dropped look-ups: their reason was not written once."""
+    warehouse = made.copied(tmp_path)
+    shard = warehouse / made.shard("lookups").relative_to(made.warehouse)
+    rows = pq.read_table(shard)
+    kind = pa.list_(pa.struct([("page_index", pa.int64())]))
+    dropped = pa.array([[{"page_index": 7}]] * rows.num_rows, kind)
+    pq.write_table(rows.set_column(rows.column_names.index("dropped"), "dropped", dropped), shard)
+    with connect(warehouse) as connection:
+        assert query(connection, "from left_out") == []
+        found = query(connection, "select dropped from lookups where question_id = 'q1'")
+        assert found == [{"dropped": [{"page_index": 7, "reason": None}]}]

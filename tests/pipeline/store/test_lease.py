@@ -1,0 +1,179 @@
+"""Leases: one holder at a time, taken over from the dead, by whoever is first."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipeline.files.place import as_path, commit
+from pipeline.store.upkeep.lease import holder, lease
+
+HOST = socket.gethostname()
+
+
+def written(folder: Path, file: str = "compact.1.lease", **fields: Any) -> None:
+    """A lease as another process would have left it, fresh for an hour."""
+    of_other = {"token": "x", "host": "elsewhere", "pid": 7, "expires_at": time.time() + 3600}
+    (folder / file).write_text(json.dumps({**of_other, **fields}))
+
+
+def test_one_holder_at_a_time_and_free_afterwards(tmp_path: Path) -> None:
+    folder = as_path(tmp_path)
+    with lease(folder, "compact") as held:
+        assert held is not None and held.is_held()
+        assert holder(folder, "compact") == f"{HOST}-{os.getpid()}"
+        with lease(folder, "compact") as second:
+            assert second is None
+        with lease(folder, "compact.all") as other:  # another name is another lease
+            assert other is not None
+        assert held.is_held()
+    assert holder(folder, "compact") is None
+    with lease(folder, "compact") as again:
+        assert again is not None
+
+
+def test_a_living_process_elsewhere_keeps_it(tmp_path: Path) -> None:
+    written(tmp_path)
+    with lease(as_path(tmp_path), "compact") as held:
+        assert held is None
+    assert holder(as_path(tmp_path), "compact") == "elsewhere-7"
+
+
+@pytest.mark.parametrize("fields", [{"expires_at": time.time() - 1}, {"expires_at": "soon"}])
+def test_what_is_not_fresh_is_taken_over(tmp_path: Path, fields: dict[str, Any]) -> None:
+    written(tmp_path, **fields)
+    with lease(as_path(tmp_path), "compact") as held:
+        assert held is not None
+        assert [file.name for file in tmp_path.iterdir()] == ["compact.2.lease"]
+
+
+def test_who_takes_a_number_that_others_have_passed_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While this process paused, one took 2 and ended, and the next took 3 and deleted 2."""
+    written(tmp_path, expires_at=time.time() - 1)
+
+    def late(path: Any, content: bytes) -> bool:
+        written(tmp_path, "compact.3.lease")
+        return commit(path, content)
+
+    monkeypatch.setattr("pipeline.store.upkeep.lease.commit", late)
+    with lease(as_path(tmp_path), "compact") as held:
+        assert held is None
+    assert holder(as_path(tmp_path), "compact") == "elsewhere-7"
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time that leases go by; its only element is set."""
+    found = [time.time()]
+    monkeypatch.setattr("pipeline.store.upkeep.lease.time", SimpleNamespace(time=lambda: found[0]))
+    return found
+
+
+def test_a_lease_that_has_expired_once_has_lapsed(tmp_path: Path, now: list[float]) -> None:
+    """Also where nobody took it over, and it was renewed afterwards."""
+    with lease(as_path(tmp_path), "compact", seconds=60.0) as held:
+        assert held is not None
+        now[0] += 40.0
+        held.renew_once()
+        now[0] += 40.0
+        assert not held.has_lapsed()
+        now[0] += 40.0
+        assert held.has_lapsed()
+        held.renew_once()
+        assert held.has_lapsed() and held.is_held()
+
+
+def test_a_lease_that_expires_while_it_is_renewed_has_lapsed(
+    tmp_path: Path, now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lease(as_path(tmp_path), "compact", seconds=60.0) as held:
+        assert held is not None
+        looked = held.is_held
+
+        def slowly() -> bool:
+            now[0] += 70.0
+            return looked()
+
+        monkeypatch.setattr(held, "is_held", slowly)
+        held.renew_once()
+        assert held.has_lapsed()
+
+
+def test_a_torn_file_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "compact.4.lease").write_text('{"token": ')
+    with lease(as_path(tmp_path), "compact") as held:
+        assert held is not None
+
+
+def test_a_process_of_this_machine_that_has_ended_holds_nothing(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    written(tmp_path, host=HOST, pid=ended.pid)
+    with lease(as_path(tmp_path), "compact") as held:
+        assert held is not None
+
+
+def test_who_was_taken_over_learns_of_it_and_leaves_the_new_holder_alone(tmp_path: Path) -> None:
+    folder = as_path(tmp_path)
+    with lease(folder, "compact") as held:
+        assert held is not None
+        written(tmp_path, "compact.2.lease")
+        assert not held.is_held()
+    assert holder(folder, "compact") == "elsewhere-7"
+
+
+def test_the_holder_keeps_it_fresh(tmp_path: Path) -> None:
+    folder = as_path(tmp_path)
+
+    def expires_at() -> float:
+        return float(json.loads((tmp_path / "compact.1.lease").read_text())["expires_at"])
+
+    with lease(folder, "compact", seconds=0.4) as held:
+        assert held is not None
+        first = expires_at()
+        ends = time.monotonic() + 60
+        while expires_at() == first and time.monotonic() < ends:
+            time.sleep(0.02)
+        assert expires_at() > first
+
+
+def test_an_error_of_the_filesystem_ends_no_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = []
+
+    def fails(path: object, content: bytes) -> None:
+        failures.append(path)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pipeline.store.upkeep.lease.write", fails)
+    with lease(as_path(tmp_path), "compact", seconds=0.2) as held:
+        ends = time.monotonic() + 60
+        while len(failures) < 2 and time.monotonic() < ends:
+            time.sleep(0.02)
+        assert held is not None and held.is_held()
+    assert len(failures) >= 3  # the last one at the release
+
+
+def test_of_many_who_want_a_dead_holders_lease_one_gets_it(tmp_path: Path) -> None:
+    written(tmp_path, expires_at=0.0)
+    all_tried = threading.Barrier(8)
+
+    def take(_: int) -> bool:
+        with lease(as_path(tmp_path), "compact") as held:
+            all_tried.wait()
+            return held is not None
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(take, range(8))) == 1

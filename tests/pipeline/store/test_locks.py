@@ -1,0 +1,252 @@
+"""A user's SQL reads the views of the warehouse; it opens no other file and writes none."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from upath import UPath
+
+from pipeline.core.errors import UsageError
+from pipeline.store import connect
+from pipeline.store.sql.connect import query
+from pipeline.store.sql.sql_sandbox import expression, only_select
+from tests.support.command import refused, succeed
+from tests.support.warehouse import (
+    Warehouse,
+    answer,
+    chunk,
+    document,
+    document_unit,
+    question,
+    step,
+)
+
+SECRET = "the-password-of-another"
+DOCUMENTS, QUESTIONS, ANSWERS = step("documents"), step("questions"), step("answers", "full_text")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A warehouse of one question beside files that are none of its own."""
+    filled(Warehouse(tmp_path / "w's [1]"))
+    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "secret.csv").write_text(f"a\n{SECRET}\n")
+    return tmp_path
+
+
+def filled(warehouse: Warehouse) -> None:
+    of_document = document_unit(DOCUMENTS, "d1")
+    of_question = [chunk(of, "d1", "q1") for of in (QUESTIONS, ANSWERS)]
+    warehouse.commit(DOCUMENTS, of_document, [document()])
+    warehouse.commit(QUESTIONS, of_question[0], [question()])
+    warehouse.commit(ANSWERS, of_question[1], [answer()])
+    warehouse.plan("r", (DOCUMENTS, [of_document]), (QUESTIONS, of_question[:1]),
+                   (ANSWERS, of_question[1:]))  # fmt: skip
+
+
+def opened(folder: Path, **options: Any) -> Any:
+    return connect(folder / "w's [1]", **options)
+
+
+WRITES = [
+    "copy answers to '{0}/new.csv'",
+    "copy (select 1) to '{0}/new.csv'",
+    "export database '{0}/new'",
+    "attach '{0}/new.db'",
+    "explain analyze copy answers to '{0}/new.csv'",
+    "create table mine as from answers",
+    "create secret (type s3, key_id 'a', secret 'b')",
+    "install httpfs",
+    "load httpfs",
+    "set enable_external_access = true",
+    "reset lock_configuration",
+    "set variable a = 1",
+    "pragma database_list",
+    "pragma enable_profiling",
+    "call enable_profiling(save_location = '{0}/new.txt')",
+    "call pragma_version()",
+    "prepare p as select 1",
+    "use memory",
+    "checkpoint",
+    "begin",
+    "drop view answers",
+    "insert into answers values (1)",
+]
+READS = [
+    "from read_text('{0}/secret.txt')",
+    "from read_blob('{0}/secret.txt')",
+    "from read_csv('{0}/secret.csv')",
+    "from read_csv('/dev/stdin')",
+    "from '{0}/secret.csv'",
+    'from "{0}/secret.csv"',
+    "select content from read_text('/etc/passwd')",
+    "from glob('{0}/*')",
+    "from sniff_csv('{0}/secret.csv')",
+    "from parquet_metadata('{0}/secret.csv')",
+    "select (select content from read_text('{0}/secret.txt'))",
+    "with a as (from read_text('{0}/secret.txt')) from a",
+    "from answers order by (select content from read_text('{0}/secret.txt'))",
+    "from answers where answer in (select file from glob('{0}/*'))",
+    "from query('from read_text(''{0}/secret.txt'')')",
+    "from query_table('{0}/secret.csv')",
+    "select getenv('HOME')",
+    "from enable_profiling(format = 'json', save_location = '{0}/new.json')",
+    "from system.main.enable_profiling(format = 'json', save_location = '{0}/new.json')",
+    "from enable_logging(storage = 'file', storage_path = '{0}/new')",
+    "from arrow_scan(0, 0, 0)",
+]
+
+
+def test_sql_reads_views_and_nothing_else(folder: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    with opened(folder) as connection:
+        for statement in (*WRITES, *READS):
+            with pytest.raises(UsageError, match=r"^sql: ") as told:
+                query(connection, only_select(connection, statement.format(folder)))
+            assert SECRET not in str(told.value)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_what_nests_too_deeply_is_one_line(folder: Path) -> None:
+    deep = ["select " + "+".join("1" * 900), "select " + "abs(" * 900 + "1" + ")" * 900]
+    with opened(folder) as connection:
+        for statement in deep:
+            with pytest.raises(UsageError, match="nested too deeply"):
+                only_select(connection, statement)
+
+
+@pytest.mark.parametrize("statement", [WRITES[0], WRITES[4], READS[0], READS[17]])
+def test_the_command_does_the_same(folder: Path, statement: str) -> None:
+    told = refused("sql", statement.format(folder), f"warehouse={folder}/w's [1]")
+    assert told.startswith("sql: ") and SECRET not in told
+    assert not list(folder.glob("new*"))
+
+
+def test_a_refused_statement_names_the_way_out(folder: Path) -> None:
+    words = (f"warehouse={folder}/w's [1]",)
+    told = refused("sql", "copy answers to 'x.csv'", *words)
+    assert told == "sql: only one SELECT over the views is allowed; --unsafe allows any statement"
+    assert refused("sql", "select 1; select 2", *words) == told
+    told = refused("sql", "from read_text('x')", *words)
+    assert told == "sql: read_text() is not allowed; read the views, or add --unsafe"
+
+
+ALLOWED = [
+    ("from answers", 1),
+    ("with a as (from answers) select answer from a", 1),
+    ("values (1), (2)", 2),
+    ("from range(3)", 3),
+    ("select unnest([1, 2])", 2),
+    ("from unnest([1, 2])", 2),
+    ("select 'a; copy' -- ; copy", 1),
+    ("describe answers", None),
+    ("summarize answers", None),
+    ("show tables", None),
+    ("pivot answers on reader in ('hand') using count(*) group by method", 1),
+    ("select 1 from all_answers join footers on true limit 1", 1),
+]
+
+
+def test_what_only_reads_is_allowed(folder: Path) -> None:
+    with opened(folder) as connection:
+        for statement, number in ALLOWED:
+            rows = query(connection, only_select(connection, statement))
+            assert len(rows) == number if number else rows, statement
+
+
+def test_unsafe_sql_writes_what_it_is_asked_for(folder: Path) -> None:
+    target = folder / "answers.csv"
+    statement = f"copy (select answer from answers) to '{target}' (header false)"
+    succeed("sql", statement, f"warehouse={folder}/w's [1]", "--unsafe")
+    assert target.read_text() == "A mill.\n"
+
+
+def test_a_variable_of_this_process_is_no_table(folder: Path) -> None:
+    import pyarrow as pa
+
+    stolen = pa.table({"secret": [SECRET]})
+    with opened(folder) as connection, pytest.raises(duckdb.CatalogException):
+        connection.execute("from stolen")
+    with opened(folder, unsafe=True) as connection:
+        assert connection.execute("from stolen").fetchall() == [(SECRET,)]
+    assert stolen.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["copy answers to '{0}/new.csv'", "from read_text('{0}/secret.txt')",
+     "set enable_external_access = true", "set allowed_directories = ['/']", "install httpfs"],
+)  # fmt: skip
+def test_a_connection_is_locked_unless_unsafe(folder: Path, statement: str) -> None:
+    with opened(folder) as connection, pytest.raises(duckdb.Error):
+        connection.execute(statement.format(folder))
+    assert not (folder / "new.csv").exists()
+
+
+def test_a_locked_connection_still_takes_a_users_own_data(folder: Path) -> None:
+    """As notebooks use it: variables, tables in memory, and data registered by name."""
+    import pyarrow as pa
+
+    with opened(folder) as connection:
+        connection.register("mine", pa.table({"question_id": ["q1"], "grade": [3]}))
+        connection.execute("create table kept as from answers join mine using (question_id)")
+        connection.execute("set variable least = 2")
+        query = "select grade from kept where grade > getvariable('least')"
+        assert connection.execute(query).fetchall() == [(3,)]
+
+
+def test_views_over_remote_files_are_read_under_the_lock() -> None:
+    """Tables come as datasets, footers through the registered filesystem."""
+    warehouse = Warehouse(UPath("memory://locks/w"))  # type: ignore[arg-type]  # a remote one
+    filled(warehouse)
+    UPath("memory://locks/secret.txt").write_text(SECRET)
+    with connect(warehouse.folder) as connection:
+        assert connection.execute("select answer from answers").fetchall() == [("A mill.",)]
+        ((number,),) = connection.execute("select count(*) from footers").fetchall()
+        assert number > 0
+        with pytest.raises(duckdb.Error):
+            connection.execute("from read_text('memory://locks/secret.txt')")
+
+
+NO_EXPRESSIONS = [
+    "1) ; copy questions to '{0}/new.csv'; select (1",
+    "true) ; copy (select 1) to '{0}/new.csv' --",
+    "title = 'x' or (select content from read_text('{0}/secret.txt')) <> ''",
+    "1) from questions where (true",
+    "true) union (select 1, 2",
+    "1, 2",
+    "true order by 1",
+    "true /*",
+    "'",
+    "count(*)",
+    "no_such_column",
+    "",
+    "--",
+    "getenv('HOME') = ''",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["where", "by"])
+def test_where_and_by_are_expressions(folder: Path, key: str) -> None:
+    before = sorted(folder.rglob("*"))
+    for value in NO_EXPRESSIONS:
+        words = ("report", f"warehouse={folder}/w's [1]", f"{key}={value.format(folder)}")
+        assert SECRET not in refused(*words)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_an_expression_may_hold_comments_brackets_and_views(folder: Path) -> None:
+    kept = [
+        "question_id in (select question_id from answers)",
+        "question like '%;%' -- ends here",
+        "(num_document_words > 1) and (true)",
+        "list_contains(\"references\", 'A mill.')",
+    ]
+    with opened(folder) as connection:
+        assert [expression(connection, "where", text) for text in kept] == kept
+        with pytest.raises(UsageError, match=r"^by=1, 2: "):
+            expression(connection, "by", "1, 2")
+        with pytest.raises(UsageError, match=r"^sql: Parser Error: "):
+            only_select(connection, "selec 1")

@@ -1,0 +1,184 @@
+"""The `lr` view: what two verdicts, and several references, add up to. All worked by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.errors import Problem
+from pipeline.store import connect
+from pipeline.store.sql.connect import query
+from stages.tables.ratings import Label, Rating, Rubric
+from tests.support.warehouse import Warehouse, answer, chunk, step
+
+ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
+Verdicts = tuple[Label | None, Label | None]  # strict, permissive
+
+YES: Verdicts = ("yes", "yes")
+PARTLY: Verdicts = ("no", "partially")
+NO: Verdicts = ("no", "no")
+UNREAD: Verdicts = (None, None)
+# One reference. Exact where either says yes; partial or none only where both could be read.
+ONE: list[tuple[Verdicts, str]] = [
+    (("yes", "yes"), "exact"),
+    (("yes", "partially"), "exact"),
+    (("yes", "no"), "exact"),
+    (("yes", None), "exact"),
+    (("no", "yes"), "exact"),
+    (("no", "partially"), "partial"),
+    (("no", "no"), "none"),
+    (("no", None), "unscored"),
+    ((None, "yes"), "exact"),
+    ((None, "partially"), "unscored"),
+    ((None, "no"), "unscored"),
+    ((None, None), "unscored"),
+]
+# Several references: exact wins, else any unscored, else partial, else none.
+SEVERAL: list[tuple[tuple[Verdicts, ...], str]] = [
+    ((NO, YES), "exact"),
+    ((UNREAD, YES), "exact"),
+    ((PARTLY, YES, NO, UNREAD), "exact"),
+    ((PARTLY, UNREAD), "unscored"),
+    ((UNREAD, NO), "unscored"),
+    ((NO, PARTLY, UNREAD), "unscored"),
+    ((NO, PARTLY), "partial"),
+    ((PARTLY, PARTLY), "partial"),
+    ((NO, NO, NO), "none"),
+]
+CASES = [((verdicts,), lr) for verdicts, lr in ONE] + SEVERAL
+
+
+def rated(
+    question_id: str,
+    reference: int,
+    verdicts: Verdicts = UNREAD,
+    problem: Problem | None = None,
+) -> list[Rating]:
+    """The rows of both verdicts."""
+    rubrics: tuple[Rubric, Rubric] = ("strict", "permissive")
+    return [
+        replace(
+            skipped(question_id),
+            rubric=rubric,
+            reference_index=reference,
+            label=label,
+            problem=problem or (None if label else "unparseable"),
+            skipped=False,
+        )
+        for rubric, label in zip(rubrics, verdicts, strict=True)
+    ]
+
+
+def skipped(question_id: str) -> Rating:
+    return Rating(
+        document_id="d1", question_id=question_id, rater="judge", rater_is_model=True, skipped=True
+    )
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A question a case: c0, c1 ...; `up` had no answer to rate, `choice` nothing to rate by."""
+    warehouse = Warehouse(tmp_path_factory.mktemp("lr"))
+    names = [f"c{number}" for number in range(len(CASES))]
+    ratings = [
+        row
+        for name, (references, _) in zip(names, CASES, strict=True)
+        for index, verdicts in enumerate(references)
+        for row in rated(name, index, verdicts)
+    ]
+    ratings += [*rated("up", 0, problem="upstream"), skipped("choice")]
+    answers = [answer(name) for name in names]
+    answers += [answer("up", answer=None, problem="timeout"), answer("choice")]
+    answered = chunk(ANSWERS, "d1", *names, "up", "choice")
+    judged = chunk(RATINGS, "d1", *names, "up", "choice")
+    warehouse.commit(ANSWERS, answered, answers)
+    warehouse.commit(RATINGS, judged, ratings)
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [judged]))
+    return warehouse
+
+
+@pytest.fixture(scope="module")
+def found(warehouse: Warehouse) -> dict[str, str]:
+    with connect(warehouse.folder) as connection:
+        rows = query(connection, "select question_id, lr from lr")
+    assert len({row["question_id"] for row in rows}) == len(rows)
+    return {row["question_id"]: row["lr"] for row in rows}
+
+
+@pytest.mark.parametrize(("number", "case"), list(enumerate(CASES)))
+def test_verdicts_add_up(
+    found: dict[str, str], number: int, case: tuple[tuple[Verdicts, ...], str]
+) -> None:
+    assert found[f"c{number}"] == case[1]
+
+
+def test_every_pair_of_verdicts_is_among_the_cases() -> None:
+    pairs = {(s, p) for s in ("yes", "no", None) for p in ("yes", "partially", "no", None)}
+    assert {verdicts for verdicts, _ in ONE} == pairs
+
+
+def test_a_missing_answer_counts_as_none(found: dict[str, str]) -> None:
+    assert found["up"] == "none"
+
+
+def test_what_cannot_be_rated_is_left_out(found: dict[str, str]) -> None:
+    assert "choice" not in found
+    assert len(found) == len(CASES) + 1
+
+
+def test_every_run_has_the_same_verdicts(warehouse: Warehouse, found: dict[str, str]) -> None:
+    with connect(warehouse.folder) as connection:
+        rows = query(connection, "select question_id, lr from all_lr")
+    assert {row["question_id"]: row["lr"] for row in rows} == found
+
+
+def test_lr_1_and_lr_2_by_hand(warehouse: Warehouse) -> None:
+    """22 answers: 9 exact (6 of one reference, 3 of several), 3 partial, 3 none; 7 unscored ones
+    are in no mean."""
+    with connect(warehouse.folder) as connection:
+        rows = query(
+            connection,
+            """select measure, count(*) as n, avg(value) as mean
+            from measures where measure in ('lr_1', 'lr_2') group by all order by measure""",
+        )
+    assert [(row["measure"], row["n"]) for row in rows] == [("lr_1", 15), ("lr_2", 15)]
+    assert rows[0]["mean"] == pytest.approx(100 * 9 / 15)
+    assert rows[1]["mean"] == pytest.approx(100 * 12 / 15)
+
+
+def test_a_rater_that_is_no_model_fills_no_lr_column(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    told = [replace(row, rater_is_model=False) for row in rated("q1", 0, YES)]
+    answered, judged = chunk(ANSWERS, "d1", "q1"), chunk(RATINGS, "d1", "q1")
+    warehouse.commit(ANSWERS, answered, [answer("q1")])
+    warehouse.commit(RATINGS, judged, told)
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [judged]))
+    with connect(warehouse.folder) as connection:
+        assert query(connection, "select lr, rater_is_model from lr") == [
+            {"lr": "exact", "rater_is_model": False}
+        ]
+        assert query(connection, "from measures where measure like 'lr%'") == []
+
+
+def test_a_failed_unit_of_a_rater_is_unscored_and_in_no_mean(tmp_path: Path) -> None:
+    """Its rows name no rater; its step's other rows do."""
+    warehouse = Warehouse(tmp_path)
+    failed = [
+        replace(row, rater="", rater_is_model=False)
+        for row in rated("q2", 0, problem="unit_failed")
+    ]
+    answered, whole = chunk(ANSWERS, "d1", "q1", "q2"), chunk(RATINGS, "d1", "q1")
+    broken = chunk(RATINGS, "d1", "q2")
+    warehouse.commit(ANSWERS, answered, [answer("q1"), answer("q2")])
+    warehouse.commit(RATINGS, whole, rated("q1", 0, YES))
+    warehouse.commit(RATINGS, broken, failed)
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [whole, broken]))
+    with connect(warehouse.folder) as connection:
+        rows = query(connection, "select question_id, rater, lr from lr order by 1")
+        means = query(connection, "select avg(value) as lr_1 from measures where measure = 'lr_1'")
+    assert [tuple(row.values()) for row in rows] == [
+        ("q1", "judge", "exact"),
+        ("q2", "judge", "unscored"),
+    ]
+    assert means == [{"lr_1": 100.0}]

@@ -1,0 +1,231 @@
+"""The views of rankings and of retrieval, against LongMemEval's own functions and by hand."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.rows import Question, Record, Span
+from pipeline.work.steps import Step
+from stages.tables.lookups import Lookup, RankedPage
+from stages.tables.pages import Page
+from tests.pipeline.store.test_views import rows
+from tests.support.command import DATA
+from tests.support.warehouse import Warehouse, chunk, document, document_unit, question, step
+
+AUTHORS = json.loads((DATA / "authors_metrics.json").read_text(encoding="utf-8"))[
+    "longmemeval_retrieval"
+]
+DOCUMENTS, QUESTIONS = step("documents"), step("questions")
+PAGES = replace(step("pages"), memory="shared")
+KS = (1, 3, 5, 10, 30, 50)
+CHARS = 10  # of each page
+
+
+def pages(num: int, document_id: str) -> list[Page]:
+    return [
+        Page(document_id=document_id, page_index=n, start_char=CHARS * n,
+             end_char=CHARS * (n + 1), text="x" * CHARS, num_words=1, chosen_by="rule")
+        for n in range(num)
+    ]  # fmt: skip
+
+
+def evidence(*page_indexes: int) -> tuple[Span, ...]:
+    """A span within each of these pages."""
+    return tuple(Span(CHARS * n + 3, CHARS * n + 5) for n in page_indexes)
+
+
+def ranking(*page_indexes: int) -> tuple[RankedPage, ...]:
+    return tuple(RankedPage(n, 1 / place) for place, n in enumerate(page_indexes, 1))
+
+
+def looked_up(*page_indexes: int, question_id: str = "q", **more: Any) -> Lookup:
+    return Lookup(**{
+        "document_id": "d", "question_id": question_id, "turn": 0,
+        "requested": page_indexes[:2], "ranked": ranking(*page_indexes), **more,
+    })  # fmt: skip
+
+
+class Filled:
+    """A warehouse with documents of pages, and what methods ranked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.warehouse = Warehouse(folder)
+        self.planned: list[Any] = []
+
+    def put(self, of: Step, document_id: str, made: Sequence[Record]) -> None:
+        asked = dict.fromkeys(getattr(row, "question_id", None) for row in made)
+        unit = (
+            document_unit(of, document_id)
+            if None in asked
+            else chunk(of, document_id, *(name for name in asked if name))
+        )
+        self.warehouse.commit(of, unit, made)
+        self.planned.append((of, [unit]))
+
+    def add(
+        self,
+        num_pages: int,
+        questions: Sequence[Question],
+        looked_up: Sequence[Lookup],
+        starts: Sequence[int] | None = None,
+        method: str = "bm25",
+    ) -> None:
+        """A document of the questions; `starts`: the first pages of its sessions."""
+        document_id = questions[0].document_id
+        sessions = [{"start_char": CHARS * page} for page in starts or ()]
+        about = "{}" if starts is None else json.dumps({"sessions": sessions})
+        self.put(DOCUMENTS, document_id, [document(document_id, metadata=about)])
+        self.put(PAGES, document_id, pages(num_pages, document_id))
+        self.put(QUESTIONS, document_id, questions)
+        of = replace(step("lookups", method), memory="shared")
+        self.put(of, document_id, looked_up)
+
+    def rows(self, asked: str) -> list[dict[str, Any]]:
+        self.warehouse.plan("r", *self.planned)
+        return rows(self.warehouse, asked)
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Filled:
+    return Filled(tmp_path)
+
+
+def authors_case(filled: Filled, name: str, case: dict[str, Any]) -> None:
+    """Their items as pages, those of one session side by side."""
+    ids: list[str] = case["corpus_ids"]
+    order = sorted(range(len(ids)), key=lambda item: ids[item])
+    page_of = {item: page for page, item in enumerate(order)}
+    sessions = groupby(range(len(ids)), key=lambda page: ids[order[page]].rsplit("_", 1)[0])
+    gold = [page_of[item] for item, name in enumerate(ids) if name in case["correct"]]
+    filled.add(
+        len(ids),
+        [question(name, name, evidence=evidence(*gold))],
+        [looked_up(*(page_of[item] for item in case["ranking"]),
+                   question_id=name, document_id=name)],
+        [next(own) for _, own in sessions],
+    )  # fmt: skip
+
+
+def test_the_authors_values(filled: Filled) -> None:
+    """Of whole rankings, as theirs are; look-ups keep 50 pages."""
+    cases = {f"case-{n:02}": case for n, case in enumerate(AUTHORS["cases"])}
+    assert len(cases) == 25 and AUTHORS["k"] == list(KS)
+    for name, case in cases.items():
+        authors_case(filled, name, case)
+    found = filled.rows("from retrieval")
+    assert len(found) == 25 * 2 * len(KS)
+    for row in found:
+        kind = {"page": "as_items", "session": "turns_as_sessions"}[row["level"]]
+        case = cases[row["question_id"]]
+        theirs = case[kind][str(row["k"])]
+        ours = [row[name] for name in ("recall_any", "recall_all", "ndcg_published")]
+        if not case["correct"]:  # theirs are 0, 1 and 0, and their runner leaves them out, too
+            assert ours == [None] * 3 and row["left_out"] == "no evidence"
+            continue
+        assert ours == pytest.approx([100 * value for value in theirs], abs=1e-4), row
+
+
+A, B = 1 / log2(3), 1 / log2(5)  # the discounts of ranks 2 and 4
+WORKED = {  # level -> metric -> the values at k 1, 3, and from 5 on
+    "page": {
+        "recall_any": (0, 100, 100),
+        "recall_all": (0, 0, 100),
+        "ndcg": (0, 100 * A / (1 + A), 100 * (A + B) / (1 + A)),
+        "ndcg_published": (0, 50, 75),  # gains of 1 at ranks 1 and 2, 1 / 2 at rank 4
+    },
+    "session": {  # of pages 0 and 1, of 2, of 3: in the order second, first, third
+        "recall_any": (0, 100, 100),
+        "recall_all": (0, 100, 100),
+        "ndcg": (0, 100 * A, 100 * A),
+        "ndcg_published": (0, 50, 75),  # both pages of the first session are relevant
+    },
+}
+
+
+def test_worked_by_hand(filled: Filled) -> None:
+    """Ranked 2, 0, 3, 1; gold on 0 and 1."""
+    asked = question("q", "d", evidence=evidence(0, 1))
+    filled.add(4, [asked], [looked_up(2, 0, 3, 1)], [0, 2, 3])
+    for row in filled.rows("from retrieval"):
+        place = min(KS.index(row["k"]), 2)
+        worked = {metric: values[place] for metric, values in WORKED[row["level"]].items()}
+        assert {metric: row[metric] for metric in worked} == pytest.approx(worked), row
+    measured = {row["measure"]: row["value"] for row in filled.rows("from measures")}
+    assert measured == {
+        f"session_{metric}@{k}": pytest.approx(values[2])
+        for metric, values in WORKED["session"].items()
+        for k in (5, 10)
+    }
+
+
+def test_documents_without_sessions_have_pages_only(filled: Filled) -> None:
+    filled.add(4, [question("q", "d", evidence=evidence(0))], [looked_up(0, 1, 2, 3)])
+    assert filled.rows("select distinct level from retrieval") == [{"level": "page"}]
+
+
+def test_turns_are_one_ranking(filled: Filled) -> None:
+    """First what each turn asked for, then what else it ranked."""
+    turns = [
+        looked_up(2, 0, 1, 3, requested=(2, 0)),
+        looked_up(4, 2, 0, 1, requested=(4, 2), turn=1),
+    ]
+    filled.add(5, [question("q", "d", evidence=evidence(4))], turns)
+    found = filled.rows("select page_index, rank, score from rankings order by rank")
+    assert [tuple(row.values()) for row in found] == [
+        (2, 1, 1.0), (0, 2, 1 / 2), (4, 3, 1.0), (1, 4, 1 / 3), (3, 5, 1 / 4),
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
+    gold = evidence(1)
+    asked = [
+        question("whole", "d", evidence=gold),
+        question("unasked", "d", evidence=gold, metadata='{"has_user_evidence": false}'),
+        question("abstains", "d", evidence=gold, metadata='{"is_abstention": true}'),
+        question("no gold", "d"),
+        question("failed", "d", evidence=gold),
+    ]
+    made = [looked_up(1, 0, question_id=row.question_id) for row in asked[:-1]]
+    lost = Lookup(document_id="d", question_id="failed", turn=0, used=None, problem="timeout")
+    filled.add(2, asked, [*made, lost])
+    chosen = [Lookup(document_id="d", question_id=row.question_id, turn=0) for row in asked]
+    filled.put(replace(step("lookups", "by a model"), memory="shared"), "d", chosen)
+    skipped = [replace(row, skipped=True) for row in chosen[1:]]
+    filled.put(replace(step("lookups", "oracle"), memory="shared"), "d", [*made[:1], *skipped])
+    rows = filled.rows(
+        """select method, question_id, left_out, problem, recall_any from retrieval where k = 1
+        order by all"""
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("bm25", "abstains", "abstention", None, None),
+        ("bm25", "failed", None, "timeout", 0),
+        ("bm25", "no gold", "no evidence", None, None),
+        ("bm25", "unasked", "no user evidence", None, None),
+        ("bm25", "whole", None, None, 100),
+        ("oracle", "whole", None, None, 100),
+    ]
+    everywhere = filled.rows("select count(*) as n from all_retrieval where run = 'r'")
+    assert everywhere == filled.rows("select count(*) as n from retrieval")
+
+
+def test_where_there_are_no_pages_all_values_are_0(filled: Filled) -> None:
+    """Pagination failed: it left one row without text."""
+    filled.add(2, [question("fine", "d", evidence=evidence(0))],
+               [looked_up(0, 1, question_id="fine")])  # fmt: skip
+    no_page = replace(pages(1, "e")[0], end_char=0, text=None, problem="unit_failed")
+    lost = Lookup(document_id="e", question_id="q", turn=0, used=None, problem="upstream")
+    filled.put(DOCUMENTS, "e", [document("e")])
+    filled.put(PAGES, "e", [no_page])
+    filled.put(QUESTIONS, "e", [question("q", "e", evidence=evidence(0))])
+    filled.put(replace(step("lookups", "bm25"), memory="shared"), "e", [lost])
+    metrics = "recall_any, recall_all, ndcg, ndcg_published"
+    found = filled.rows(f"select distinct left_out, problem, {metrics} from retrieval "
+                        "where question_id = 'q'")  # fmt: skip
+    assert [tuple(row.values()) for row in found] == [(None, "upstream", 0, 0, 0, 0)]

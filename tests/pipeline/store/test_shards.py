@@ -1,0 +1,263 @@
+"""Shards: committed once and whole, never half, and noticed when changed afterwards."""
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from upath import UPath
+
+from pipeline.core.errors import AccountingError, StorageError, UsageError
+from pipeline.core.rows import Call
+from pipeline.files.json_files import write_json
+from pipeline.store import Shards, read_parquet_rows
+from stages.tables.answers import Answer
+from stages.tables.gists import Gist
+from tests.support.warehouse import Warehouse, answer, chunk, document_unit, gist, step
+
+GISTS = step("gists")
+ANSWERS = step("answers", "full_text")
+UNIT = document_unit(GISTS, "d1")
+CHUNK = chunk(ANSWERS, "d1", "q1", "q2")
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path / "My [Ware] house's")
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+def test_a_shard_is_named_by_table_step_and_unit(warehouse: Warehouse) -> None:
+    path = warehouse.commit(GISTS, UNIT, [gist(0), gist(1)])
+    assert files(warehouse.folder) == [f"tables/gists/{GISTS.id}/{UNIT.unit}.1.parquet"]
+    assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit) == (gist(0), gist(1))
+    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 1}
+    assert pq.read_table(path, columns=["unit"])["unit"].to_pylist() == [UNIT.unit] * 2
+
+
+def test_every_row_says_where_it_comes_from(warehouse: Warehouse) -> None:
+    path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
+    rows = pq.read_table(path).to_pylist()
+    assert [row["input_sha"] for row in rows] == ["input-q1", "input-q2"]
+    assert {row["method"] for row in rows} == {"full_text"}
+    assert {(row["corpus"], row["step_id"], row["repeat"]) for row in rows} == {
+        ("tests", ANSWERS.id, 0)
+    }
+
+
+def test_the_first_commit_wins(warehouse: Warehouse) -> None:
+    path = warehouse.commit(GISTS, UNIT, [gist(0, "Mine.")])
+    before = path.read_bytes()
+    assert not warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0, "Theirs.")])
+    assert path.read_bytes() == before
+    assert files(warehouse.folder) == [Path(str(path)).relative_to(warehouse.folder).as_posix()]
+
+
+def test_a_retry_writes_the_next_attempt_and_the_highest_counts(warehouse: Warehouse) -> None:
+    for attempt in (10, 9):
+        again = replace(UNIT, attempt=attempt)
+        warehouse.commit(GISTS, again, [gist(0, f"Attempt {attempt}.")])
+    assert files(warehouse.folder) == [
+        f"tables/gists/{GISTS.id}/{UNIT.unit}.{attempt}.parquet" for attempt in (10, 9)
+    ]
+    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 10}
+    (row,) = warehouse.shards.load(Gist, GISTS.id, UNIT.unit, 9)
+    assert row.gist == "Attempt 9."
+
+
+def test_a_unit_without_rows_leaves_an_empty_shard(warehouse: Warehouse) -> None:
+    warehouse.commit(GISTS, UNIT, [])
+    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 1}
+    assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit) == ()
+    warehouse.shards.verify([GISTS])
+
+
+@pytest.mark.parametrize("fails", ["fsync", "link"])
+def test_nothing_is_left_of_a_failed_write(
+    warehouse: Warehouse, fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, fails, full)
+        with pytest.raises(StorageError, match="No space left on device; free some space"):
+            warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
+    assert files(warehouse.folder) == []
+    assert warehouse.shards.units("gists", GISTS.id) == {}
+    warehouse.commit(GISTS, UNIT, [gist(0)])
+
+
+def test_temporary_names_are_never_taken_for_shards(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed process leaves behind: all that is there just before the link."""
+    seen: list[str] = []
+
+    def look(part: str, final: str) -> None:
+        seen.append(Path(part).name)
+        assert Path(part).stat().st_size > 0
+        assert list(Path(final).parent.glob("*.parquet")) == []
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", look)
+        with pytest.raises(KeyboardInterrupt):
+            warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
+    (name,) = seen
+    folder = warehouse.shards.path("gists", GISTS.id, UNIT.unit).parent
+    (folder / name).write_bytes(b"half a file")
+    assert warehouse.shards.units("gists", GISTS.id) == {}
+    warehouse.shards.verify([GISTS])
+
+
+def without_a_row(rows: pa.Table) -> pa.Table:
+    return rows.slice(1)
+
+
+def with_a_row_doubled(rows: pa.Table) -> pa.Table:
+    return pa.concat_tables([rows, rows.slice(0, 1)])
+
+
+def unsigned(rows: pa.Table) -> pa.Table:
+    """The same rows, written by somebody else."""
+    return rows.replace_schema_metadata(None)
+
+
+@pytest.mark.parametrize("change", [without_a_row, with_a_row_doubled, unsigned])
+def test_changed_rows_are_noticed(
+    warehouse: Warehouse, change: Callable[[pa.Table], pa.Table]
+) -> None:
+    path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
+    pq.write_table(change(pq.read_table(path)), path)
+    refuses(warehouse, path)
+
+
+def test_changed_calls_are_noticed(warehouse: Warehouse) -> None:
+    path = warehouse.commit(ANSWERS, CHUNK, [], Call)
+    path.write_bytes(path.read_bytes()[:-1])
+    refuses(warehouse, path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_truncated_file_is_noticed(warehouse: Warehouse, share: float) -> None:
+    path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    refuses(warehouse, path)
+
+
+def refuses(warehouse: Warehouse, path: UPath) -> None:
+    """Both ways in say which file it is, in one line, and what to do about it."""
+    for check in (warehouse.shards.verify, warehouse.shards.committed):
+        with pytest.raises(AccountingError) as caught:
+            check([ANSWERS])
+        assert str(path) in str(caught.value)
+        assert "delete tables" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_question_swapped_for_another_is_noticed(warehouse: Warehouse) -> None:
+    """As many rows as were written, but one question is there twice and one is gone."""
+    path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
+    rows = pq.read_table(path)
+    pq.write_table(pa.concat_tables([rows.slice(0, 1), rows.slice(0, 1)]), path)
+    with pytest.raises(AccountingError, match="missing"):
+        warehouse.shards.committed([ANSWERS])
+
+
+def test_a_deleted_file_is_work_to_do_again(warehouse: Warehouse) -> None:
+    path = warehouse.commit(ANSWERS, CHUNK, [answer("q1"), answer("q2")])
+    path.unlink()
+    assert warehouse.shards.committed([ANSWERS]).units == {ANSWERS.id: {}}
+
+
+def test_what_is_committed_is_known_by_input(warehouse: Warehouse) -> None:
+    """Of two units that hold q2, the one with the lower name counts."""
+    other = chunk(ANSWERS, "d1", "q2", "q3")
+    for unit in (CHUNK, other):
+        warehouse.commit(ANSWERS, unit, [answer(q) for q in unit.inputs])
+    committed = warehouse.shards.committed([GISTS, ANSWERS])
+    assert committed.units == {
+        GISTS.id: {},
+        ANSWERS.id: {CHUNK.unit: 1, other.unit: 1},
+    }
+    assert committed.inputs == {
+        ANSWERS.id: {
+            "input-q1": CHUNK.unit,
+            "input-q2": min(CHUNK.unit, other.unit),
+            "input-q3": other.unit,
+        }
+    }
+
+
+NUM_RACES = 40
+
+
+def race(folder: str, who: str, barrier: Any, wins: Any) -> None:
+    """Commit the same units as everybody else, and say which commits were ours."""
+    shards = Shards(Path(folder))
+    barrier.wait(60)
+    for number in range(NUM_RACES):
+        unit = chunk(ANSWERS, "d1", f"q{number}")
+        wins.put((who, number, shards.commit(Answer, ANSWERS, unit, [answer(reader=who)])))
+
+
+@pytest.mark.slow
+def test_two_processes_at_once_leave_one_file_a_unit(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    barrier, wins = spawn.Barrier(2), spawn.Queue()
+    racers = [
+        spawn.Process(target=race, args=(str(tmp_path), who, barrier, wins)) for who in ("a", "b")
+    ]
+    for racer in racers:
+        racer.start()
+    said = [wins.get(timeout=60) for _ in range(2 * NUM_RACES)]
+    for racer in racers:
+        racer.join(60)
+        assert racer.exitcode == 0
+    winners = {number: who for who, number, won in said if won}
+    assert sum(won for *_, won in said) == len(winners) == NUM_RACES
+    assert len(files(tmp_path)) == NUM_RACES
+    for number, who in winners.items():
+        unit = chunk(ANSWERS, "d1", f"q{number}").unit
+        (row,) = Shards(tmp_path).load(Answer, ANSWERS.id, unit)
+        assert row.reader == who
+
+
+def test_small_json_files_are_replaced_whole(tmp_path: Path) -> None:
+    write_json(tmp_path / "x" / "a.json", {"b": 1, "a": 2})
+    write_json(tmp_path / "x" / "a.json", {"b": 3})
+    assert files(tmp_path) == ["x/a.json"]
+    assert (tmp_path / "x" / "a.json").read_text() == '{\n  "b": 3\n}\n'
+
+
+def test_a_users_file_that_is_no_parquet_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_text("no")
+    with pytest.raises(UsageError, match=r"x\.parquet") as caught:
+        list(read_parquet_rows(tmp_path / "x.parquet"))
+    assert "\n" not in str(caught.value)
+
+
+def test_calls_of_an_earlier_version_are_read(warehouse: Warehouse) -> None:
+    """They say neither when they were sent nor by which worker."""
+    call = Call(
+        document_id="d1", call_index=0, stage="gist", question_id=None, page_index=0, turn=None,
+        reference_index=None, prompt="gist", request_sha="ab", engine="e", attempt=1,
+        prompt_tokens=7, cached_tokens=0, reply_tokens=1, finish_reason="stop", seconds=0.5,
+        reply="One.", started_at=datetime(2026, 11, 22), worker="node-7",
+    )  # fmt: skip
+    path = warehouse.commit(GISTS, UNIT, [call], record=Call)
+    today = pq.read_table(path)
+    pq.write_table(today.drop_columns(["started_at", "worker"]), path)
+    (read,) = warehouse.shards.recorded(GISTS.id, UNIT.unit) or ()
+    assert read == replace(call, started_at=None, worker=None)

@@ -1,0 +1,414 @@
+"""The DuckDB views: which rows they show, and that readers never see half a file."""
+
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.core.arrow import schema
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import _VIEWS, RECORDS, IndexRow, QuestionRow, Record
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.accounts import accounts
+from pipeline.store.sql.connect import query, run_name
+from pipeline.work.steps import Step
+from stages.tables.answers import Answer
+from tests.support.warehouse import (
+    Warehouse,
+    answer,
+    chunk,
+    document_unit,
+    question,
+    score,
+    step,
+)
+
+DOCUMENTS, QUESTIONS, GISTS = step("documents"), step("questions"), step("gists")
+ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
+DERIVED = (
+    "steps", "runs", "units", "shards", "inputs", "accounting", "lr", "measures", "page_evidence",
+    "paired", "rankings", "retrieval",
+)  # fmt: skip
+OF_ALL_RUNS = (
+    "all_units", "all_steps", "all_shards", "all_lr", "all_raters", "all_fallbacks",
+    "all_page_evidence", "all_paired", "all_rankings", "all_retrieval",
+)  # fmt: skip
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path / "My [Ware] house's * 100%")
+
+
+@contextmanager
+def opened(warehouse: Warehouse, run: str | None = None) -> Iterator[Any]:
+    with connect(warehouse.folder, run) as connection:
+        yield connection
+
+
+def rows(warehouse: Warehouse, statement: str, run: str | None = None) -> list[dict[str, Any]]:
+    with opened(warehouse, run) as connection:
+        return query(connection, statement)
+
+
+def ids(warehouse: Warehouse, view: str, run: str | None = None) -> list[str]:
+    found = rows(warehouse, f"select question_id from {view} order by all", run)
+    return [row["question_id"] for row in found]
+
+
+def commit_answers(warehouse: Warehouse, *question_ids: str, reader: str = "hand") -> Any:
+    unit = chunk(ANSWERS, "d1", *question_ids)
+    warehouse.commit(ANSWERS, unit, [answer(q, reader=reader) for q in question_ids])
+    return unit
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A connection to a warehouse with a run that planned nothing."""
+    warehouse = Warehouse(tmp_path_factory.mktemp("empty"))
+    warehouse.plan("r")
+    with opened(warehouse) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("table", RECORDS)
+@pytest.mark.parametrize("prefix", ["", "all_"])
+def test_a_table_without_files_is_empty_and_typed(empty: Any, prefix: str, table: str) -> None:
+    assert query(empty, f"from {prefix}{table}") == []
+    described = query(empty, f"describe {prefix}{table}")
+    types = {row["column_name"]: row["column_type"] for row in described}
+    assert types["document_id"] == types["step_id"] == "VARCHAR"
+    assert types["document_id"] == "VARCHAR"
+    assert list(types) == ["run"] * bool(prefix) + schema(RECORDS[table]).names
+
+
+@pytest.mark.parametrize("view", [*DERIVED, *OF_ALL_RUNS])
+def test_every_derived_view_is_there_in_an_empty_warehouse(empty: Any, view: str) -> None:
+    assert query(empty, f"from {view}") == []
+
+
+def test_every_view_of_all_runs_names_the_run(empty: Any) -> None:
+    named = query(
+        empty,
+        """select table_name, bool_or(column_name = 'run') as has_run
+        from information_schema.columns where starts_with(table_name, 'all_') group by all""",
+    )
+    assert {*OF_ALL_RUNS, *(f"all_{table}" for table in RECORDS)} <= {
+        row["table_name"] for row in named
+    }
+    assert [row["table_name"] for row in named if not row["has_run"]] == []
+
+
+def test_no_table_may_be_named_like_a_view(empty: Any) -> None:
+    """Of the views that every warehouse has: those of tables and records name themselves."""
+    found = query(empty, "select view_name as name from duckdb_views() where not internal")
+    brought = " ".join(sql for record in RECORDS.values() for sql in record.sql().values())
+    names = {row["name"] for row in found if not re.match(r"(all|raw|no)_|\w+_rows$", row["name"])}
+    names -= {*RECORDS, *re.findall(r"view {prefix}(\w+)", brought)}
+    assert names == set(_VIEWS)
+
+
+def test_lists_of_an_empty_table_can_be_asked_for(empty: Any) -> None:
+    asked = "select unnest(context_spans).start_char as s, len(page_indexes) as n from answers"
+    assert query(empty, asked) == []
+
+
+@pytest.mark.slow
+def test_one_run_and_all_runs(warehouse: Warehouse) -> None:
+    mine, theirs = commit_answers(warehouse, "q1", "q2"), commit_answers(warehouse, "q3")
+    commit_answers(warehouse, "q4")  # of a run that is gone
+    warehouse.plan("mine", (ANSWERS, [mine]))
+    warehouse.plan("theirs", (ANSWERS, [theirs]))
+    assert ids(warehouse, "answers", "mine") == ["q1", "q2"]
+    assert ids(warehouse, "answers", "theirs") == ["q3"]
+    assert ids(warehouse, "all_answers", "theirs") == ["q1", "q2", "q3", "q4"]
+    assert {row["run"] for row in rows(warehouse, "from all_units")} == {"mine", "theirs"}
+    assert {row["run"] for row in rows(warehouse, "from units", "mine")} == {"mine"}
+    found = rows(warehouse, "select run, question_id from all_answers order by question_id")
+    assert [row["run"] for row in found] == ["mine", "mine", "theirs", None]
+
+
+@pytest.mark.slow
+def test_steps_and_shards_are_the_runs(warehouse: Warehouse) -> None:
+    """Of three steps one is of both runs, one of one, one of none any more."""
+    both, gone = commit_answers(warehouse, "q1"), chunk(SCORES, "d1", "q1")
+    read = document_unit(GISTS, "d1")
+    warehouse.commit(GISTS, read, [])
+    warehouse.plan("gone", (SCORES, [gone]))
+    warehouse.plan("gone")
+    warehouse.plan("mine", (ANSWERS, [both]))
+    warehouse.plan("theirs", (ANSWERS, [both]), (GISTS, [read]))
+    for view in ("steps", "shards"):
+        stated = f"select step_id from {view} order by 1"
+        assert [row["step_id"] for row in rows(warehouse, stated, "mine")] == [ANSWERS.id]
+        both_steps = sorted([ANSWERS.id, GISTS.id])
+        assert [row["step_id"] for row in rows(warehouse, stated, "theirs")] == both_steps
+    found = rows(warehouse, "select step_id, run from all_steps order by all")
+    planned = [
+        (ANSWERS.id, "mine"),
+        (ANSWERS.id, "theirs"),
+        (GISTS.id, "theirs"),
+        (SCORES.id, None),
+    ]
+    assert [tuple(row.values()) for row in found] == planned
+
+
+def test_units_say_when_they_began_and_who_made_them(warehouse: Warehouse) -> None:
+    made, left = chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d1", "q2")
+    began = datetime(2026, 11, 22, 3, 14, 15)
+    warehouse.shards.commit(Answer, ANSWERS, made, [answer("q1")], began)
+    warehouse.plan("r", (ANSWERS, [made, left]))
+    found = rows(warehouse, "select question_id, started_at, worker from units order by 1")
+    assert [tuple(row.values()) for row in found] == [
+        ("q1", began, f"{socket.gethostname()}-{os.getpid()}"), ("q2", None, None),
+    ]  # fmt: skip
+
+
+def test_of_a_unit_made_again_the_highest_attempt_is_shown(warehouse: Warehouse) -> None:
+    unit = chunk(ANSWERS, "d1", "q1")
+    for attempt in (1, 2, 10):
+        made = [answer("q1", answer=f"Attempt {attempt}.")]
+        warehouse.commit(ANSWERS, replace(unit, attempt=attempt), made)
+    warehouse.plan("r", (ANSWERS, [unit]))
+    assert rows(warehouse, "select answer from answers") == [{"answer": "Attempt 10."}]
+    assert rows(warehouse, "select count(*) as n from shards") == [{"n": 1}]
+
+
+def test_units_of_an_earlier_version_have_no_start(warehouse: Warehouse) -> None:
+    unit = chunk(ANSWERS, "d1", "q1")
+    path = warehouse.commit(ANSWERS, unit, [answer("q1")])
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"gistmill.num_rows": "1"}), path)
+    warehouse.plan("r", (ANSWERS, [unit]))
+    (row,) = rows(warehouse, "select unit, started_at, worker from units")
+    assert row == {"unit": unit.unit, "started_at": None, "worker": None}
+
+
+def test_the_latest_run_is_shown_by_default(warehouse: Warehouse) -> None:
+    for number, run in enumerate(("b", "c", "a")):
+        unit = commit_answers(warehouse, f"q{number}")
+        warehouse.plan(run, (ANSWERS, [unit]))
+    assert run_name(warehouse.folder, None) == "a"
+    assert ids(warehouse, "answers") == ["q2"]
+    warehouse.plan("b", (ANSWERS, [chunk(ANSWERS, "d1", "q0")]))
+    assert ids(warehouse, "answers") == ["q0"]
+
+
+def test_a_run_shows_only_the_questions_it_planned(warehouse: Warehouse) -> None:
+    """A question taken out of the corpus leaves its row behind, in a unit that still counts."""
+    unit = commit_answers(warehouse, "q1", "q2")
+    warehouse.plan("r", (ANSWERS, [replace(unit, inputs={"q1": "input-q1"})]))
+    assert ids(warehouse, "answers") == ["q1"]
+    assert ids(warehouse, "all_answers") == ["q1", "q2"]
+
+
+def test_a_run_that_is_not_there(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.plan("b")
+    warehouse.plan("a")
+    with pytest.raises(UsageError, match=r"run=unknown.*it has a, b"):
+        connect(warehouse.folder, "unknown")
+    with pytest.raises(UsageError, match="no run there"):
+        connect(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("select * from nosuch", "nosuch"),
+        ("select nosuch from answers", "nosuch"),
+        ("selec 1", "selec"),
+        ("select 'a'::int", "a"),
+        ("", "empty query"),
+        (" -- nothing", "empty query"),
+    ],
+)
+def test_a_wrong_query_is_a_usage_error_of_one_line(empty: Any, statement: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        query(empty, statement)
+    assert "\n" not in str(caught.value)
+
+
+def test_columns_of_the_same_name_are_told_apart(empty: Any) -> None:
+    assert query(empty, "select 1 as a, 2 as b, 3 as a") == [{"a": 1, "b": 2, "a_1": 3}]
+
+
+@pytest.mark.slow
+def test_overlapping_runs_show_their_own_rows_of_each_question(warehouse: Warehouse) -> None:
+    first = commit_answers(warehouse, "q1", "q2", reader="first")
+    second = commit_answers(warehouse, "q2", "q3", reader="second")
+    warehouse.plan("one", (ANSWERS, [first]))
+    warehouse.plan("two", (ANSWERS, [second]))
+    found = rows(warehouse, "select question_id, run, reader from all_answers order by all")
+    assert [tuple(row.values()) for row in found] == [
+        ("q1", "one", "first"), ("q2", "one", "first"), ("q2", "two", "second"),
+        ("q3", "two", "second"),
+    ]  # fmt: skip
+    for run, reader in (("one", "first"), ("two", "second")):
+        own = rows(warehouse, "select reader from answers where question_id = 'q2'", run)
+        assert own == [{"reader": reader}], "a run shows its own"
+
+
+def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Warehouse) -> None:
+    """Several rows a question: all of one unit, none of the other, whether a run planned it (q1)
+    or none has (q2)."""
+    units = [chunk(SCORES, "d1", *ids) for ids in (("q1",), ("q1", "q2"), ("q2",))]
+    for value, unit in enumerate(units):
+        made = [score(q, metric, float(value)) for q in unit.inputs for metric in ("f1", "em")]
+        warehouse.commit(SCORES, unit, made)
+    warehouse.plan("r", (SCORES, units[:1]))
+    found = rows(warehouse, "select question_id, metric, value from all_scores order by all")
+    lower = float(units.index(min(units[1:], key=lambda unit: unit.unit)))
+    assert [(r["question_id"], r["metric"], r["value"]) for r in found] == [
+        ("q1", "em", 0.0), ("q1", "f1", 0.0), ("q2", "em", lower), ("q2", "f1", lower),
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_readers_never_fail_while_shards_are_committed(warehouse: Warehouse) -> None:
+    """Four readers connect again and again; what they count never falls."""
+    units = [chunk(QUESTIONS, "d1", f"q{number}") for number in range(60)]
+    warehouse.plan("r", (QUESTIONS, units))
+    finished = threading.Event()
+
+    def read() -> list[int]:
+        counts: list[int] = []
+        while not finished.is_set():
+            (row,) = rows(warehouse, "select count(*) as n from questions")
+            counts.append(row["n"])
+        return counts
+
+    with ThreadPoolExecutor(4) as pool:
+        readers = [pool.submit(read) for _ in range(4)]
+        for unit in units:
+            warehouse.commit(QUESTIONS, unit, [question(q) for q in unit.inputs])
+            time.sleep(0.01)
+        finished.set()
+        seen = [reader.result(60) for reader in readers]
+    assert all(counts and counts == sorted(counts) for counts in seen)
+    (row,) = rows(warehouse, "select count(*) as n from questions")
+    assert row["n"] == len(units)
+
+
+@pytest.mark.slow
+def test_a_connection_keeps_to_the_files_it_chose(warehouse: Warehouse) -> None:
+    first, later = chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d1", "q2")
+    warehouse.plan("r", (ANSWERS, [first, later]))
+    commit_answers(warehouse, "q1")
+    with opened(warehouse) as connection:
+        commit_answers(warehouse, "q2")
+        assert query(connection, "select count(*) as n from answers") == [{"n": 1}]
+    assert ids(warehouse, "answers") == ["q1", "q2"]
+
+
+def test_planning_again_replaces_the_plan(warehouse: Warehouse) -> None:
+    folder = RunFolder(warehouse.folder, "r")
+    assert folder.planned("document_id") == set()
+    warehouse.plan("r", (ANSWERS, [chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d2", "q2")]))
+    assert folder.planned("document_id") == {"d1", "d2"}
+    warehouse.plan("r", (ANSWERS, [chunk(ANSWERS, "d1", "q1")]))
+    assert folder.planned("document_id") == {"d1"}
+    assert [file.name for file in (warehouse.folder / "runs" / "r").iterdir()] == ["units.parquet"]
+
+
+@pytest.fixture
+def plugins(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> dict[str, Step]:
+    """Shards of two tables that a plugin brought, by their steps; it is not loaded here."""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Node(IndexRow):
+        table: ClassVar[str] = "tree_nodes"
+        key: ClassVar[tuple[str, ...]] = ("document_id", "node_index")
+        node_index: int
+        summary: str | None
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Note(QuestionRow):
+        table: ClassVar[str] = "side_notes"
+        key: ClassVar[tuple[str, ...]] = ("question_id",)
+        note: str | None
+        skipped: bool = False
+
+    steps = {
+        record.table: replace(ANSWERS, name=record.table, writes=record) for record in (Node, Note)
+    }
+    nodes = [
+        Node(document_id="d1", node_index=0, summary="All of it."),
+        Node(document_id="d1", node_index=1, summary=None, problem="timeout"),
+    ]
+    notes: list[Record] = [
+        Note(document_id="d1", question_id="q1", note="A mill."),
+        Note(document_id="d1", question_id="q2", note=None, skipped=True),
+    ]
+    of_document, of_questions = steps.values()
+    unit, asked = document_unit(of_document, "d1"), chunk(of_questions, "d1", "q1", "q2")
+    warehouse.commit(of_document, unit, nodes)
+    warehouse.commit(of_questions, asked, notes)
+    warehouse.plan("r", (of_document, [unit, document_unit(of_document, "d2")]),
+                   (of_questions, [asked]))  # fmt: skip
+    for table in steps:
+        monkeypatch.delitem(RECORDS, table)
+    return steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prefix", ["", "all_"])
+def test_tables_of_a_plugin_that_is_not_loaded_have_views(
+    warehouse: Warehouse, plugins: dict[str, Step], prefix: str
+) -> None:
+    found = rows(warehouse, f"select node_index, summary from {prefix}tree_nodes order by 1")
+    assert [tuple(row.values()) for row in found] == [(0, "All of it."), (1, None)]
+    found = rows(warehouse, f"select question_id, note, method from {prefix}side_notes order by 1")
+    assert [tuple(row.values()) for row in found] == [
+        ("q1", "A mill.", "full_text"), ("q2", None, "full_text"),
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_their_accounts_are_counted(warehouse: Warehouse, plugins: dict[str, Step]) -> None:
+    """Of two documents one has rows, of them one with a problem; of two questions one is none."""
+    with opened(warehouse) as connection:
+        counted = {step.step_id: step for step in accounts(connection)}
+    nodes, notes = (counted[step.id] for step in plugins.values())
+    assert (nodes.inputs, nodes.ok, nodes.problem, nodes.not_done) == (2, 0, 1, 1)
+    assert (notes.inputs, notes.ok, notes.skipped, notes.not_done) == (2, 1, 1, 0)
+    (row,) = rows(warehouse, "select problem from inputs where problem is not null")
+    assert row == {"problem": "timeout"}
+
+
+@pytest.mark.slow
+def test_what_is_no_table_of_ours_is_left_alone(warehouse: Warehouse) -> None:
+    unit = commit_answers(warehouse, "q1")
+    warehouse.plan("r", (ANSWERS, [unit]))
+    tables = warehouse.folder / "tables"
+    (tables / "begun" / "step").mkdir(parents=True)  # a plugin's, before its first shard
+    for name in ("of somebody else", "others"):
+        (tables / name / "x").mkdir(parents=True)
+        pq.write_table(pa.table({"a": [1]}), tables / name / "x" / "y.parquet")
+    assert ids(warehouse, "answers") == ["q1"]
+    found = rows(warehouse, "select distinct table_name from shards")
+    assert found == [{"table_name": "answers"}]
+
+
+@pytest.mark.slow
+def test_shards_without_a_column_of_today_have_it_as_null(warehouse: Warehouse) -> None:
+    """Written by an earlier version; the views that use the column are there all the same."""
+    unit = chunk(ANSWERS, "d1", "q1")
+    path = warehouse.commit(ANSWERS, unit, [answer("q1")])
+    pq.write_table(pq.read_table(path).drop_columns(["memory", "num_lookups"]), path)
+    warehouse.plan("r", (ANSWERS, [unit]))
+    found = rows(warehouse, "select question_id, memory, num_lookups from answers")
+    assert found == [{"question_id": "q1", "memory": None, "num_lookups": None}]
+    assert rows(warehouse, "select value from measures where measure = 'lookups'") == []

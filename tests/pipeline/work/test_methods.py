@@ -1,0 +1,257 @@
+"""How methods are written, what they are called, and which stages they are made of."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.core.errors import UsageError
+from pipeline.core.plugins import import_installed
+from pipeline.work.methods import Method, expand_methods, methods_in
+from pipeline.work.stage import Stage
+from stages.index.embed import EmbedGists, EmbedPages
+from stages.index.paginate import PaginateUniform
+from stages.index.segments import PaginateByTokens
+from stages.index.tree import BuildTree
+from stages.read.answer import AnswerFromMemory, AnswerFromPages
+from stages.read.answer_from_summary import AnswerFromRunningSummary
+from stages.read.answer_from_text import AnswerFromText, AnswerFromTruncatedText
+from stages.read.answer_from_visits import AnswerFromVisits
+from stages.read.answer_without_text import AnswerClosedBook, AnswerConstant
+from stages.read.update_summary import UpdateRunningSummary
+from stages.retrieve.look_up import NoLookUp
+from stages.retrieve.navigate import Navigate
+from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages
+from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
+from stages.retrieve.visited import VisitedLeaves
+from tests.support.command import ROOT
+from tests.support.embedding import counts
+
+import_installed()
+FOLDER = ROOT / "conf" / "method"
+VALUES: dict[str, Any] = {
+    "first_page": 1, "seed": 7, "repeat": 2, "embedder": counts("bell"), "answer_words": 20,
+    "answer_each_look_up": False, "constant_answer": "He did it.", "paragraphs": "lines",
+    "page_breaks": False, "words": 300, "max_words": 600, "num_words": 11, "answer_page_tags": True,
+    "truncate_by": "words", "bm25": "plus_on_stems",
+}  # fmt: skip
+
+
+COMMON: dict[str, Any] = {"first_page": 1, "answer_words": 20, "answer_page_tags": True}
+
+
+def expanded(text: str, folder: Path = FOLDER) -> list[Method]:
+    return expand_methods(text, [folder])
+
+
+def names(text: str, folder: Path = FOLDER) -> list[str]:
+    return [method.name for method in expanded(text, folder)]
+
+
+def stages(text: str, folder: Path = FOLDER) -> list[Stage]:
+    (method,) = expanded(text, folder)
+    return [spec.made(method.name, VALUES) for spec in method.stages]
+
+
+def refused(text: str) -> str:
+    """The line a user sees."""
+    with pytest.raises(UsageError) as raised:
+        for method in expanded(text):
+            for spec in method.stages:
+                spec.made(f"methods: {method.name}", VALUES)
+    line = str(raised.value)
+    assert "\n" not in line
+    return line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("gist_only", ["gist_only"]),
+        ("gist_only()", ["gist_only"]),
+        ("bm25", ["bm25(top_k=3)"]),
+        ("bm25(top_k=5)", ["bm25(top_k=5)"]),
+        (" gist_only , bm25( top_k = 5 ) ", ["gist_only", "bm25(top_k=5)"]),
+        ("readagent_p(max_pages=1..3)", [f"readagent_p(max_pages={n})" for n in (1, 2, 3)]),
+        ("readagent_p(max_pages=2..2)", ["readagent_p(max_pages=2)"]),
+        ("bm25(top_k=6|1|3)", ["bm25(top_k=6)", "bm25(top_k=1)", "bm25(top_k=3)"]),
+        ("truncated(keep=last)", ["truncated(keep=last,num_words=6000)"]),
+        ("bm25,gist_only,bm25(top_k=3)", ["bm25(top_k=3)", "gist_only"]),
+        (
+            "memwalker(segment_tokens=9,working_memory=true|false)",
+            [
+                f"memwalker(segment_tokens=9,max_children=8,working_memory={given},reasoning=true)"
+                for given in ("true", "false")
+            ],
+        ),
+        ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),
+    ],
+)
+def test_names_are_canonical_and_in_the_order_written(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+def test_several_arguments_multiply_in_the_order_written() -> None:
+    assert names("truncated(keep=first|last,num_words=10|20)") == [
+        "truncated(keep=first,num_words=10)",
+        "truncated(keep=first,num_words=20)",
+        "truncated(keep=last,num_words=10)",
+        "truncated(keep=last,num_words=20)",
+    ]
+    assert names("truncated(num_words=1..2,keep=first|last),bm25") == [
+        "truncated(keep=first,num_words=1)",
+        "truncated(keep=last,num_words=1)",
+        "truncated(keep=first,num_words=2)",
+        "truncated(keep=last,num_words=2)",
+        "bm25(top_k=3)",
+    ]
+
+
+def test_duplicates_merge_where_they_first_stand() -> None:
+    assert names("bm25(top_k=2..3),bm25,bm25(top_k=1..3)") == [
+        "bm25(top_k=2)", "bm25(top_k=3)", "bm25(top_k=1)",
+    ]  # fmt: skip
+
+
+def test_a_canonical_name_names_itself() -> None:
+    text = "readagent_s(max_pages=1..6),truncated(keep=first|last),constant,oracle_pages"
+    assert names(",".join(names(text))) == names(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("bm52(top_k=3)", ["no method 'bm52'", "nearest: bm25"]),
+        ("bm25(k=3)", ["bm25: no argument 'k=3'", "it takes top_k"]),
+        ("bm25(3)", ["no argument '3'", "it takes top_k"]),
+        ("gist_only(top_k=3)", ["gist_only: no argument 'top_k=3'", "it takes none"]),
+        ("truncated", ["truncated: keep is missing", "truncated(keep=...)"]),
+        ("truncated(num_words=5)", ["keep is missing"]),
+        ("bm25(top_k=1,top_k=2)", ["top_k is given twice"]),
+        ("bm25(top_k=6..1)", ["bm25: top_k=6..1 counts down", "1..6"]),
+        ("bm25(top_k=0)", ["bm25(top_k=0): look_up.top_k: ", "greater than 0"]),
+        ("bm25(top_k=0..2)", ["bm25(top_k=0): look_up.top_k: "]),
+        ("bm25(top_k=-1)", ["top_k: "]),
+        ("bm25(top_k=x)", ["bm25(top_k=x): look_up.top_k: ", "integer"]),
+        ("bm25(top_k=2.5)", ["top_k: "]),
+        ("bm25(top_k=true)", ["top_k: "]),
+        ("bm25(top_k=1..)", ["top_k: "]),
+        ("readagent_p(max_pages=0)", ["max_pages: "]),
+        ("truncated(keep=middle)", ["keep: ", "'first'"]),
+        ("truncated(keep=first,num_words=0)", ["num_words: "]),
+        ("bm25(top_k=)", ["bm25: top_k= is not a value"]),
+        ("bm25(top_k=3|)", ["bm25: top_k= is not a value"]),
+        ("truncated(keep=first,num_words=null)", ["truncated: num_words=null is not a value"]),
+        ("bm25(top_k=[)", ["top_k=[ is not a value"]),
+        ("bm25(top_k=[3])", ["top_k=[3] is not a value"]),
+        ("bm25(top_k=@)", ["top_k=@ is not a value"]),
+        ("bm25(top_k=2024-13-45)", ["top_k=2024-13-45 is not a value"]),
+        ("bm25(top_k=3", ["'bm25(top_k=3' is not a method"]),
+        ("../conf/method/bm25", ["is not a method"]),
+        ("", ["names no method"]),
+        (" , ", ["names no method"]),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(text: str, parts: list[str]) -> None:
+    line = refused(text)
+    assert line.startswith("methods")
+    assert all(part in line for part in parts), line
+
+
+def test_arguments_reach_their_stage() -> None:
+    look_up, answer = stages("readagent_p(max_pages=4)")
+    assert look_up == ReadAgentP(max_pages=4, first_page=1)
+    assert answer == AnswerFromMemory(**COMMON)
+    look_up, answer = stages("truncated(keep=last,num_words=9)")
+    assert look_up == NoLookUp()
+    assert answer == AnswerFromText(**COMMON, keep="last", num_words=9, truncate_by="words")
+    assert stages("recurrence(summary_tokens=9)")[0] == UpdateRunningSummary(
+        segment_tokens=2500, summary_tokens=9
+    )
+    assert stages("bm25_fill_context")[0] == BM25(top_k=None, bm25="plus_on_stems")
+    assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
+    constant = stages("constant")[1]
+    assert isinstance(constant, AnswerConstant)
+    assert constant.constant_answer == "He did it."
+    assert "constant_answer" not in stages("full_text")[1].model_dump()
+
+
+def test_what_yaml_says_goes_before_the_family_s_value_null_too() -> None:
+    """VALUES has num_words 11; full_text.yaml says null."""
+    answer = stages("full_text")[1]
+    assert isinstance(answer, AnswerFromText)
+    assert answer.num_words is None
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("gist_only", [NoLookUp, AnswerFromMemory]),
+        ("readagent_s", [ReadAgentS, AnswerFromMemory]),
+        ("bm25", [BM25, AnswerFromPages]),
+        ("oracle_pages", [OraclePages, AnswerFromPages]),
+        ("dense", [EmbedPages, Dense, AnswerFromPages]),
+        ("dense(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
+        ("gist_dense", [EmbedPages, Dense, AnswerFromMemory]),
+        ("full_text", [NoLookUp, AnswerFromText]),
+        ("closed_book", [NoLookUp, AnswerClosedBook]),
+        ("constant", [NoLookUp, AnswerConstant]),
+        ("truncated_to_context(keep=last)", [NoLookUp, AnswerFromTruncatedText]),
+        ("bm25_fill_context", [BM25, AnswerFromPages]),
+        ("dense_fill_context(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
+        ("recurrence", [UpdateRunningSummary, AnswerFromRunningSummary]),
+        ("memwalker", [PaginateByTokens, BuildTree, Navigate, VisitedLeaves, AnswerFromVisits]),
+    ],
+)
+def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) -> None:
+    assert [type(stage) for stage in stages(text)] == made
+
+
+def test_every_method_shipped_can_be_made() -> None:
+    given = {
+        "truncated": "truncated(keep=first)",
+        "truncated_to_context": "truncated_to_context(keep=first)",
+        "readagent_p_conditional": "readagent_p_conditional(task=Find it.)",
+    }
+    there = methods_in([FOLDER])
+    for name in there:
+        stages(given.get(name, name))
+    assert {"readagent_p", "readagent_s", "gist_only", "bm25"} <= set(there)
+    assert there["truncated"] == (FOLDER / "truncated.yaml", {"keep": None, "num_words": 6000})
+
+
+def test_adding_a_method_takes_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    method = {
+        "arguments": {"pages": 2, "kept": "first"},
+        "stages": {
+            "short": {"stage": "paginate", "kind": "uniform", "words": 50},
+            "look_up": {"kind": "bm25", "top_k": "$pages", "from": {"pages": "short"}},
+            "answer": {"kind": "text", "keep": "$kept", "num_words": 10},
+        },
+    }
+    file.write_text(yaml.safe_dump(method, sort_keys=False))
+    assert names("two(kept=last,pages=4..5)", tmp_path) == [
+        "two(pages=4,kept=last)", "two(pages=5,kept=last)",
+    ]  # fmt: skip
+    assert stages("two(pages=4)", tmp_path) == [
+        PaginateUniform(paragraphs="lines", page_breaks=False, words=50, max_words=600),
+        BM25(top_k=4, bm25="plus_on_stems"),
+        AnswerFromText(**COMMON, keep="first", num_words=10, truncate_by="words"),
+    ]
+    (made,) = expanded("two", tmp_path)
+    assert [(spec.key, dict(spec.reads_from)) for spec in made.stages] == [
+        ("short", {}), ("look_up", {"pages": "short"}), ("answer", {}),
+    ]  # fmt: skip
+    assert made.file == str(file)
+
+
+def test_two_folders_with_a_method_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "bm25.yaml").write_text((FOLDER / "bm25.yaml").read_text())
+    with pytest.raises(UsageError) as raised:
+        expand_methods("bm25", [FOLDER, tmp_path])
+    assert str(raised.value) == (
+        f"{tmp_path / 'bm25.yaml'}: the method bm25 exists already, in {FOLDER / 'bm25.yaml'}; "
+        "give it another name"
+    )

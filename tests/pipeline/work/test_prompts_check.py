@@ -1,0 +1,160 @@
+"""`gistmill prompts check`: it finds what is broken, in prompts of plugins too."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.settings import CONF
+from pipeline.work.check_family import check_family
+from tests.support.command import ROOT, gistmill, own_process
+from tests.support.reading import written_family as written
+
+SHIPPED = [CONF / "prompts"]
+PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
+
+
+def checked(folder: Path) -> list[str]:
+    return check_family(folder, SHIPPED)
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A family with templates of its own to break."""
+    return Path(shutil.copytree(CONF / "prompts" / "generic", tmp_path / "mine"))
+
+
+def test_a_lost_value_is_found(broken: Path) -> None:
+    (broken / "gist.jinja").write_text("Shorten this page.")
+    (line,) = checked(broken)
+    assert line.startswith(f"{broken}: gist: ")
+    assert line.endswith("is not in the rendered prompt")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ pages }}",
+        "{% for %}",
+        "{% if page %}",
+        '{% from "_nowhere.jinja" import it %}{{ page }}',
+        "{{ page + 1 }}",
+        "{{ page | upside_down }}",
+    ],
+)
+def test_a_broken_template_is_found(broken: Path, template: str) -> None:
+    (broken / "gist.jinja").write_text(template)
+    lines = checked(broken)
+    assert lines
+    assert all("gist" in line or "_nowhere.jinja" in line for line in lines)
+    done = gistmill("prompts", "check", broken)
+    assert (done.returncode, done.stdout) == (2, "\n".join(lines) + "\n")
+
+
+def test_an_example_that_is_read_otherwise_is_found(broken: Path) -> None:
+    path = broken / "family.yaml"
+    path.write_text(path.read_text().replace('"<8>", reads: 8', '"<8>", reads: 57'))
+    assert checked(broken) == [f"{path}: examples.break_point[4]: read 8, expected 57"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "form", "complaint"),
+    [
+        ("break_point", "I pause after {}", "'I pause after 0' is read as None, not 0"),
+        ("break_point", "Break point: <{}>, label: 7",
+         "'Break point: <0>, label: 7' is read as None, not 0"),
+        ("look_up_p", "Pages {}", "'Pages ' is read as None, not ()"),
+        ("look_up_p", "See [1]: Page [{}]", "'See [1]: Page []' is read as None, not ()"),
+        ("look_up_p", "[{}0]", "'[0]' is read as (0,), not ()"),
+        ("look_up_s", "Number {}", "'Number 0' is read as None, not 0"),
+        ("look_up_s", "No STOP yet, but Page {}",
+         "'No STOP yet, but Page 0' is read as None, not 0"),
+        ("answer", "I choose {}", "'I choose A' is read as None, not 0"),
+        # All but A and I, which are words, can be read in it.
+        ("answer", "{} That one", "'A That one' is read as None, not 0"),
+        ("rate_strict", "not {}", "'not YES' is read as None, not yes"),
+        ("rate_permissive", "Hardly {}", "'Hardly Yes' is read as None, not yes"),
+    ],
+)  # fmt: skip
+def test_a_form_that_is_not_read_is_found(
+    tmp_path: Path, prompt: str, form: str, complaint: str
+) -> None:
+    folder = written(tmp_path, forms={prompt: form})
+    assert checked(folder) == [f"{folder / 'family.yaml'}: forms.{prompt}: {complaint}"]
+
+
+@pytest.mark.parametrize("name", ["look_up_p", "look_up_s"])
+def test_a_look_up_prompt_shorter_than_the_answers_is_found(broken: Path, name: str) -> None:
+    """What fits the context is decided by it."""
+    source = (broken / f"{name}.jinja").read_text()
+    head = source[: source.index("Leave the question")]
+    rest = {
+        "look_up_p": "{{ max_pages }}",
+        "look_up_s": "{{ answered(previous_answer) }}{{ exclude(pages_read, refused) }}"
+        "{{ correction }}",
+    }[name]
+    (broken / f"{name}.jinja").write_text(head + rest)
+    assert checked(broken) == [f"{broken}: {name}: shorter than answer; lengthen it"]
+
+
+def own_check(*words: str | Path) -> tuple[int, str, str]:
+    """In a process of its own: prompts that a plugin brings stay for good."""
+    done = own_process("prompts", "check", *words)
+    return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+
+WELL = (0, "all prompts render and all example replies are read", "")
+
+
+@pytest.mark.slow
+def test_the_check_covers_prompts_of_plugins(tmp_path: Path) -> None:
+    assert own_check(f"plugins={PLUGIN}") == WELL
+    mine = written(tmp_path, "settings: {answer_words: 7}")
+    (mine / "quote.jinja").write_text("{{ page }} {{ question }}")
+    lost = f"{mine}: quote: '8105' is not in the rendered prompt"
+    assert own_check(f"plugins={PLUGIN}", mine) == (2, lost, "")
+
+
+@pytest.mark.slow
+def test_budgets_of_a_plugins_prompt_need_the_plugin(tmp_path: Path) -> None:
+    mine = written(tmp_path, "reply_tokens: {quote: 30}")
+    assert own_check(mine, f"plugins={PLUGIN}") == WELL
+    code, out, line = own_check(mine)
+    assert (code, out) == (2, "") and "reply_tokens.quote: no such prompt; nearest: " in line
+
+
+@pytest.mark.slow
+def test_a_plugins_prompt_without_a_template_is_named(tmp_path: Path) -> None:
+    plugin = Path(shutil.copytree(PLUGIN, tmp_path / "my_plugin"))
+    (plugin / "conf" / "prompts" / "generic" / "quote.jinja").unlink()
+    generic = CONF / "prompts" / "generic"
+    code, out, _ = own_check(generic, f"plugins={plugin}")
+    assert (code, out) == (2, f"{generic}: no template quote.jinja; add it")
+
+
+@pytest.mark.slow
+def test_a_plugin_takes_no_template_of_ours(tmp_path: Path) -> None:
+    plugin = Path(shutil.copytree(PLUGIN, tmp_path / "my_plugin"))
+    own, ours = (root / "prompts" / "generic" / "gist.jinja" for root in (plugin / "conf", CONF))
+    own.write_text("{{ page }}")
+    told = f"{own}: a template of that name exists already, {ours}; put it in a family of its own"
+    assert own_check(f"plugins={plugin}") == (2, "", f"gistmill: {told}")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("plugins=nowhere",), "plugins=nowhere: no such folder; name one that holds Python"),
+        (("a", "b"), "prompts check: takes one FOLDER, and plugins=FOLDER,FOLDER once"),
+        (("nowhere",), "nowhere: no family.yaml there; name a folder of prompts"),
+    ],
+)
+def test_words_that_the_check_does_not_take(words: tuple[str, ...], told: str) -> None:
+    done = gistmill("prompts", "check", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"gistmill: {told}")
+
+
+def test_the_shipped_families_pass() -> None:
+    done = gistmill("prompts", "check", "--json")
+    assert (done.returncode, done.stdout.split()) == (0, ["{", '"failures":', "[]", "}"])

@@ -1,0 +1,398 @@
+"""Which units are still to do: planned from keys and from what is committed, without any file."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.graph.read_config import read_config
+from jobs.graph.step_graph import run_steps
+from pipeline.core.rows import Document, Question, Span
+from pipeline.core.settings import sha
+from pipeline.work.units import (
+    RETRY_TIMEOUTS_ONCE,
+    Committed,
+    DocumentKey,
+    RetryPolicy,
+    Unit,
+    _shas,
+    plan_document,
+)
+from pipeline.work.units import mask_fields as given_to
+from tests.support.warehouse import document, question
+
+STEPS = [
+    step
+    for step, _ in run_steps(read_config(["methods=readagent_p(max_pages=2)", "memory=uniform"]))
+]
+BY_ID = {step.id: step for step in STEPS}
+OF_DOCUMENTS = ("documents", "paginate", "gist")
+OF_STAGES = ("look_up", "answer", "score", "rate")
+OF_QUESTIONS = ("questions", *OF_STAGES)  # the questions' own rows rest on no text
+
+
+class Store:
+    """What is committed, as the warehouse has it: the lowest of several units counts."""
+
+    def __init__(self) -> None:
+        self.units: dict[str, set[str]] = {step.id: set() for step in STEPS}
+        self.inputs: dict[str, dict[str, str]] = {s.id: {} for s in STEPS if s.per_question}
+        self.attempts: dict[str, int] = {}
+
+    def commit(self, units: Iterable[Unit]) -> None:
+        for unit in units:
+            self.units[unit.step_id].add(unit.unit)
+            for input_sha in unit.inputs.values():
+                own = self.inputs[unit.step_id]
+                own[input_sha] = min(unit.unit, own.get(input_sha, unit.unit))
+
+    def plan(self, key: DocumentKey) -> list[Unit]:
+        last = self.attempts
+        units = {of: {name: last.get(name, 1) for name in own} for of, own in self.units.items()}
+        return plan_document(STEPS, key, Committed(units=units, inputs=self.inputs), 50)
+
+    def pending(self, key: DocumentKey) -> dict[str, Unit]:
+        """The unit that each stage still has to do; never more than one a document."""
+        units = [unit for unit in self.plan(key) if not unit.is_done]
+        found = {stage(unit): unit for unit in units}
+        assert len(found) == len(units)
+        return found
+
+    def finish(self, key: DocumentKey) -> None:
+        self.commit(self.pending(key).values())
+
+
+def stage(unit: Unit) -> str:
+    return BY_ID[unit.step_id].name
+
+
+def key(*questions: Question, of: Document | None = None) -> DocumentKey:
+    return DocumentKey.of(of or document(), questions, STEPS)
+
+
+def asked(pending: Mapping[str, Unit]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(unit.inputs) for name, unit in pending.items()}
+
+
+Q1, Q2, Q3 = question("q1"), question("q2"), question("q3")
+MEMORY: dict[str, tuple[str, ...]] = dict.fromkeys(OF_DOCUMENTS, ())
+
+
+@pytest.fixture
+def store() -> Store:
+    """Document d1 with questions q1 and q2, all done."""
+    made = Store()
+    made.finish(key(Q1, Q2))
+    return made
+
+
+def test_at_first_everything_is_to_do() -> None:
+    pending = Store().pending(key(Q1, Q2))
+    assert asked(pending) == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))
+
+
+def test_then_nothing_is(store: Store) -> None:
+    assert store.pending(key(Q1, Q2)) == {}
+    assert store.pending(key(Q2, Q1)) == {}, "in whatever order"
+
+
+def test_what_read_an_earlier_attempt_is_to_do_again(store: Store) -> None:
+    """Attempt 2 at the gists: what reads them is named by it, and pages are not."""
+    (gists,) = [unit for unit in store.plan(key(Q1, Q2)) if stage(unit) == "gist"]
+    store.attempts[gists.unit] = 2
+    pending = store.pending(key(Q1, Q2))
+    assert {"look_up", "answer", "rate", "score"} <= {*pending} <= {*OF_QUESTIONS}
+    (again,) = [unit for unit in store.plan(key(Q1, Q2)) if stage(unit) == "gist"]
+    assert (again.is_done, again.unit, again.attempt) == (True, gists.unit, 2)
+
+
+def test_a_question_more_is_one_unit_more(store: Store) -> None:
+    now = key(Q1, Q2, Q3)
+    assert asked(store.pending(now)) == dict.fromkeys(OF_QUESTIONS, ("q3",))
+    done = [unit for unit in store.plan(now) if unit.is_done]
+    assert {stage(unit): tuple(unit.inputs) for unit in done} == MEMORY | dict.fromkeys(
+        OF_QUESTIONS, ("q1", "q2")
+    )
+
+
+def test_a_question_less_is_nothing_to_do(store: Store) -> None:
+    planned = store.plan(key(Q2))
+    assert all(unit.is_done for unit in planned)
+    assert {tuple(unit.inputs) for unit in planned} == {(), ("q2",)}
+
+
+def test_a_question_put_another_way_is_asked_again(store: Store) -> None:
+    now = key(replace(Q1, question="What else?"), Q2)
+    assert asked(store.pending(now)) == dict.fromkeys(OF_QUESTIONS, ("q1",))
+    options = key(replace(Q1, options=("a", "b")), Q2)
+    assert asked(store.pending(options)) == dict.fromkeys(OF_QUESTIONS, ("q1",))
+
+
+@pytest.mark.parametrize(
+    ("other", "judging"),
+    [
+        (replace(Q1, references=("A wheel.",)), ("score", "rate")),
+        (replace(Q1, answer_index=1), ("score",)),
+        (replace(Q1, evidence=(Span(0, 3),)), ("score",)),
+        (replace(Q1, only_judged=True), ("score",)),
+        (replace(Q1, task="trec", classes=("place", "person")), ("score",)),
+    ],
+)
+def test_other_gold_is_judged_again_by_what_uses_it_and_not_answered_again(
+    store: Store, other: Question, judging: tuple[str, ...]
+) -> None:
+    """Raters see references, and no evidence."""
+    pending = asked(store.pending(key(other, Q2)))
+    assert pending == dict.fromkeys(("questions", *judging), ("q1",))
+
+
+def test_other_metadata_is_only_loaded_again(store: Store) -> None:
+    now = key(replace(Q1, metadata='{"kind": "why"}', question_type="why"), Q2)
+    assert asked(store.pending(now)) == {"questions": ("q1",)}
+    titled = key(Q1, Q2, of=document(title="A mill"))
+    assert asked(store.pending(titled)) == {"documents": ()}
+
+
+def test_another_text_redoes_the_document(store: Store) -> None:
+    now = key(Q1, Q2, of=document(text="One two three."))
+    assert asked(store.pending(now)) == MEMORY | dict.fromkeys(OF_STAGES, ("q1", "q2"))
+
+
+def test_what_is_wrong_with_a_document_names_its_units() -> None:
+    """The same text, now without the problem: what said `upstream` must be made after all."""
+    store = Store()
+    bad = key(Q1, of=document(problem="bad_input", detail="line 3"))
+    store.finish(bad)
+    pending = asked(store.pending(key(Q1)))
+    assert pending == MEMORY | dict.fromkeys(OF_STAGES, ("q1",))
+    moved = asked(store.pending(key(Q1, of=document(problem="bad_input", detail="line 4"))))
+    assert moved == {"documents": (), **dict.fromkeys(OF_STAGES, ("q1",))}
+
+
+def test_a_document_more_leaves_the_others_alone(store: Store) -> None:
+    other = key(question("q9", "d2"), of=document("d2"))
+    assert asked(store.pending(other)) == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q9",))
+    store.finish(other)
+    assert store.pending(other) == store.pending(key(Q1, Q2)) == {}
+
+
+def test_equal_texts_under_two_names_are_two_documents(store: Store) -> None:
+    twin = key(question("q1", "d2"), of=document("d2"))
+    assert asked(store.pending(twin)).keys() == {*OF_DOCUMENTS, *OF_QUESTIONS}
+
+
+@pytest.mark.parametrize("bad", [document(problem="bad_input"), document(skipped=True)])
+def test_a_bad_document_has_no_memory(bad: Document) -> None:
+    pending = Store().pending(key(Q1, Q2, of=bad))
+    assert asked(pending) == {"documents": (), **dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))}
+
+
+def test_a_document_that_was_mended_is_read_after_all() -> None:
+    store = Store()
+    bad = key(Q1, of=document(text="", problem="bad_input"))
+    store.finish(bad)
+    assert store.pending(bad) == {}
+    now = asked(store.pending(key(Q1)))
+    assert now == MEMORY | dict.fromkeys(OF_STAGES, ("q1",))
+
+
+def test_a_bad_question_is_in_questions_alone() -> None:
+    pending = Store().pending(key(Q1, replace(Q2, problem="bad_input", detail="line 3")))
+    assert asked(pending) == MEMORY | dict.fromkeys(OF_QUESTIONS, ("q1",)) | {
+        "questions": ("q1", "q2")
+    }
+
+
+def test_a_document_without_questions_is_read() -> None:
+    assert asked(Store().pending(key())) == MEMORY
+
+
+@pytest.mark.parametrize("kept", range(1, len(STEPS)))
+def test_after_a_crash_the_same_units_form_again(kept: int) -> None:
+    """Whatever the first `kept` steps have committed, the rest is what it would have been."""
+    now, store = key(Q1, Q2), Store()
+    planned = store.plan(now)
+    store.commit(planned[:kept])
+    again = store.plan(now)
+    assert [(u.step_id, u.unit) for u in again] == [(u.step_id, u.unit) for u in planned]
+    assert [unit.is_done for unit in again] == [True] * kept + [False] * (len(planned) - kept)
+
+
+def test_a_unit_is_named_by_what_it_reads() -> None:
+    """Gists made otherwise are other look-ups, answers and scores of the same questions."""
+    now = key(Q1)
+    other = read_config(
+        ["methods=readagent_p(max_pages=2)", "memory=uniform", "reply_tokens.gist=9"]
+    )
+    steps = [step for step, _ in run_steps(other)]
+    planned = plan_document(steps, now, Committed(units={}, inputs={}), 50)
+    mine = {stage(unit): unit.unit for unit in Store().plan(now)}
+    names = {step.id: step.name for step in steps}
+    theirs = {names[unit.step_id]: unit.unit for unit in planned}
+    same = {name for name in mine if mine[name] == theirs[name]}
+    assert same == {"documents", "questions", "paginate", "gist"}
+
+
+QUESTIONS = st.sets(st.integers(1, 5), max_size=5)
+EDITS = st.tuples(QUESTIONS, st.booleans(), st.integers(0, len(STEPS)))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(EDITS, min_size=1, max_size=6))
+def test_whatever_happened_a_finished_plan_leaves_nothing(
+    history: list[tuple[set[int], bool, int]],
+) -> None:
+    """Runs with other questions and texts, each cut off after some steps; then one to the end."""
+    store = Store()
+    for numbers, other_text, committed in history:
+        text = "Other words." if other_text else "One two."
+        now = key(*(question(f"q{n}") for n in sorted(numbers)), of=document(text=text))
+        planned = store.plan(now)
+        of_step: dict[str, set[str]] = {}
+        for unit in planned:
+            of_step.setdefault(stage(unit), set()).update(unit.inputs)
+            assert not unit.inputs or stage(unit) in OF_QUESTIONS
+        expected = {f"q{n}" for n in numbers}
+        assert all(of_step.get(name, set()) == expected for name in OF_QUESTIONS)
+        store.commit([unit for unit in planned if _position(unit) < committed])
+    store.finish(now)
+    assert store.pending(now) == {}
+    assert [u.is_done for u in store.plan(now)].count(False) == 0
+
+
+@settings(deadline=None, max_examples=100)
+@given(QUESTIONS, QUESTIONS, st.booleans())
+def test_two_runs_at_once_end_with_nothing_to_do(
+    mine: set[int], theirs: set[int], first: bool
+) -> None:
+    """Both planned before either committed; where they overlap, one unit counts for both."""
+    store = Store()
+    keys = [key(*(question(f"q{n}") for n in sorted(numbers))) for numbers in (mine, theirs)]
+    plans = [store.plan(one) for one in keys]
+    for planned in plans if first else reversed(plans):
+        store.commit(planned)
+    for one in keys:
+        assert store.pending(one) == {}
+
+
+def _position(unit: Unit) -> int:
+    return STEPS.index(BY_ID[unit.step_id])
+
+
+def test_version_and_repeat_name_a_step_and_its_code_does_not() -> None:
+    step = STEPS[-1]
+    assert replace(step, stage=None).id == step.id
+    assert replace(step, repeat=1).id != step.id
+    assert replace(step, version=step.version + 1).id != step.id
+
+
+def test_a_stage_is_given_what_names_its_units_and_no_more() -> None:
+    row = document(title="A mill", metadata='{"kind": "book"}', num_paragraphs=1, detail="line 3")
+    seen = given_to(row, ("text", "num_words"))
+    assert seen == document(detail="line 3")
+    asked_for = replace(Q1, options=("a", "b"), evidence=(Span(0, 3),), problem="bad_input")
+    assert given_to(asked_for, ("question", "options")) == Question(
+        document_id="d1", question_id="q1", question=Q1.question, options=("a", "b"),
+        problem="bad_input",
+    )  # fmt: skip
+
+
+FAILED = frozenset({"timeout"})
+
+
+def retried(committed: Committed, retries: RetryPolicy = RETRY_TIMEOUTS_ONCE) -> Committed:
+    """With a problem in every unit."""
+    problems = {of: dict.fromkeys(units, FAILED) for of, units in committed.units.items()}
+    return replace(committed, problems=problems, retry_policy=retries)
+
+
+def held(units: Iterable[Unit], attempt: int = 1) -> Committed:
+    listed = list(units)
+    return Committed(
+        units={s.id: {u.unit: attempt for u in listed if u.step_id == s.id} for s in STEPS},
+        inputs={
+            s.id: {i: u.unit for u in listed if u.step_id == s.id for i in u.inputs.values()}
+            for s in STEPS
+        },
+    )
+
+
+def test_a_unit_is_planned_once_more_and_what_reads_it_anew() -> None:
+    whole = key(*(question(f"q{n}") for n in range(3)))
+    first = plan_document(STEPS, whole, Committed(units={}, inputs={}), 50)
+    again = plan_document(STEPS, whole, retried(held(first)), 50)
+    asking = {step.id for step in STEPS if step.prompts}
+    assert asking
+    names = {(unit.step_id, unit.unit) for unit in first}
+    for unit in again:
+        is_retried = (unit.step_id, unit.unit) in names and unit.step_id in asking
+        assert unit.attempt == (2 if is_retried else 1)
+        assert unit.is_done == ((unit.step_id, unit.unit) in names and not is_retried)
+    assert any(unit.attempt == 2 for unit in again)
+    done = plan_document(STEPS, whole, retried(held(first, attempt=2)), 50)
+    assert {unit.attempt for unit in done if (unit.step_id, unit.unit) in names} <= {1, 2}
+    assert not [unit for unit in done if unit.attempt == 3], "once, by the same command"
+
+
+def test_questions_of_another_run_are_not_lost_by_a_retry() -> None:
+    """Its unit has more questions than this run, which therefore leaves it as it is."""
+    whole = key(*(question(f"q{n}") for n in range(3)))
+    first = plan_document(STEPS, whole, Committed(units={}, inputs={}), 50)
+    fewer = replace(whole, questions=whole.questions[:2])
+    plan = plan_document(STEPS, fewer, retried(held(first)), 50)
+    lookups = {step.id for step in STEPS if step.per_question and step.prompts}
+    names = {unit.unit for unit in first}
+    assert not [u for u in plan if u.step_id in lookups and u.unit in names and not u.is_done]
+
+
+@given(
+    st.lists(st.text()), st.lists(st.text(), max_size=3), st.lists(st.integers(0, 99), max_size=2),
+    st.none() | st.integers(), st.booleans(), st.none() | st.text(), st.text(max_size=3),
+)  # fmt: skip
+def test_hashes_are_those_of_json(
+    texts: list[str],
+    references: list[str],
+    starts: list[int],
+    answer_index: int | None,
+    only_judged: bool,
+    detail: str | None,
+    end: str,
+) -> None:
+    """By the library's own JSON of all that a question has: names of units that are committed
+    stay. A text of over 1,000 characters is hashed by its own hash."""
+    assert sha(texts, 16) == hashed(texts)[:16]
+    row = question(
+        "q1", question="long " * 250 + end, references=tuple(references), detail=detail,
+        evidence=tuple(Span(start_char=n, end_char=n + 1) for n in starts),
+        answer_index=answer_index, only_judged=only_judged,
+    )  # fmt: skip
+    of_json = asdict(row) | {"question": hashed(row.question)}
+    chosen = ("only_judged", "references", "evidence")
+    some = {name: of_json[name] for name in chosen} | ({"detail": detail} if detail else {})
+    made = _shas(row, [None, chosen])
+    assert made[None] == hashed([["d1", "q1"], of_json])[:32]
+    assert made[chosen] == hashed([["d1", "q1"], some])[:32]
+
+
+def hashed(content: Any) -> str:
+    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_the_hash_of_a_question_is_that_of_its_fields_as_json() -> None:
+    """Worked with dataclasses.asdict: evidence is hashed by its fields."""
+    row = question("q1", evidence=(Span(start_char=3, end_char=9),), options=("a", "b"))
+    (step,) = [step for step in STEPS if step.name == "questions"]
+    made = {**asdict(row)}
+    for name in ("document_id", "question_id"):
+        made.pop(name, None)
+    key = DocumentKey.of(document(), [row], [step])
+    fields = {**made, "document_id": row.document_id, "question_id": row.question_id}
+    text = json.dumps([["d1", "q1"], fields], sort_keys=True, separators=(",", ":"))
+    (found,) = key.questions[0].shas.values()
+    assert found == hashlib.sha256(text.encode()).hexdigest()[:32]

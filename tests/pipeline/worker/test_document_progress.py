@@ -1,0 +1,162 @@
+"""How far a document in flight is: pages done of about so many, and what was replayed of them."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.slots import Slots
+from pipeline.core.calls import Replay, Subject
+from pipeline.core.engine import Reply, Request
+from pipeline.core.errors import EngineError
+from pipeline.core.unit_progress import UnitProgress
+from pipeline.work.units import Unit
+from pipeline.worker.document_progress import DocumentProgress, weight
+from stages.index.merge import MergedPages
+from tests.stages.index.test_paginate import by_model, lines
+from tests.support.reading import Listener, book, family, in_turn, question
+from tests.support.small_run import SmallRun
+
+
+def unit(step_id: str, *inputs: str, is_done: bool = False) -> Unit:
+    return Unit(step_id=step_id, unit="00", document_id="d", inputs=dict.fromkeys(inputs, ""),
+                is_done=is_done)  # fmt: skip
+
+
+def test_what_asks_weighs_by_its_words() -> None:
+    assert weight(unit("gist-1"), 1000, asks=True) == 1001
+    assert weight(unit("answer-1", "q1", "q2"), 1000, asks=True) == 0.2 * 2 * 1000 + 300
+    assert weight(unit("score-1", "q1", "q2"), 1000, asks=False) == 1
+
+
+def test_a_page_with_two_replies_is_one_page() -> None:
+    progress = UnitProgress()
+    progress.tell(4)
+    for page_index, attempt in ((0, 1), (0, 2), (1, 1)):
+        progress.asked()
+        progress.replied(Subject(page_index=page_index, attempt=attempt))
+    assert (progress.done, progress.share, progress.asked_share) == (2, 0.5, 0.5)
+    progress.replied(Subject(page_index=2))  # replayed
+    assert (progress.done, progress.share) == (3, 0.75)
+    assert progress.asked_share == pytest.approx(0.75 * 3 / 4)
+
+
+def test_nobody_knows_how_many() -> None:
+    progress = UnitProgress()
+    progress.replied(Subject(question_id="q"))
+    assert (progress.share, progress.asked_share) == (0.0, 0.0)
+    progress.is_committed = True
+    assert (progress.share, progress.asked_share) == (1.0, 0.0), "nothing was asked"
+
+
+def asking(engine: Listener) -> Ask:
+    reader = Reader(engine=engine, identity="test", is_model=True, family=family(), temperature=0.0,
+                    seed=0, deadline_seconds=60.0, slots=Slots(4))  # fmt: skip
+    return Ask(reader, "paginate", "d", Replay())
+
+
+def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:
+    """Eight paragraphs of equal length: after pages of four and two of them, about 8/4 = 2 and
+    8/3 = 3; the last is the tail."""
+    seen: list[tuple[int, int | None]] = []
+    replies = iter(["Break point: <4>", "Break point: <6>"])
+
+    def reply(request: Request) -> str:
+        seen.append((ask.progress.done, ask.progress.about))
+        return next(replies)
+
+    ask = asking(Listener(reply))
+    made = asyncio.run(by_model(15, 45, tail_words=25).run(lines(*[10] * 8), ask))
+    assert [page.num_words for page in made] == [40, 20, 20]
+    assert seen == [(0, None), (1, 2)]
+    assert (ask.progress.done, ask.progress.about) == (3, 3)
+
+
+def test_what_is_expected_of_a_stage(tmp_path: Path) -> None:
+    rows = book(["one ", "two "], ["o", "t"], [question("q1"), question("q2"), question("q3")])
+    assert by_model(1, 2).expected(rows) is None
+    expected = {s.table: s.stage.expected(rows) for s in SmallRun(tmp_path).steps if s.stage}
+    assert (expected["gists"], expected["lookups"], expected["answers"]) == (2, 3, 3)
+
+
+class Watching:
+    """Notes how far the document is at every request; dies after `dies_at` of them."""
+
+    def __init__(self, small: SmallRun, dies_at: int = 10**9) -> None:
+        engine = small.reader.engine
+        self.name, self.context_tokens = engine.name, engine.context_tokens
+        self.count_tokens = engine.count_tokens
+        self._engine, self._dies_at = engine, dies_at
+        self.worker = small.worker(replace(small.reader, engine=self, slots=Slots(1)))
+        self.seen: list[dict[str, Any]] = []
+
+    async def generate(self, request: Request) -> Reply:
+        (inside,) = self.worker._heartbeat._state()["inside"]
+        self.seen.append(inside)
+        if len(self.seen) > self._dies_at:
+            raise EngineError("dead")
+        return await self._engine.generate(request)
+
+
+def read(small: SmallRun, dies_at: int = 10**9) -> list[dict[str, Any]]:
+    """What is seen of d1 (three pages, two questions) at each request."""
+    units = small.units()
+
+    async def work() -> list[dict[str, Any]]:
+        engine = Watching(small, dies_at)
+        with suppress(EngineError):
+            await engine.worker.work("d1", units["d1"])
+        return engine.seen
+
+    return asyncio.run(work())
+
+
+def rows(inside: dict[str, Any]) -> tuple[str, int, int]:
+    return inside["table"], inside["done"], inside["about"]
+
+
+def test_heartbeats_say_how_far_a_document_is(tmp_path: Path) -> None:
+    seen = read(SmallRun(tmp_path))
+    of_gists = [rows(one) for one in seen if one["table"] == "gists"]
+    assert {(table, about) for table, _, about in of_gists} == {("gists", 3)}
+    assert of_gists[0][1] == 0 and all(done <= n for n, (_, done, _) in enumerate(of_gists))
+    shares = [one["share"] for one in seen]
+    assert shares == sorted(shares)
+    assert shares[-2] < 1, "the second question has no verdict yet; the last request is its second"
+    # 120 words, 2 questions. Pages and scores weigh 1, gists 121, look-ups, answers and ratings
+    # 0.2 x 2 x 120 + 300 = 348.
+    first = next(one for one in seen if one["table"] == "lookups")
+    assert first["share"] == first["asked_share"] == round(122 / (122 + 3 * 348 + 1), 6)
+
+
+def test_replayed_calls_are_done_but_not_asked(tmp_path: Path) -> None:
+    """The worker dies at the third gist; the next one replays two."""
+    small = SmallRun(tmp_path)
+    read(small, dies_at=2)
+    first = read(small)[0]
+    assert rows(first) == ("gists", 2, 3)
+    # What asks: gists of a document of n words, look-ups, answers and ratings of two questions. The
+    # pages are cut by length and cost nothing.
+    assert first["asked_share"] < 0.01 < first["share"]
+
+
+def test_units_that_are_done_do_not_count() -> None:
+    progress = DocumentProgress("d", num_words=100)
+    progress.plan([unit("gist-1", is_done=True)], {})
+    assert progress.state() == {"document_id": "d", "share": 0.0, "asked_share": 0.0,
+                                "table": None, "done": 0, "about": 0}  # fmt: skip
+
+
+def test_a_merged_memory_says_so_too() -> None:
+    """Four pages: a new chapter starts at the third, so they become two."""
+    ask = asking(in_turn("no", "yes", "no"))
+    merge = MergedPages(
+        not_sure="keep", merge_until="end", page_share=1.0, question_tokens=0, least_words=1
+    )
+    pages = [f"{n} " + "w " * 20 for n in range(4)]
+    made = asyncio.run(merge.run(book(pages, ["g " * 400_000] * 4), ask))
+    assert len(made) == 2 and (ask.progress.done, ask.progress.about) == (3, 4)

@@ -1,0 +1,100 @@
+"""A worker's event loop sends requests and reads replies; files and indexes are for threads."""
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upath import UPath
+
+from pipeline.asking.shared_replies import SharedReplies
+from stages.index.expand import Expand
+from stages.retrieve.ranked_pages import BM25
+from tests.support.reading import always, book, never, question, run
+from tests.support.small_run import SmallRun
+
+_EVENTS = {"open", "os.listdir", "os.scandir", "os.link", "os.rename", "os.remove", "os.mkdir"}
+_LATER = "/in_flight"  # crash markers are small, and written by another hand
+
+
+class Watch:
+    """Tells which files below a folder a thread touches while it runs an event loop."""
+
+    def __init__(self) -> None:
+        self.folder: str | None = None
+        self.on_the_loop: list[str] = []
+        self.num_elsewhere = 0
+
+    def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.folder is None or event not in _EVENTS:
+            return
+        path = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes) else ""
+        if not path.startswith(self.folder) or _LATER in path:
+            return
+        if asyncio._get_running_loop() is None:
+            self.num_elsewhere += 1
+        else:
+            self.on_the_loop.append(f"{event} {path}")
+
+
+WATCH = Watch()
+sys.addaudithook(WATCH.hook)  # stays for as long as the process
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Any:
+    WATCH.folder, WATCH.on_the_loop, WATCH.num_elsewhere = str(tmp_path), [], 0
+    yield WATCH
+    WATCH.folder = None
+
+
+def test_the_watch_sees_both(watch: Watch, tmp_path: Path) -> None:
+    async def touch() -> None:
+        (tmp_path / "on").write_text("x")
+        await asyncio.to_thread((tmp_path / "off").write_text, "x")
+
+    asyncio.run(touch())
+    assert watch.on_the_loop == [f"open {tmp_path / 'on'}"]
+    assert watch.num_elsewhere == 1
+
+
+def test_a_worker_touches_its_files_in_threads(watch: Watch, tmp_path: Path) -> None:
+    """Its shards, its heartbeat, and the stop signal."""
+    small = SmallRun(tmp_path)
+    (tmp_path / "warehouse" / "runs" / "night" / "in_flight").mkdir(parents=True)
+    watch.on_the_loop.clear()  # the script of the engine is read where it is made
+    small.work()
+    assert small.rows("answers"), "it did its work"
+    assert watch.on_the_loop == []
+    assert watch.num_elsewhere > 50
+
+
+def test_shared_replies_are_read_and_written_in_threads(watch: Watch, tmp_path: Path) -> None:
+    shared = SharedReplies(UPath(tmp_path / "shared"))
+    expand = Expand(extracted="facts", side="user", enabled=True)
+    pages = book(["\f[x]\nuser: I have a cat.\n\n"])
+    for _ in range(2):  # made, then found
+        run(expand, pages, always(json.dumps(["A cat."])), shared=shared)
+    assert list((tmp_path / "shared").iterdir())
+    assert watch.on_the_loop == []
+
+
+def test_an_index_is_built_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index of a book takes tenths of a second, in which no request would be sent."""
+    threads: list[threading.Thread] = []
+    ranking = BM25.ranking
+
+    def ranked(self: BM25, *given: Any) -> Any:
+        threads.append(threading.current_thread())
+        return ranking(self, *given)
+
+    monkeypatch.setattr(BM25, "ranking", ranked)
+    bm25 = BM25(top_k=1, bm25="plus_on_stems")
+    (row,), _ = run(bm25, book(["The bell rang.", "A cat slept."], questions=[question()]), never())
+    assert row.used == (0,)
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()

@@ -1,0 +1,108 @@
+"""A plugin's stage on a worker: it is sent there, for the machine has no such folder.
+
+tests/pipeline/core/test_plugins.py has whole runs.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.plugins import load_plugins, pickle_with_plugins
+from pipeline.core.rows import RECORDS, Document, Question, UnitRows
+from pipeline.work.stage import STAGES
+from tests.support.command import ROOT
+
+# Two modules, one in a folder without __init__.py that imports the other by the package's name.
+MODULES = {
+    ".venv/not_ours.py": "raise SystemExit('no part of the plugin')",
+    "rows.py": """
+from dataclasses import dataclass
+from typing import ClassVar
+from pipeline.core.rows import QuestionRow
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shout(QuestionRow):
+    table: ClassVar[str] = "shouts"
+    key: ClassVar[tuple[str, ...]] = ("question_id",)
+    shout: str | None
+    module: str = ""
+""",
+    "shout/stage.py": """
+from typing import ClassVar
+from pipeline.work.stage import Stage
+from PLUGIN.rows import Shout
+
+class ShoutQuestion(Stage):
+    name: ClassVar[str] = "shout"
+    version: ClassVar[int] = 1
+    writes: ClassVar[type] = Shout
+    mark: str
+
+    async def run(self, rows, ask):
+        return [
+            Shout(document_id=q.document_id, question_id=q.question_id,
+                  shout=q.question.upper() + self.mark, module=__file__)
+            for q in rows.questions
+        ]
+
+    def failed(self, rows, problem, detail):
+        return [
+            Shout(document_id=q.document_id, question_id=q.question_id, shout=None,
+                  problem=problem, detail=detail)
+            for q in rows.questions
+        ]
+""",
+    "shouts.sql": """
+-- name: loud
+create view {prefix}loud as
+select {run}shout from {prefix}shouts;
+""",
+    "conf/method/shouted.yaml": "arguments: {}\nstages: {shout: {mark: now}}\n",
+}
+# What a worker's process does first, elsewhere.
+ELSEWHERE = """
+import asyncio, json, sys
+from pathlib import Path
+from pipeline.core.plugins import unpickle_with_plugins
+stage, rows = unpickle_with_plugins(Path(sys.argv[1]).read_bytes())
+(made,) = asyncio.run(stage.run(rows, None))
+print(json.dumps([made.shout, made.module, type(made).__module__, [*type(made).sql()]]))
+"""
+
+
+def plugin(folder: Path) -> Path:
+    """The plugin, in a folder of that name."""
+    for name, text in MODULES.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text.replace("PLUGIN", folder.name))
+    return folder
+
+
+def test_a_process_that_cannot_import_the_folder_executes_its_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = plugin(tmp_path / "here" / "loud_plugin")
+    monkeypatch.setattr("pipeline.core.plugins._PLACES", {})
+    assert load_plugins([str(folder)]) == [folder / "conf"]
+    monkeypatch.delitem(RECORDS, "shouts")  # and is gone again after this test
+    stage = STAGES.pop("shout")[""].model_validate({"mark": "!"})
+    asked = Question(document_id="d1", question_id="q1", question="Who?")
+    rows = UnitRows(document=Document(document_id="d1"), questions=(asked,))
+    (tmp_path / "sent").write_bytes(pickle_with_plugins((stage, rows)))
+    shutil.rmtree(folder)
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, str(tmp_path / "sent")],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    shout, module, package, sections = json.loads(done.stdout)
+    assert (shout, package, sections) == ("WHO?!", "loud_plugin.rows", ["loud"])
+    assert not module.startswith(str(tmp_path))

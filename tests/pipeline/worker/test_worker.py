@@ -1,0 +1,357 @@
+"""The worker in this process, on a scripted engine: rows pulled, committed, replayed, lost."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upath import UPath
+
+from pipeline.core.engine import Reply, Request
+from pipeline.core.errors import AccountingError, EngineError, UsageError
+from pipeline.core.rows import Call, UnitRows
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.worker.executor import Summary
+from pipeline.worker.in_flight import InFlightMarkers, Placement
+from pipeline.worker.worker import Worker
+from stages.index.gist import GistPages
+from stages.retrieve.read_agent import ReadAgentP
+from stages.tables.gists import Gist
+from stages.tables.lookups import Lookup
+from tests.support.small_corpus import document, question, write
+from tests.support.small_run import RULES, SmallRun
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallRun:
+    return SmallRun(tmp_path)
+
+
+def calls(summaries: Sequence[Summary]) -> dict[str, int]:
+    """Requests to the engine by stage."""
+    found: dict[str, int] = {}
+    for summary in summaries:
+        for step_id, number in summary.asked.items():
+            name = step_id.rpartition("-")[0]
+            found[name] = found.get(name, 0) + number
+    return {name: number for name, number in found.items() if number}
+
+
+@pytest.mark.slow
+def test_a_document_is_walked_from_pages_to_ratings(small: SmallRun) -> None:
+    summaries = small.work()
+    # 6 pages; 3 questions with one reference each, rated by two prompts.
+    assert calls(summaries) == {"gist": 6, "look_up": 3, "answer": 3, "rate": 6}
+    by_document = {summary.document_id: summary for summary in summaries}
+    # d1: 3 pages, 3 gists, 2 look-ups and answers, 4 ratings, and 2 x (4 metrics + 4 of evidence).
+    assert by_document["d1"].units == 6
+    assert by_document["d1"].rows == 3 + 3 + 2 + 2 + 4 + 16
+    assert sum(summary.problems for summary in summaries) == 0
+    assert [page.num_words for page in small.rows("pages")] == [40, 40, 40]
+    assert [row.used for row in small.rows("lookups")] == [(1,), (1,)]
+    assert [row.answer for row in small.rows("answers")] == ["as it was", "as it was"]
+    assert [r.label for r in small.rows("ratings", "d2")] == ["no", "partially"]
+
+
+def test_what_is_done_is_left_alone(small: SmallRun) -> None:
+    small.work()
+    before = contents(small.shards.warehouse / "tables")
+    again = small.work()
+    assert [(s.units, s.rows, s.asked, s.prompt_tokens) for s in again] == [(0, 0, {}, 0)] * 2
+    assert contents(small.shards.warehouse / "tables") == before
+
+
+def contents(folder: UPath) -> dict[str, tuple[int, int]]:
+    """Every file there, with its size and time."""
+    stats = {str(path): path.stat() for path in folder.rglob("*") if path.is_file()}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["gists", "lookups", "answers", "ratings"])
+def test_a_unit_is_made_again_from_its_calls(small: SmallRun, table: str) -> None:
+    small.work()
+    shard = small.shard(table)
+    rows = small.rows(table)
+    shard.unlink()
+    again = small.work("d1")
+    assert calls(again) == {}
+    assert small.rows(table) == rows
+    assert again[0].units == 1, "nothing that follows is touched"
+
+
+def test_without_its_calls_a_unit_is_asked_again(small: SmallRun) -> None:
+    small.work()
+    for shard in (small.shard("answers"), small.shard("calls", of="answers")):
+        shard.unlink()
+    assert calls(small.work("d1")) == {"answer": 2}
+
+
+@pytest.mark.slow
+def test_units_are_pulled_by_what_needs_them(small: SmallRun) -> None:
+    """Only d1's answers are wanted; what they are made from is made, the rest is not."""
+    units = small.units()["d1"]
+    wanted = {small.step(t).id for t in ("documents", "questions", "pages", "gists", "lookups")}
+    wanted.add(small.step("answers").id)
+    left_out = [replace(u, is_done=u.is_done or u.step_id not in wanted) for u in units]
+    asyncio.run(small.worker().work("d1", left_out))
+    assert len(small.rows("answers")) == 2
+    assert not small.shard("ratings").exists()
+
+
+class Rival:
+    """An engine during whose first reply another worker finishes the same document; only then do
+    the other replies come, as the rival would find them in the journal."""
+
+    def __init__(self, small: SmallRun, then: Callable[[], None]) -> None:
+        self._rival, self._units, self._then = small.worker(), small.units()["d1"], then
+        self._first, self._is_over = True, asyncio.Event()
+        self.name = "mine"
+        self.context_tokens = small.reader.engine.context_tokens
+        self.count_tokens = small.reader.engine.count_tokens
+
+    async def generate(self, request: Request) -> Reply:
+        if self._first:
+            self._first = False
+            await self._rival.work("d1", self._units)
+            self._then()
+            self._is_over.set()
+        await self._is_over.wait()
+        return Reply(text="mine", finish_reason="stop")
+
+
+def work_against(small: SmallRun, then: Callable[[], None]) -> Summary:
+    """d1, worked on by us and, faster, by a rival; `then` happens when it has finished."""
+    mine = replace(small.reader, engine=Rival(small, then))
+    worker = small.worker(mine)
+    return asyncio.run(worker.work("d1", small.units()["d1"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dies_before_its_gists", [False, True])
+def test_who_loses_a_race_goes_on_with_what_stands(
+    small: SmallRun, dies_before_its_gists: bool
+) -> None:
+    """The rival's calls are committed in any case; its gists may be ours to make, from them."""
+    then = (lambda: small.shard("gists").unlink()) if dies_before_its_gists else (lambda: None)
+    work_against(small, then)
+    assert [gist.gist for gist in small.rows("gists")] == ["as it was"] * 3
+    assert {answer.answer for answer in small.rows("answers")} == {"as it was"}
+    for table in ("gists", "lookups", "answers", "ratings"):
+        own = small.shards.load(Call, small.step(table).id, small.shard(table).name.split(".")[0])
+        assert {call.engine for call in own} == {"scripted:script"}
+    assert not [f for f in small.shards.warehouse.rglob("*.part")]
+
+
+def test_rows_that_lost_are_forgotten(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our gists fail once the rival's are committed: they are nowhere, nothing rests on them."""
+    summary = work_against(small, lambda: break_gists(monkeypatch))
+    assert [gist.problem for gist in small.rows("gists")] == [None] * 3
+    assert summary.problems == 0
+
+
+def break_gists(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run(self: GistPages, rows: UnitRows, ask: object) -> list[Gist]:
+        if rows.document.document_id == "d1":
+            raise ZeroDivisionError("a gist of nothing")
+        return await sound(self, rows, ask)  # type: ignore[arg-type]  # any ask
+
+    sound = GistPages.run
+    monkeypatch.setattr(GistPages, "run", run)
+
+
+@pytest.mark.slow
+def test_an_exception_becomes_rows_and_others_go_on(
+    small: SmallRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_gists(monkeypatch)
+    summaries = small.work()
+    gists = small.rows("gists")
+    assert [(gist.page_index, gist.gist, gist.problem) for gist in gists] == [
+        (index, None, "unit_failed") for index in range(3)
+    ]
+    assert all("ZeroDivisionError: a gist of nothing" in gist.detail for gist in gists)
+    assert all('raise ZeroDivisionError("a gist' in gist.detail for gist in gists), "a traceback"
+    for table in ("lookups", "answers", "ratings"):
+        assert {row.problem for row in small.rows(table)} == {"upstream"}
+    assert {score.problem for score in small.rows("scores")} == {"upstream"}
+    assert [gist.problem for gist in small.rows("gists", "d2")] == [None] * 3
+    assert [answer.problem for answer in small.rows("answers", "d2")] == [None]
+    assert calls(summaries) == {"gist": 3, "look_up": 1, "answer": 1, "rate": 2}
+
+
+def test_a_unit_fails_as_a_whole(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def turns(self: ReadAgentP, rows: UnitRows, *rest: Any) -> list[Lookup]:
+        found = await sound(self, rows, *rest)
+        if found[0].question_id == "q2":
+            raise KeyError("q2")
+        return found
+
+    sound = ReadAgentP.turns
+    monkeypatch.setattr(ReadAgentP, "turns", turns)
+    small.work()
+    assert [row.problem for row in small.rows("lookups")] == ["unit_failed"] * 2
+    assert [row.problem for row in small.rows("lookups", "d2")] == [None]
+
+
+def test_a_bad_document_leads_to_upstream_rows(small: SmallRun) -> None:
+    texts = [document(1), {**document(2), "text": ""}]
+    write(small.folder / "corpus", texts, [question(1, of=1), question(3, of=2)])
+    small.work()
+    units = {unit.step_id: unit for unit in small.units()["d2"]}
+    assert small.step("pages").id not in units
+    for table, count in (("lookups", 1), ("answers", 1), ("ratings", 2)):
+        rows = small.rows(table, "d2")
+        assert [row.problem for row in rows] == ["upstream"] * count
+        assert all(row.detail for row in rows), "it says why"
+    assert [row.problem for row in small.rows("answers", "d1")] == [None]
+
+
+def test_a_dead_engine_ends_the_work(tmp_path: Path) -> None:
+    small = SmallRun(tmp_path, [{"prompt": "answer", "match": "number 1 ", "die": True}, *RULES])
+    with pytest.raises(EngineError, match="died, as its script asks, at prompt answer"):
+        small.work("d1")
+    assert len(small.rows("gists")) == 3, "what was committed before stays"
+    assert not small.shard("answers").exists()
+    assert not small.shard("calls", of="answers").exists()
+
+
+def crashed_loading(small: SmallRun, times: int) -> None:
+    """So many processes died alone with d1, before any of its units."""
+    item = "/".join(["d1", *sorted(u.unit for u in small.units()["d1"] if not u.is_done)])
+    folder = small.shards.warehouse / "runs" / "night" / "in_flight" / "launch"
+
+    async def die() -> None:
+        async with InFlightMarkers(folder, Placement("worker")).attempt(item, 1):
+            raise EngineError("killed")
+
+    for _ in range(times):
+        with pytest.raises(EngineError):
+            asyncio.run(die())
+
+
+def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: SmallRun) -> None:
+    crashed_loading(small, 2)
+    small.work("d2")
+    crashed_loading(small, 1)  # although all its units were given up
+    with pytest.raises(AccountingError, match=r"^d1: workers crash while they load its rows"):
+        small.work("d1")
+
+
+def test_one_that_is_loaded_after_two_crashes_has_rows_that_say_so(small: SmallRun) -> None:
+    crashed_loading(small, 2)
+    small.work("d1")
+    assert {row.problem for row in small.rows("pages")} == {"unit_failed"}
+
+
+def test_rows_that_do_not_match_their_inputs_end_the_work(
+    small: SmallRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(self: GistPages, rows: UnitRows, ask: object) -> list[Gist]:
+        return []
+
+    monkeypatch.setattr(GistPages, "run", run)
+    with pytest.raises(AccountingError, match="d1: gists do not match pages"):
+        small.work("d1")
+    assert not small.shard("gists").exists()
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ({"finish_reason": "abort"}, "engine_failed"),
+        ({"reply": "too long", "finish_reason": "length"}, "truncated"),
+        ({"reply": " "}, "unparseable"),
+    ],
+)
+def test_what_a_model_does_wrong_is_a_row(
+    tmp_path: Path, rule: Mapping[str, Any], problem: str
+) -> None:
+    small = SmallRun(tmp_path, [{"prompt": "answer", "match": "number 1 ", **rule}, *RULES])
+    summaries = small.work()
+    assert [row.problem for row in small.rows("answers")] == [problem, None]
+    assert [row.problem for row in small.rows("ratings")] == ["upstream"] * 2 + [None] * 2
+    by_document = {summary.document_id: summary.problems for summary in summaries}
+    assert by_document["d2"] == 0
+    assert by_document["d1"] >= 2
+
+
+def test_a_reader_never_sees_the_gold(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[UnitRows] = []
+
+    async def run(self: ReadAgentP, rows: UnitRows, ask: object) -> list[Lookup]:
+        seen.append(rows)
+        return await sound(self, rows, ask)  # type: ignore[arg-type]  # any ask
+
+    sound = ReadAgentP.run
+    monkeypatch.setattr(ReadAgentP, "run", run)
+    small.work()
+    questions = [question for rows in seen for question in rows.questions]
+    assert len(questions) == 3
+    assert {(q.references, q.answer_index, q.evidence) for q in questions} == {((), None, ())}
+
+
+def test_a_worker_gives_a_sign_of_life(small: SmallRun) -> None:
+    small.work()
+    (file,) = (small.shards.warehouse / "runs" / "night" / "alive").glob("*.json")
+    assert json.loads(file.read_text())["worker"] == file.stem
+
+
+def test_a_last_sign_of_life_is_of_nobody(small: SmallRun) -> None:
+    """Ray may end a worker when the driver is through, or when the next command has begun."""
+    folder = RunFolder(small.shards.warehouse, "night")
+    folder.write_progress("launch", {"phase": "reading"})
+    small.work()
+    state, workers = folder.at_work()
+    assert (state, len(workers)) == ({"launch": "launch", "phase": "reading"}, 1)
+    folder.all_gone()
+    small.work()
+    assert list(folder.path.glob("alive/*.json"))
+    assert folder.at_work() == (None, [])
+    folder.write_progress("the next", {"phase": "reading"})
+    assert folder.at_work() == (None, []) and folder.alive("the next") == []
+
+
+class _Watched:
+    """The engine, and of how many documents it was asked for gists at once at the most."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self.name, self.context_tokens = engine.name, engine.context_tokens
+        self.inside: list[str] = []
+        self.most = 0
+
+    async def count_tokens(self, messages: Any) -> int:
+        return int(await self._engine.count_tokens(messages))
+
+    async def generate(self, request: Request) -> Reply:
+        number = re.search(r"mill(\d)", request.messages[0]["content"])
+        self.inside.append(number[1] if number and request.prompt == "gist" else "")
+        self.most = max(self.most, len(set(self.inside) - {""}))
+        reply: Reply = await self._engine.generate(request)
+        self.inside.pop(0)
+        return reply
+
+
+@pytest.mark.parametrize(("size", "at_once"), [(1, 1), (10_000_000, 2)])
+def test_documents_in_flight_have_so_much_text_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, at_once: int
+) -> None:
+    monkeypatch.setattr("pipeline.worker.worker._TEXT_IN_FLIGHT", size)
+    small = SmallRun(tmp_path, [{"prompt": "gist", "reply": "a gist", "seconds": 0.5}, *RULES])
+    engine = _Watched(small.reader.engine)
+    small.reader = replace(small.reader, engine=engine)
+    small.work()
+    assert engine.most == at_once
+    assert len(small.rows("gists", "d1")) == len(small.rows("gists", "d2")) == 3
+
+
+def test_storage_that_is_not_shared_is_named(tmp_path: Path) -> None:
+    """As a machine sees it that has not mounted it."""
+    made = Worker(tmp_path / "w" / "runs" / "night", "launch", Placement("w"), [], None, 60.0)
+    with pytest.raises(UsageError, match=r"w: not visible from .*; put it where all machines"):
+        asyncio.run(made.work("d1", []))

@@ -1,0 +1,283 @@
+"""Every line in its room: imports between folders go one way, each heavy library lives in its
+place, no folder is a hall, and nothing is swallowed."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import ROOT
+
+# Every room, lowest first. A folder imports from itself and from folders of earlier lines; rooms on
+# one line do not know each other. `stages` are in the order in which they run.
+FLOORS = (
+    ("pipeline.core",),
+    ("pipeline.files", "pipeline.families"),
+    ("pipeline.engines.vllm",),
+    ("pipeline.engines",),
+    ("pipeline.asking",),
+    ("pipeline.work",),
+    ("pipeline.store.shards",),
+    ("pipeline.store.runs",),
+    ("pipeline.store.sql",),
+    ("pipeline.store.upkeep",),
+    ("pipeline.store",),
+    ("pipeline.worker",),
+    ("pipeline.cluster",),
+    ("pipeline",),
+    ("stages",),
+    ("stages.tables",),
+    ("stages.text",),
+    ("stages.extract",),
+    ("stages.prompts.parsing",),
+    ("stages.prompts.readagent",),
+    ("stages.prompts.memwalker", "stages.prompts.memorag", "stages.prompts.longmemeval"),
+    ("stages.prompts.judging", "stages.prompts.readagent_notebook"),
+    ("stages.prompts",),
+    ("stages.corpora.reading",),
+    ("stages.corpora.chats",),
+    ("stages.corpora.formats", "stages.corpora.own"),
+    ("stages.corpora",),
+    ("stages.index",),
+    ("stages.query",),
+    ("stages.retrieve",),
+    ("stages.read",),
+    ("stages.judge",),
+    ("stages.score",),
+    ("jobs.config", "jobs.output"),
+    ("jobs.graph",),
+    ("jobs.run", "jobs.report", "jobs.trace"),
+    ("jobs.compare", "jobs.plan", "jobs.people", "jobs.submit", "jobs.html"),
+    ("jobs.export", "jobs.warehouse", "jobs.api"),
+    ("benchmarks",),
+    ("jobs.cli",),
+    ("jobs",),
+    ("gistmill",),
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+PACKAGES = ("pipeline", "stages", "jobs", "benchmarks", "gistmill")
+MAY_IMPORT = {
+    "pipeline": {"pipeline"},
+    "stages": {"pipeline", "stages"},
+    "jobs": {"pipeline", "stages", "jobs"},
+    "benchmarks": {"pipeline", "stages", "jobs", "benchmarks"},
+    "gistmill": {"pipeline", "jobs", "gistmill"},
+}
+BENCH_ENTRY = "jobs/cli/execute_verbs.py"  # imports benchmarks, where there are any
+MOST_MODULES = 16  # in a folder
+HOMES = {
+    "ray": ("pipeline/cluster/",),
+    "vllm": ("pipeline/engines/vllm/",),
+    "openai": ("pipeline/engines/openai_client.py",),
+    "duckdb": ("pipeline/store/sql/connect.py",),
+    "pyarrow": (
+        *("pipeline/store/", "pipeline/core/rows.py", "pipeline/core/arrow.py"),
+        "pipeline/cluster/",
+    ),
+    "sentence_transformers": ("pipeline/engines/embedder.py",),
+    "torch": (),
+    "hydra": ("pipeline/core/compose.py",),
+    "omegaconf": ("pipeline/core/compose.py",),
+    "ijson": ("stages/corpora/reading/containers.py",),
+    "pypdfium2": ("stages/extract/pdf.py",),
+    "mammoth": ("stages/extract/word.py",),
+    "datasets": ("stages/corpora/own/huggingface.py",),
+}
+BROAD_HANDLER = "pipeline/worker/executor.py"
+OF_VARIABLES = "pipeline/core/plugins.py"  # imports what a user names
+# A prompt is called as the stage that asks it, for they are one thing to a reader.
+PROMPTS = "stages/prompts/"
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every file of ours, parsed once; not while tests are collected."""
+    files = (file for name in PACKAGES for file in sorted((ROOT / name).rglob("*.py")))
+    return {
+        file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8"), str(file))
+        for file in files
+    }
+
+
+@cache
+def modules() -> dict[str, str]:
+    """The files of modules, by name."""
+    return {
+        file.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): file
+        for file in trees()
+    }
+
+
+@cache
+def libraries_of() -> dict[str, set[str]]:
+    """What each file imports, by top package."""
+    return {file: set(libraries(file, tree)) for file, tree in trees().items()}
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """The modules of ours that each module imports."""
+    return {
+        name: modules_imported(trees()[file], {*modules()}) - {name}
+        for name, file in modules().items()
+    }
+
+
+def libraries(file: str, tree: ast.Module) -> Iterator[str]:
+    """The top package of every import, wherever in the file it stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: a relative import"
+            yield (node.module or "").partition(".")[0]
+        elif isinstance(node, ast.Call) and _called(node.func) and file != OF_VARIABLES:
+            (first, *_) = node.args
+            assert isinstance(first, ast.Constant), f"{file}:{node.lineno}: import of a variable"
+            yield str(first.value).partition(".")[0]
+
+
+def _called(function: ast.expr) -> str:
+    names = {"__import__", "import_module"}
+    name = getattr(function, "id", "") or getattr(function, "attr", "")
+    return name if name in names else ""
+
+
+def room(module: str, file: str) -> str:
+    """The folder of a module, as a package; a package's own `__init__` is in it."""
+    return module if file.endswith("__init__.py") else module.rpartition(".")[0]
+
+
+def modules_imported(tree: ast.Module, known: set[str]) -> set[str]:
+    """Modules of ours that a file imports anywhere: within functions, and for types alone, too."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in known else node.module or "")
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & known
+
+
+def upward(imports: dict[str, set[str]]) -> list[str]:
+    """The imports that do not go down: from a room to one of its own floor or above."""
+    files = modules()
+    pairs = ((a, b) for a in imports for b in imports[a])
+    arrows = ((a, b, room(a, files[a]), room(b, files[b])) for a, b in pairs)
+    return sorted(
+        f"{a} imports {b}"
+        for a, b, low, high in arrows
+        if low != high and FLOOR[low] <= FLOOR[high]
+    )
+
+
+def broad(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {getattr(kind, "id", getattr(kind, "attr", "")) for kind in kinds}
+    return bool(names & {"Exception", "BaseException"})
+
+
+def broad_handlers(tree: ast.Module) -> list[ast.ExceptHandler]:
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
+    return [node for node in nodes if broad(node)]
+
+
+def test_the_files_are_found() -> None:
+    some = {"pipeline/store/sql/connect.py", "stages/index/gist.py", "jobs/cli/__init__.py"}
+    assert some <= trees().keys()
+    assert "duckdb" in libraries_of()["pipeline/store/sql/connect.py"]
+    assert "jobs.warehouse.status" in graph()["jobs.cli.read_verbs"], "a name from a module"
+    assert "pipeline.store.sql.connect" in graph()["pipeline.store"], "within a function"
+
+
+def test_every_room_has_a_floor_and_a_contract() -> None:
+    rooms = {room(name, file) for name, file in modules().items()}
+    assert rooms == {*FLOOR}
+    silent = [name for name in rooms if not ast.get_docstring(trees()[modules()[name]])]
+    assert silent == [], "say in a sentence what a folder is for"
+
+
+def test_imports_go_down() -> None:
+    assert upward(graph()) == []
+
+
+def test_an_import_upward_is_seen() -> None:
+    wrong = {"stages.index.paginate": {"stages.read.answer"}}
+    assert upward(wrong) == ["stages.index.paginate imports stages.read.answer"]
+    assert upward({"jobs.run.launch": {"jobs.report.report"}}), "not to a room of the same floor"
+    assert upward({"jobs.run.launch": {"jobs.run.stall"}}) == []
+
+
+def test_packages_import_in_one_direction() -> None:
+    for file, names in libraries_of().items():
+        allowed = MAY_IMPORT[file.partition("/")[0]]
+        own = names & {*PACKAGES, "tests"} - ({"benchmarks"} if file == BENCH_ENTRY else set())
+        assert own <= allowed, file
+
+
+def modules_of(names: Sequence[str]) -> dict[str, list[str]]:
+    """Files by folder, without the `__init__.py`."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        path = Path(name)
+        if path.name not in ("__init__.py", "__main__.py"):
+            found.setdefault(str(path.parent), []).append(name)
+    return found
+
+
+def test_no_folder_is_a_hall() -> None:
+    for folder, files in modules_of([*trees()]).items():
+        assert len(files) <= MOST_MODULES, f"{folder} has {len(files)} modules"
+
+
+def test_a_module_name_stands_once_in_the_tree() -> None:
+    by_name: dict[str, list[str]] = {}
+    for files in modules_of([*trees()]).values():
+        for file in files:
+            by_name.setdefault(Path(file).name, []).append(file)
+    for files in by_name.values():
+        assert len([file for file in files if not file.startswith(PROMPTS)]) <= 1, files
+        assert len([file for file in files if file.startswith(PROMPTS)]) <= 1, files
+        others = [file for file in files if not file.startswith("stages/")]
+        assert len(files) == 1 or not others, files
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_a_heavy_library_lives_in_its_place(library: str) -> None:
+    users = (file for file, names in libraries_of().items() if library in names)
+    assert [file for file in users if not file.startswith(HOMES[library])] == []
+
+
+def test_nothing_is_swallowed() -> None:
+    lines = [
+        f"{file}:{handler.lineno}"
+        for file, tree in trees().items()
+        for handler in broad_handlers(tree)
+        if file != BROAD_HANDLER
+    ]
+    assert lines == [], "except Exception"
+
+
+def test_the_one_broad_handler_makes_failed_rows() -> None:
+    (handler,) = broad_handlers(trees()[BROAD_HANDLER])
+    assert "unit_failed" in ast.unparse(handler)
+
+
+def test_broad_handlers_are_told_from_others() -> None:
+    for handler, is_broad in {
+        "except:": True,
+        "except Exception:": True,
+        "except builtins.BaseException as e:": True,
+        "except (OSError, Exception):": True,
+        "except (OSError, ValueError):": False,
+        "except EngineError:": False,
+    }.items():
+        (statement,) = ast.parse(f"try:\n    pass\n{handler}\n    pass\n").body
+        assert isinstance(statement, ast.Try)
+        assert broad(statement.handlers[0]) is is_broad, handler

@@ -1,0 +1,86 @@
+"""References, evidence and labels never reach a look-up or an answer, but for oracle_pages."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.command import QMSUM, ROOT, sql, succeed
+
+pytestmark = pytest.mark.slow
+
+METHODS = (
+    "gist_only,readagent_p(max_pages=2),readagent_s(max_pages=2),bm25(top_k=2),full_text,"
+    "truncated(keep=last,num_words=500),closed_book,constant,random_pages(top_k=2),"
+    "oracle_pages(top_k=2),recurrence(segment_tokens=700,summary_tokens=60),"
+    "truncated_to_context(keep=first),bm25_fill_context,memwalker(segment_tokens=700,max_children=3)"
+)
+GOLD = ("references", "evidence", "answer_index", "answer", "relevant_text_span")
+
+
+def shuffled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same questions, the gold of each taken from another with the same keys."""
+    draw = random.Random(4)
+    mixed = [dict(row) for row in rows]
+    for keys in {tuple(sorted(set(row) & set(GOLD))) for row in rows}:
+        alike = [row for row in mixed if tuple(sorted(set(row) & set(GOLD))) == keys]
+        gold = [{key: row[key] for key in keys} for row in alike]
+        draw.shuffle(gold)
+        for row, other in zip(alike, gold, strict=True):
+            row.update(other)
+    return mixed
+
+
+def write_demo(folder: Path, mix: bool) -> None:
+    shutil.copytree(ROOT / "conf" / "demo", folder)
+    file = folder / "questions.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    by_document: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        by_document.setdefault(line["document_id"], []).append(line)
+    kept = [q for rows in by_document.values() for q in (shuffled(rows) if mix else rows)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in kept))
+
+
+def write_qmsum(folder: Path, mix: bool) -> None:
+    folder.mkdir()
+    meetings = [json.loads(line) for line in QMSUM.read_text().splitlines()[:3]]
+    for meeting in meetings if mix else []:
+        for name in ("general_query_list", "specific_query_list"):
+            meeting[name] = shuffled(meeting[name])
+    lines = "".join(json.dumps(meeting) + "\n" for meeting in meetings)
+    (folder / "val.jsonl").write_text(lines)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "write"), [("text", write_demo), ("qmsum", write_qmsum)], ids=["demo", "qmsum"]
+)
+def test_shuffled_gold_changes_no_row(corpus: str, write: Any, tmp_path: Path) -> None:
+    files = []
+    for mix in (False, True):
+        folder, warehouse = tmp_path / f"corpus{mix}", tmp_path / f"warehouse{mix}"
+        write(folder, mix)
+        succeed(
+            "run", f"corpus={corpus}", f"corpus.path={folder}", f"warehouse={warehouse}",
+            f"methods={METHODS}", "rater=none", "max_problem_rate=1",
+        )  # fmt: skip
+        files.append(_rows(warehouse))
+    assert len(files[0]) > 20
+    assert files[0] == files[1]
+
+
+def _rows(warehouse: Path) -> dict[str, list[dict[str, Any]]]:
+    """Every shard of look-ups, visits, summaries and answers of methods that may not see gold."""
+    stages = "('look_up', 'navigate', 'update_summary', 'answer')"
+    steps = sql(warehouse, f"select step_id, method from steps where stage in {stages}")
+    blind = {s["step_id"] for s in steps if not s["method"].startswith("oracle")}
+    return {
+        str(path.relative_to(warehouse)): pq.ParquetFile(path).read().to_pylist()
+        for table in ("lookups", "visits", "running_summaries", "answers")
+        for path in warehouse.glob(f"tables/{table}/*/*.parquet")
+        if path.parent.name in blind
+    }

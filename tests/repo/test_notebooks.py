@@ -1,0 +1,299 @@
+"""The notebooks run on the demo, show what the Parquet files hold, and are committed bare."""
+
+import ast
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import nbformat
+import pyarrow.parquet as pq
+import pytest
+from nbclient.exceptions import CellExecutionError
+
+from tests.support.command import ROOT, succeed
+from tests.support.notebooks import FILES, Outputs, code_cells, execute, notebook, shown_as, table
+
+pytestmark = pytest.mark.slow
+
+MAY_IMPORT = {"os", "pathlib", "textwrap", "matplotlib.pyplot", "pandas", "pipeline.store"}
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+METHOD = "readagent_p(max_pages=3)"
+OTHER = "bm25(top_k=3)"
+FOLLOWED = {"GISTMILL_QUESTION": "meeting-02", "GISTMILL_METHOD": METHOD}
+COMPARED = {"GISTMILL_METRIC": "rouge1_stem", "GISTMILL_A": METHOD, "GISTMILL_B": OTHER}
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the demo's warehouse, and a place for notebooks beside it."""
+    folder = tmp_path_factory.mktemp("demo")
+    (folder / "notebooks").mkdir()
+    succeed("run", "experiment=demo", f"warehouse={folder / 'warehouse'}", "run=demo")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def one_document(folder: Path) -> Outputs:
+    """Run where it stands: the warehouse is one folder up."""
+    return execute(notebook("one_document"), folder / "notebooks", **FOLLOWED)
+
+
+@pytest.fixture(scope="module")
+def comparing(folder: Path) -> Outputs:
+    """Run from the root, where the warehouse is."""
+    return execute(notebook("comparing_methods"), folder, **COMPARED)
+
+
+@pytest.fixture(scope="module")
+def two_runs(folder: Path, one_document: Outputs, comparing: Outputs) -> Outputs:
+    """The same once the warehouse has another run, of what is done already."""
+    words = ("experiment=demo", f"methods={OTHER}", "limit=1", "run=part")
+    succeed("run", *words, f"warehouse={folder / 'warehouse'}")
+    return execute(notebook("comparing_methods"), folder, GISTMILL_RUN="demo", **COMPARED)
+
+
+def stored(folder: Path, name: str, **having: Any) -> Rows:
+    """The rows of a table as its Parquet files have them: those with these values."""
+    files = (folder / "warehouse" / "tables" / name).rglob("*.parquet")
+    rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    return [row for row in rows if all(row[key] == value for key, value in having.items())]
+
+
+def by_method(rows: Rows) -> dict[str, dict[str, float]]:
+    """The scores of each method by question."""
+    values: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        values[row["method"]][row["question_id"]] = row["value"]
+    return values
+
+
+def demo_question(question_id: str) -> dict[str, Any]:
+    lines = (ROOT / "conf" / "demo" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    (found,) = [q for q in map(json.loads, lines) if q["question_id"] == question_id]
+    return dict(found)
+
+
+def test_the_pages_are_those_of_the_files(folder: Path, one_document: Outputs) -> None:
+    columns = ("page_index", "start_char", "end_char", "num_words")
+    pages = stored(folder, "pages", document_id="orchard_coop_meeting")
+    pages.sort(key=lambda page: page["page_index"])
+    shown = [[int(row[name]) for name in columns] for row in table(one_document["pages"])]
+    assert shown == [[page[name] for name in columns] for page in pages]
+    assert len(shown) > 3
+    (tiling,) = table(one_document["tiling"])
+    assert tiling["joined_are_the_text"] == "True"
+
+
+def test_the_evidence_seen_is_what_the_recall_says(folder: Path, one_document: Outputs) -> None:
+    gold = [(s["start_char"], s["end_char"]) for s in demo_question("meeting-02")["evidence"]]
+    (answer,) = stored(folder, "answers", question_id="meeting-02", method=METHOD)
+    read = {i for s in answer["context_spans"] for i in range(s["start_char"], s["end_char"])}
+    seen = [len(read & set(range(*span))) for span in gold]
+    shown = table(one_document["evidence"])
+    assert [int(row["gold_chars"]) for row in shown] == [end - start for start, end in gold]
+    assert [int(row["seen_chars"]) for row in shown] == seen
+    (recall,) = [r for r in table(one_document["scores"]) if r["metric"] == "evidence_recall"]
+    gold_chars = sum(end - start for start, end in gold)
+    assert float(recall["value"]) == pytest.approx(100 * sum(seen) / gold_chars)
+
+
+def test_every_method_has_its_look_ups_and_its_compression(
+    folder: Path, one_document: Outputs
+) -> None:
+    (document,) = stored(folder, "documents", document_id="orchard_coop_meeting")
+    answers = {a["method"]: a for a in stored(folder, "answers", question_id="meeting-02")}
+    shown = table(one_document["answers"])
+    assert [row["method"] for row in shown] == sorted(answers)
+    for row in shown:
+        words = answers[row["method"]]["num_context_words"]
+        assert float(row["compression_rate"]) == pytest.approx(
+            100 - 100 * words / len(document["text"].split()), rel=1e-5, abs=1e-4
+        )
+    turns = stored(folder, "lookups", question_id="meeting-02")
+    assert len(table(one_document["lookups"])) == len(turns) > len(answers)
+
+
+def test_every_table_and_view_is_looked_at() -> None:
+    source = "\n".join(cell.source for cell in code_cells(notebook("one_document")))
+    named = set(re.findall(r"(?:from|join) (\w+)", source))
+    tables = "documents questions pages gists embeddings lookups answers ratings scores calls"
+    assert named >= {*tables.split(), "steps", "lr", "measures", "runs", "accounting"}
+
+
+def test_the_means_are_those_of_the_scores(folder: Path, comparing: Outputs) -> None:
+    values = by_method(stored(folder, "scores", metric="rouge1_stem"))
+    shown = {row["method"]: row for row in table(comparing["means"])}
+    assert set(shown) == set(values)
+    assert len(shown) == 10
+    for method, own in values.items():
+        assert float(shown[method]["mean"]) == pytest.approx(mean(own.values()), rel=1e-5)
+        assert int(shown[method]["n"]) == len(own) == 15
+
+
+def test_wins_and_losses_are_counted_per_question(folder: Path, comparing: Outputs) -> None:
+    values = by_method(stored(folder, "scores", metric="rouge1_stem"))
+    differences = [value - values[OTHER][q] for q, value in values[METHOD].items()]
+    (shown,) = [r for r in table(comparing["pair"]) if r[f"{METHOD} against"] == OTHER]
+    assert float(shown["mean_difference"]) == pytest.approx(mean(differences), rel=1e-5)
+    signs = [(d > 0) - (d < 0) for d in differences]
+    assert [int(shown[n]) for n in ("wins", "ties", "losses")] == [
+        signs.count(sign) for sign in (1, 0, -1)
+    ]
+    assert min(signs.count(sign) for sign in (1, 0, -1)) > 0
+
+
+def test_tokens_are_those_of_the_calls(folder: Path, comparing: Outputs) -> None:
+    tokens: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for call in stored(folder, "calls", is_shared=False):
+        own = tokens[call["method"] or call["memory"], call["stage"]]
+        for at, value in enumerate((1, call["prompt_tokens"], call["reply_tokens"])):
+            own[at] += value
+    columns = ("calls", "prompt_tokens", "reply_tokens")
+    shown = {
+        (row["method"], row["stage"]): [int(row[name]) for name in columns]
+        for row in table(comparing["cost"])
+    }
+    assert shown == tokens
+
+
+def test_recall_is_the_mean_of_the_scores(folder: Path, comparing: Outputs) -> None:
+    values = by_method(stored(folder, "scores", metric="evidence_recall"))
+    shown = {r["method"]: float(r["evidence_recall"]) for r in table(comparing["evidence"])}
+    assert shown == {
+        method: pytest.approx(mean(own.values()), rel=1e-5) for method, own in values.items()
+    }
+
+
+def test_one_run_is_said_to_be_one(comparing: Outputs) -> None:
+    for cell in ("runs", "runs-plot"):
+        (said,) = shown_as("text/plain", comparing[cell])
+        assert "has one run" in said and not shown_as("image/png", comparing[cell])
+
+
+def test_runs_stand_side_by_side(folder: Path, two_runs: Outputs) -> None:
+    scores = stored(folder, "scores", metric="rouge1_stem", method=OTHER)
+    documents = {row["document_id"] for row in scores}
+    (shown,) = [line for line in _lines(two_runs["runs"]) if line[0] == OTHER]
+    everywhere, in_part, n, n_in_part = map(float, shown[1:])
+    assert everywhere == pytest.approx(mean(row["value"] for row in scores), rel=1e-5)
+    assert (n, n_in_part) == (15, 5)
+    assert any(
+        in_part == pytest.approx(mean(r["value"] for r in scores if r["document_id"] == d), 1e-5)
+        for d in documents
+    )
+    assert [row["run"] for row in table(two_runs["run-answers"])] == ["demo", "part"]
+    assert shown_as("image/png", two_runs["runs-plot"])
+
+
+def _lines(outputs: list[Any]) -> Iterator[list[str]]:
+    """Rows of a table with more than one line of headings."""
+    (html,) = shown_as("text/html", outputs)
+    for line in re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL):
+        yield re.findall(r"<t[dh].*?>(.*?)</t[dh]>", line)
+
+
+@pytest.mark.parametrize("name", ["one_document", "comparing", "two_runs"])
+def test_plots_come_out_and_nothing_is_grumbled_at(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    outputs: Outputs = request.getfixturevalue(name)
+    file = name if name in FILES else "comparing_methods"
+    drawn = [
+        c.id
+        for c in code_cells(notebook(file))
+        if re.search(r"subplots|plot\.barh|ax = scatter", c.source)
+    ]
+    expected = [cell for cell in drawn if (name, cell) != ("comparing", "runs-plot")]
+    pictures = {cell: shown_as("image/png", shown) for cell, shown in outputs.items()}
+    assert [cell for cell, found in pictures.items() if found] == expected
+    assert expected
+    assert all(len(pictures[cell][0]) > 10_000 for cell in expected)
+    assert all(output.output_type != "stream" for shown in outputs.values() for output in shown)
+
+
+def test_a_broken_notebook_is_seen(folder: Path) -> None:
+    broken = notebook("one_document")
+    (cell,) = [cell for cell in code_cells(broken) if cell.id == "pages"]
+    cell.source = cell.source.replace("num_words", "num_wrods")
+    with pytest.raises(CellExecutionError, match="num_wrods"):
+        execute(broken, ROOT / "tests", **_chosen(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "told"),
+    [
+        ("one_document", {"GISTMILL_QUESTION": "meeting-99"}, "meeting-99 is not in this run"),
+        ("one_document", {"GISTMILL_METHOD": "bm52"}, "bm52 is not in this run; it has bm25"),
+        ("comparing_methods", {"GISTMILL_B": "bm52"}, "bm52: no value of accuracy in this run"),
+    ],
+)
+def test_what_the_run_does_not_have_is_refused(
+    folder: Path, name: str, chosen: dict[str, str], told: str
+) -> None:
+    with pytest.raises(CellExecutionError, match=told):
+        execute(notebook(name), ROOT / "tests", **_chosen(folder), **chosen)
+
+
+def _chosen(folder: Path) -> dict[str, str]:
+    return {"GISTMILL_WAREHOUSE": str(folder / "warehouse"), "GISTMILL_RUN": "demo"}
+
+
+def noise(notebook: Any) -> list[str]:
+    """What a commit should not hold; `jupyter nbconvert --clear-output` takes most of it away."""
+    found = [f"{cell.id}: metadata" for cell in notebook.cells if cell.metadata]
+    found += [f"{cell.id}: a random id" for cell in notebook.cells if re.search(r"\d", cell.id)]
+    found += [f"{cell.id}: outputs" for cell in code_cells(notebook) if cell.outputs]
+    found += [f"{c.id}: a count" for c in code_cells(notebook) if c.execution_count is not None]
+    return found + (["metadata"] if notebook.metadata != METADATA else [])
+
+
+def strangers(notebook: Any) -> set[str]:
+    """Modules that a cell imports and a notebook has no business with."""
+    source = "\n".join(cell.source for cell in code_cells(notebook))
+    assert not re.search(r"^\s*[%!]", source, re.MULTILINE), "a magic, which ast cannot read"
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return names - MAY_IMPORT
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_notebook_is_bare_and_imports_only_the_store(name: str) -> None:
+    nbformat.validate(notebook(name))
+    assert noise(notebook(name)) == []
+    assert strangers(notebook(name)) == set()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda nb: nb.cells[1].outputs.append({"output_type": "stream"}), "setup: outputs"),
+        (lambda nb: nb.cells[1].update(execution_count=3), "setup: a count"),
+        (lambda nb: nb.cells[0].metadata.update(collapsed=True), "title: metadata"),
+        (lambda nb: nb.cells[0].update(id="5f2a"), "5f2a: a random id"),
+        (lambda nb: nb.metadata.language_info.update(version="3.11.7"), "metadata"),
+    ],
+)
+def test_noise_is_seen(spoil: Callable[[Any], Any], complaint: str) -> None:
+    spoilt = deepcopy(notebook("one_document"))
+    spoil(spoilt)
+    assert noise(spoilt) == [complaint]
+
+
+@pytest.mark.parametrize("line", ["import duckdb", "from pipeline.core.rows import Page"])
+def test_other_imports_are_seen(line: str) -> None:
+    spoilt = notebook("comparing_methods")
+    code_cells(spoilt)[-1].source += f"\n{line}"
+    assert strangers(spoilt) == {line.split()[1]}

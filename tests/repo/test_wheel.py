@@ -1,0 +1,152 @@
+"""An installed wheel: what is in it, and one line where a folder of a user's own hides a package.
+
+The wheel is installed beside the libraries of the environment that runs the tests.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from collections import Counter
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.support.command import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+class Installed:
+    """A virtual environment with the wheel, and a project with a package `pipeline` of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        source = folder / "source"  # what is built leaves a folder `build` beside it
+        for name in ("pipeline", "stages", "jobs", "gistmill"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, source / name, ignore=ignored)
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, source / name)
+        subprocess.run([*pip, "wheel", "--no-deps", "-w", folder, source], check=True)
+        (self.wheel,) = folder.glob("gistmill-*.whl")
+        venv.create(folder / "venv")
+        (site,) = (folder / "venv").glob("lib/python3*/site-packages")
+        # Of a folder named in a .pth no .pth is read: an editable gistmill there is not found.
+        (site / "libraries.pth").write_text(sysconfig.get_paths()["purelib"])
+        there = ["--python", str(folder / "venv" / "bin" / "python")]
+        subprocess.run([*pip, *there, "install", "--no-deps", str(self.wheel)], check=True)
+        self.bin = folder / "venv" / "bin"
+        self.elsewhere = folder / "elsewhere"
+        self.elsewhere.mkdir()
+        self.project = folder / "project"
+        (self.project / "pipeline").mkdir(parents=True)
+        (self.project / "pipeline" / "__init__.py").write_text("STEPS = 3\n")
+        self.line = f"{self.project}/pipeline hides gistmill's own package"
+
+    def run(self, name: str, *words: str, cwd: Path, **more: str) -> "CompletedProcess[str]":
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        return subprocess.run(
+            [self.bin / name, *words],
+            cwd=cwd,
+            env={**environment, **more},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return Installed(tmp_path_factory.mktemp("installed"))
+
+
+def test_it_holds_the_packages_and_no_more(installed: Installed) -> None:
+    with zipfile.ZipFile(installed.wheel) as wheel:
+        names = wheel.namelist()
+    tops = Counter(name.split("/")[0] for name in names)
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        *("gistmill", "pipeline", "stages", "jobs"),
+    }
+    here = {
+        f"gistmill/{file.relative_to(ROOT)}"
+        for file in (ROOT / "conf").rglob("*")
+        if file.is_file()
+    }
+    assert {name for name in names if name.startswith("gistmill/conf/")} == here
+    for folder in ("pipeline", "stages", "jobs"):
+        kept = {str(f.relative_to(ROOT)) for f in (ROOT / folder).rglob("*") if f.is_file()}
+        kept = {name for name in kept if "__pycache__" not in name}
+        assert kept == {name for name in names if name.startswith(f"{folder}/")}
+
+
+def test_it_runs_without_the_checkout(installed: Installed) -> None:
+    done = installed.run("gistmill", "run", "experiment=demo", "limit=1", cwd=installed.elsewhere)
+    assert done.returncode == 0, done.stderr
+
+
+def test_bench_says_how_to_get_it(installed: Installed) -> None:
+    done = installed.run("gistmill", "bench", "limit", cwd=installed.elsewhere)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "gistmill: bench: not installed with the package; clone gistmill's repository, run make "
+        "demo there, and then .venv/bin/gistmill bench\n"
+    )
+
+
+def test_a_script_is_told_which_folder_hides_a_package(installed: Installed) -> None:
+    (installed.project / "script.py").write_text("import gistmill\nprint('imported')\n")
+    done = installed.run("python", "script.py", cwd=installed.project)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"ImportError: {installed.line} 'pipeline';")
+    other = installed.run("python", "-c", "import gistmill", cwd=installed.elsewhere)
+    assert (other.returncode, other.stderr) == (0, "")
+
+
+def test_a_folder_that_is_no_package_hides_nothing(installed: Installed, tmp_path: Path) -> None:
+    for name in ("conf", "jobs", "stages"):  # Python takes gistmill's before a folder without code
+        (tmp_path / name).mkdir()
+    done = installed.run("python", "-c", "import gistmill", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["gistmill"], ["python", "-m", "gistmill"]])
+def test_a_command_is_told_in_one_line(installed: Installed, command: list[str]) -> None:
+    done = installed.run(*command, "ls", cwd=installed.project, PYTHONPATH=str(installed.project))
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, line.startswith(f"gistmill: {installed.line}")) == (2, True)
+
+
+def test_a_notebook_is_told(installed: Installed) -> None:
+    code = (
+        "import nbformat, nbclient\n"
+        "from nbformat.v4 import new_code_cell, new_notebook\n"
+        "book = new_notebook(cells=[new_code_cell('import gistmill')])\n"
+        "try:\n"
+        "    nbclient.NotebookClient(book, resources={'metadata': {'path': '.'}}).execute()\n"
+        "except nbclient.exceptions.CellExecutionError as error:\n"
+        "    print(error.ename, error.evalue)\n"
+    )
+    (installed.elsewhere / "notebook.py").write_text(code)
+    done = installed.run("python", "../elsewhere/notebook.py", cwd=installed.project)
+    assert done.stdout.startswith(f"ImportError {installed.line} 'pipeline';"), done.stderr
+
+
+def test_a_worker_is_told(installed: Installed) -> None:
+    """What the driver sees is right, but Ray's workers are started with another PYTHONPATH."""
+    code = (
+        "import os, gistmill\n"
+        f"os.environ['PYTHONPATH'] = {str(installed.project)!r}\n"
+        "try:\n"
+        "    gistmill.run('experiment=demo', 'limit=1', 'run=hidden', 'warehouse=hidden')\n"
+        "except gistmill.UsageError as error:\n"
+        "    print(error)\n"
+    )
+    (installed.elsewhere / "driver.py").write_text(code)
+    done = installed.run("python", "driver.py", cwd=installed.elsewhere)
+    (line,) = done.stdout.splitlines()
+    assert line.startswith(f"{installed.line} of that name from the workers; "), done.stderr

@@ -1,0 +1,230 @@
+"""Accuracy by a judge: runs of LongMemEval by the real command, worked by hand."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.store import connect
+from pipeline.store.sql.connect import query
+from stages.tables.ratings import Label, Rating
+from tests.jobs.report.test_report_means import column, report
+from tests.support.command import DATA, refused, sql, succeed, without_identity
+from tests.support.warehouse import Warehouse, answer, chunk, step
+
+pytestmark = pytest.mark.slow
+
+# Question id, type, what the judge replies (null: it is not asked), its rubric, the value.
+CASES: list[tuple[str, str, str | None, str, float | None]] = [
+    ("q1", "single-session-user", "Yes", "generic", 100),
+    ("q2", "single-session-user", "**No**", "generic", 0),
+    ("q3_abs", "single-session-user", "yes.", "abstention", 100),
+    ("q4", "temporal-reasoning", "yes", "temporal", 100),
+    ("q5", "knowledge-update", "Hard to say.", "knowledge_update", None),  # unscored
+    ("q6", "single-session-preference", "no", "preference", 0),
+    ("q7", "multi-session", None, "generic", 0),  # no answer
+    ("q8_abs", "multi-session", "No", "abstention", 0),
+    ("q9", "single-session-assistant", "YES", "generic", 100),
+    ("q10", "multi-session", "yes", "generic", 100),
+]
+# 5 of the 9 scored; without q7 of 8. Types: 2 of 3, 1, 0, 1 of 3 (1 of 2 answered), 1;
+# knowledge-update has no verdict and is no type of the mean.
+WORKED = {
+    "accuracy": (100 * 5 / 9, 9, 100 * 5 / 8, 8),
+    "accuracy_by_type": ((200 / 3 + 100 + 0 + 100 / 3 + 100) / 5, 9,
+                         (200 / 3 + 100 + 0 + 50 + 100) / 5, 8),
+    "accuracy_abstention": (50, 2, 50, 2),
+}  # fmt: skip
+# A judge who says yes to all: 9 of 10, as q7 has no answer. Types: all of five, 2 of 3 of one.
+GENEROUS = {
+    "accuracy": (90, 10, 100, 9),
+    "accuracy_by_type": ((5 * 100 + 200 / 3) / 6, 10, 100, 9),
+    "accuracy_abstention": (100, 2, 100, 2),
+}
+HEADINGS = ["accuracy", "by type", "abstention"]
+
+
+def history(question_id: str, kind: str) -> dict[str, Any]:
+    turns = [{"role": "user", "content": f"The mill of {question_id} stood by the river."}]
+    return {
+        "question_id": question_id, "question_type": kind, "question": f"Is it {question_id} ?",
+        "answer": "by the river", "question_date": "2023/06/01 (Thu) 10:00",
+        "haystack_session_ids": ["s1"], "haystack_dates": ["2023/05/30 (Tue) 21:48"],
+        "haystack_sessions": [turns], "answer_session_ids": ["s1"],
+    }  # fmt: skip
+
+
+def script(folder: Path, name: str, *rules: dict[str, Any]) -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump({"replies": list(rules)}))
+    return path
+
+
+def rated(folder: Path, judge: Path) -> None:
+    words = ("run=r", f"warehouse={folder / 'warehouse'}", "rater=scripted")
+    succeed("rate", *words, f"rater.script={judge}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run without a judge, and two judges added later."""
+    folder = tmp_path_factory.mktemp("judged")
+    histories = [history(case[0], case[1]) for case in CASES]
+    (folder / "longmemeval_s.json").write_text(json.dumps(histories))
+    reader = script(
+        folder, "reader",
+        {"prompt": "answer", "match": "q7 ", "reply": "", "finish_reason": "abort"},
+        {"prompt": "answer", "reply": "It stood there."},
+    )  # fmt: skip
+    succeed(
+        "run", "corpus=longmemeval", f"corpus.path={folder}", "methods=closed_book",
+        "memory=uniform", "engine=scripted", f"engine.script={reader}", "rater=none",
+        f"warehouse={folder / 'warehouse'}", "run=r", "max_problem_rate=1",
+    )  # fmt: skip
+    _, table = report(folder)
+    assert not {*HEADINGS, "LR-1"} & {*table[0]}  # nobody judges
+    # A question that is put to another prompt than its rubric's has no verdict.
+    rules = [{"prompt": f"judge_{rubric}", "match": f"{question_id} ", "reply": reply}
+             for question_id, _, reply, rubric, _ in CASES if reply]  # fmt: skip
+    rated(folder, script(folder, "teacher", *rules, {"reply": "another rubric"}))
+    rated(folder, script(folder, "generous", {"reply": "Yes"}))
+    return folder
+
+
+@pytest.mark.parametrize(("rater", "worked"), [("teacher", WORKED), ("generous", GENEROUS)])
+def test_accuracy_by_hand(
+    folder: Path, rater: str, worked: dict[str, tuple[float, int, float, int]]
+) -> None:
+    means, table = report(folder, f"rater=scripted:{rater}")
+    for measure, expected in worked.items():
+        mean = means["closed_book"][measure]
+        found = tuple(mean[key] for key in ("mean", "n", "answered_mean", "answered_n"))
+        assert found == pytest.approx(expected), measure
+    start = table[0].index("accuracy")
+    assert table[0][start : start + 3] == HEADINGS
+    shown = [f"{mean:.1f}" + ("" if n == 10 else f" (n={n})") for mean, n, _, _ in worked.values()]
+    assert table[2][start : start + 3] == shown
+
+
+def test_failed_and_unscored_answers_are_counted(folder: Path) -> None:
+    found = json.loads(
+        succeed("report", f"warehouse={folder / 'warehouse'}", "rater=scripted:teacher", "--json")
+    )
+    [row] = found["rows"]
+    counts = {key: row["counts"][key] for key in ("n", "answered", "unscored")}
+    assert counts == {"n": 10, "answered": 9, "unscored": 1}
+
+
+def test_accuracy_of_each_type(folder: Path) -> None:
+    means, _ = report(folder, "by=question_type", "rater=scripted:teacher")
+    found = {kind: of["accuracy"]["mean"] for kind, of in means.items() if "accuracy" in of}
+    assert found == pytest.approx({
+        "multi-session": 100 / 3, "single-session-assistant": 100,
+        "single-session-preference": 0, "single-session-user": 200 / 3,
+        "temporal-reasoning": 100,
+    })  # fmt: skip
+    means, table = report(folder, "where=task = 'abstention'", "rater=scripted:teacher")
+    assert means["closed_book"]["accuracy"]["mean"] == 50
+    assert column(table, "by type") == ["50.0"]  # one of each of two types
+
+
+def test_each_verdict_is_a_row(folder: Path) -> None:
+    rows = sql(
+        folder / "warehouse",
+        "select question_id, rubric, 100 * value as value from judged where rater like '%teacher%'",
+    )
+    found = {row["question_id"]: (row["rubric"], row["value"]) for row in rows}
+    assert found == {case[0]: case[3:] for case in CASES}
+    assert len(rows) == len(CASES)
+
+
+def test_the_trace_names_rubric_and_verdict(folder: Path) -> None:
+    lines: set[str] = set()
+    for question_id in ("q4", "q5", "q7"):
+        text = succeed("trace", question_id, f"warehouse={folder / 'warehouse'}")
+        lines |= {line.strip() for line in without_identity(text).splitlines()}
+    assert "scripted:teacher: temporal yes" in lines
+    assert "scripted:teacher: knowledge_update - (unparseable)" in lines
+    assert "scripted:teacher: generic - (upstream)" in lines
+
+
+def test_the_report_asks_which_judge(folder: Path) -> None:
+    line = refused("report", f"warehouse={folder / 'warehouse'}")
+    assert "the run has several raters" in line
+
+
+@pytest.mark.slow
+def test_the_real_questions(tmp_path: Path) -> None:
+    """Of 3 temporal questions 3 are right, of 3 updates 1, of 2 of the user's 2; none of the rest:
+    3 preferences, 3 of several sessions, 2 of the assistant's."""
+    warehouse = tmp_path / "warehouse"
+    succeed(
+        "run", "corpus=longmemeval",
+        f"corpus.path={DATA / 'longmemeval' / 'longmemeval_oracle_16.json'}",
+        "methods=constant", "memory=uniform", "rater=extractive", f"warehouse={warehouse}", "run=r",
+    )  # fmt: skip
+    _, table = report(tmp_path)
+    assert [column(table, heading) for heading in HEADINGS] == [["-"]] * 3  # no model judged
+    rows = sql(warehouse, "select rubric, count(*) as n from ratings group by 1 order by 1")
+    assert {row["rubric"]: row["n"] for row in rows} == {
+        "generic": 7, "knowledge_update": 3, "preference": 3, "temporal": 3
+    }  # fmt: skip
+    judge = script(
+        tmp_path, "judge",
+        {"prompt": "judge_temporal", "reply": "Yes"},
+        {"prompt": "judge_knowledge_update", "match": "eggs", "reply": "Yes"},
+        {"prompt": "judge_generic", "match": "largemouth bass|discount", "reply": "Yes"},
+        {"reply": "No"},
+    )  # fmt: skip
+    rated(tmp_path, judge)
+    means, table = report(tmp_path)
+    found = means["constant"]
+    assert found["accuracy"]["mean"] == pytest.approx(100 * 6 / 16)
+    assert found["accuracy_by_type"]["mean"] == pytest.approx((100 + 100 / 3 + 100) / 6)
+    assert column(table, "abstention") == ["-"]  # there are none among the 16
+
+
+ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
+
+
+def verdict(question_id: str, label: Label | None, value: float | None) -> Rating:
+    return Rating(
+        document_id="d1", question_id=question_id, rater="judge", rater_is_model=True,
+        rubric="generic", label=label, value=value,
+    )  # fmt: skip
+
+
+def measured(folder: Path, *ratings: Rating) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of `measures` and `counts` that these verdicts make; each is a unit of its own."""
+    warehouse = Warehouse(folder)
+    ids = [rating.question_id for rating in ratings]
+    answered, units = chunk(ANSWERS, "d1", *ids), [chunk(RATINGS, "d1", name) for name in ids]
+    warehouse.commit(ANSWERS, answered, [answer(name) for name in ids])
+    for unit, rating in zip(units, ratings, strict=True):
+        warehouse.commit(RATINGS, unit, [rating])
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, units))
+    with connect(folder) as connection:
+        measures = query(
+            connection, "select question_id, value from measures where measure = 'accuracy'"
+        )
+        return measures, query(connection, "from counts where counted = 'unscored' order by 2, 3")
+
+
+def test_a_judge_that_is_no_model_fills_no_accuracy_column(tmp_path: Path) -> None:
+    told = replace(verdict("q1", "yes", 1.0), rater_is_model=False)
+    assert measured(tmp_path, told) == ([], [])
+
+
+def test_a_failed_unit_of_a_judge_is_unscored(tmp_path: Path) -> None:
+    """Its row names no rater; its step's other rows do."""
+    failed = replace(
+        verdict("q2", None, None), rater="", rater_is_model=False, problem="unit_failed"
+    )
+    measures, counts = measured(tmp_path, verdict("q1", "yes", 1.0), failed)
+    assert measures == [{"question_id": "q1", "value": 100.0}]
+    assert [(row["question_id"], row["rater"], row["value"]) for row in counts] == [
+        ("q1", "judge", 0), ("q2", "judge", 1),
+    ]  # fmt: skip

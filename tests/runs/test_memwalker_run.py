@@ -1,0 +1,162 @@
+"""The method memwalker from text to report, on the demo corpus with the extractive engine."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import sql, succeed
+from tests.support.pages import page
+from tests.support.shown_calls import problems, shown
+
+pytestmark = pytest.mark.slow
+
+METHOD = "memwalker(segment_tokens=150,max_children=3,working_memory=true,reasoning=true)"
+WORDS = ("corpus=demo", f"methods={METHOD}", "limit=2", "memory=uniform", "rater=none", "run=walks")
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("memwalker")
+    succeed("run", *WORDS, f"warehouse={folder}", "max_problem_rate=1")
+    return folder
+
+
+def test_trees_are_whole(warehouse: Path) -> None:
+    roots = sql(
+        warehouse,
+        """select n.level, n.start_char, n.end_char, length(d.text) as text, n.memory, n.problem
+        from nodes n join documents d using (document_id) where parent is null""",
+    )
+    assert len(roots) == 2
+    for root in roots:
+        assert root["level"] >= 2 and root["problem"] is None
+        assert (root["start_char"], root["end_char"]) == (0, root["text"])
+        assert root["memory"] == "paginate(kind=tokens,segment_tokens=150)"
+    ((most,),) = [row.values() for row in sql(warehouse, "select max(len(children)) from nodes")]
+    assert most == 3
+    odd = "select * from nodes a join nodes b using (memory, document_id) where a.parent = "
+    assert (
+        sql(warehouse, f"{odd} b.node_index and not list_contains(b.children, a.node_index)") == []
+    )
+
+
+def test_show_has_inner_nodes_above_their_pages(warehouse: Path) -> None:
+    nodes = {
+        node["node_index"]: node
+        for node in sql(warehouse, "from nodes where document_id = (select min(document_id) "
+                        "from nodes)")
+    }  # fmt: skip
+    (document_id,) = {node["document_id"] for node in nodes.values()}
+    shown = ("show", document_id, "run=walks", f"warehouse={warehouse}",
+             "memory=paginate(kind=tokens,segment_tokens=150)")  # fmt: skip
+
+    def pages(number: int) -> list[int]:
+        children = nodes[number]["children"]
+        return [page for child in children for page in pages(child)] or [
+            nodes[number]["page_index"]
+        ]
+
+    inner = [number for number, node in nodes.items() if node["children"]]
+    expected = {(min(own := pages(n)), max(own), nodes[n]["summary"]) for n in inner}
+    found = json.loads(succeed(*shown, "--json"))
+    above = found["above"]
+    assert {(t["page_index"], t["last_page_index"], t["text"]) for t in above} == expected
+    assert len(above) == len(inner) > 2
+    lengths = [text["last_page_index"] - text["page_index"] for text in above]
+    assert lengths == sorted(lengths, reverse=True)
+
+    out = succeed(*shown, "page=1")
+    over = [n for n in inner if 1 in pages(n)]
+    names = [f" · node {n} of the tree, {nodes[n]['num_words']} words\n" for n in over]
+    assert all(out.count(name) == 1 for name in names)
+    assert all(out.index(name) < out.index("page 1, ") for name in names)
+    assert out.count(" of the tree") == 1 + len(over)  # that of the leaf stands beside its page
+
+
+@pytest.mark.slow
+def test_show_names_the_tree_where_there_are_several(tmp_path: Path) -> None:
+    """Two trees over the same segments: as many nodes as both have, each under its tree's name."""
+    shapes = ",".join(f"memwalker(segment_tokens=150,max_children={n})" for n in (2, 3))
+    succeed("run", "corpus=demo", f"methods={shapes}", "limit=1", "memory=uniform", "rater=none",
+            "run=two", f"warehouse={tmp_path}", "max_problem_rate=1")  # fmt: skip
+    nodes = sql(tmp_path, "select step_id, document_id, node_index, summary, page_index from nodes")
+    (document_id,) = {node["document_id"] for node in nodes}
+    found = json.loads(succeed("show", document_id, f"warehouse={tmp_path}", "--json",
+                               "memory=paginate(kind=tokens,segment_tokens=150)"))  # fmt: skip
+    inner = {(f"node {node['node_index']} of the tree {node['step_id']}", node["summary"])
+             for node in nodes if node["page_index"] is None}  # fmt: skip
+    assert {(text["heading"], text["text"]) for text in found["above"]} == inner
+    assert len(found["above"]) == len(inner)
+    _, *leaves = found["pages"][0]["texts"]
+    assert {leaf["heading"] for leaf in leaves} == {
+        f"leaf of the tree {node['step_id']}" for node in nodes
+    }
+
+
+def test_every_question_was_walked_and_answered(warehouse: Path) -> None:
+    (counts,) = sql(
+        warehouse,
+        """select (select count(*) from questions) as asked,
+          (select count(distinct question_id) from visits) as walked,
+          (select count(*) from lookups) as lookups,
+          count(*) filter (problem is null) as answered, count(*) as answers,
+          count(*) filter (problem is null and len(context_spans) = 1) as read
+        from answers""",
+    )
+    assert counts["asked"] == counts["walked"] == counts["lookups"] == counts["answers"] > 5
+    assert counts["answered"] == counts["read"] > 0
+    rest = sql(warehouse, "select distinct problem from answers where problem is not null")
+    assert [row["problem"] for row in rest] in ([], ["no_answer"])
+
+
+def test_the_report_has_its_measures(warehouse: Path) -> None:
+    report = succeed("report", "run=walks", f"warehouse={warehouse}")
+    for heading in ("valid %", "stray %", "recovery %", "text read %", "steps", "depth"):
+        assert heading in report
+    means = sql(warehouse, "select measure, avg(value) as mean from measures group by all")
+    found = {row["measure"]: row["mean"] for row in means}
+    assert found["valid_actions"] == 100
+    assert 0 < found["text_read"] <= 150 and found["steps"] > 2
+
+
+@pytest.mark.parametrize(
+    ("place", "own", "long"),
+    [
+        (0, ("6200", "2750"), "num_words > 2750"),
+        (1, ("1000)' group by all having count(*) > 8", "150)' group by all having count(*) > 26"),
+         "(select count(*) from nodes n where level = 0 and n.document_id = d.document_id) > 26"),
+    ],
+)  # fmt: skip
+def test_long_texts_by_words_or_segments_as_the_page_has_them(
+    warehouse: Path, place: int, own: tuple[str, str], long: str
+) -> None:
+    text = page("docs/methods/memwalker.md")
+    commands = re.findall(r"^gistmill report run=walks .*$", text, re.MULTILINE)
+    where = shlex.split(commands[place])[-1].replace(*own)
+    report = succeed("report", "run=walks", f"warehouse={warehouse}", where, "--json")
+    (row,) = json.loads(report)["rows"]
+    counted = sql(warehouse, f"""select count(*) filter ({long}) as n, count(*) as every
+        from questions join documents d using (document_id)""")  # fmt: skip
+    assert counted == [{"n": row["counts"]["n"], "every": 20}]
+    assert 0 < row["counts"]["n"] < 20
+
+
+def test_a_trace_shows_the_tree_and_the_walk(warehouse: Path) -> None:
+    (first, *_) = sql(warehouse, "select question_id from questions order by all")
+    shown = succeed("trace", first["question_id"], "run=walks", f"warehouse={warehouse}")
+    assert re.search(r"^ *TREE \(\d+ nodes\)", shown, re.MULTILINE)
+    assert re.search(r"^ *step 0: node \d+: to node \d+", shown, re.MULTILINE)
+
+
+def test_the_same_command_asks_nothing_again(warehouse: Path) -> None:
+    before = {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
+    succeed("run", *WORDS, f"warehouse={warehouse}", "max_problem_rate=1")
+    assert {f: f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")} == before
+
+
+def test_every_call_is_shown_as_it_was_sent(warehouse: Path) -> None:
+    found = shown(warehouse)
+    assert found and problems(found) == {}

@@ -1,0 +1,180 @@
+"""Whole runs with engine=openai: no key anywhere, and a server that hangs or vanishes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from threading import Timer
+from typing import Any
+
+import pytest
+import ray
+
+from tests.support.command import gistmill, sql, succeeded
+from tests.support.loopback_server import Answer, LoopbackServer
+from tests.support.shown_calls import problems, shown
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+pytestmark = pytest.mark.slow
+
+KEY = "sk-loopback-0123456789abcdef"
+# Three documents of three pages: nine gists; a question each, two methods that each ask once.
+NUM_GISTS, NUM_ANSWERS = 9, 6
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _key() -> Iterator[None]:
+    """In the environment of the workers, which is that of the process that starts their Ray."""
+    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        yield
+    ray.shutdown()
+
+
+def words(folder: Path, server: LoopbackServer, *more: str) -> list[str]:
+    numbers = (1, 2, 3)
+    write(
+        folder / "corpus",
+        [document(number) for number in numbers],
+        [question(number, of=number) for number in numbers],
+    )
+    return [
+        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+        "methods=gist_only,closed_book", f"warehouse={folder / 'warehouse'}",
+        "engine=openai", f"engine.base_url={server.url}", "engine.model=m", *more,
+    ]  # fmt: skip
+
+
+def calls(folder: Path) -> list[dict[str, Any]]:
+    return sql(folder / "warehouse", "select * from calls order by stage, document_id, page_index")
+
+
+def last_words(done: "CompletedProcess[str]") -> str:
+    """The one line in which the command says why it ends."""
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("gistmill: ")]
+    return line.removeprefix("gistmill: ")
+
+
+def files_with(text: str, folder: Path) -> list[Path]:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert files
+    return [file for file in files if text.encode() in file.read_bytes()]
+
+
+def test_a_run_through_a_server_that_wants_a_key(tmp_path: Path) -> None:
+    with LoopbackServer(key=KEY, answer=lambda body: Answer(text="said in four words")) as server:
+        done = gistmill(*words(tmp_path, server))
+    assert done.returncode == 0, done.stderr
+    rows = calls(tmp_path)
+    assert len(rows) == len(server.asked) == NUM_GISTS + NUM_ANSWERS
+    for row in rows:
+        assert (row["engine"], row["reply"], row["finish_reason"]) == (
+            "openai:m", "said in four words", "stop",
+        )  # fmt: skip
+        assert (row["reply_tokens"], row["cached_tokens"], row["problem"]) == (4, 1, None)
+        assert row["prompt_tokens"] > 3
+        assert row["seconds"] > 0
+    assert KEY not in done.stdout + done.stderr
+    # Parquet is compressed page by page: what the rows hold is looked for in the rows.
+    assert files_with(KEY, tmp_path) == []
+    assert KEY not in str(rows)
+    assert files_with("OPENAI_API_KEY", tmp_path / "warehouse" / "runs") != []
+    found = shown(tmp_path / "warehouse")
+    assert problems(found) == {}
+    sent = [str([{"role": m["role"], "content": m["content"]} for m in asked.body["messages"]])
+            for asked in server.asked]  # fmt: skip
+    assert sorted(str([*map(dict, one.messages or ())]) for one in found) == sorted(sent)
+
+
+def test_a_key_that_is_refused_ends_the_run_in_one_line(tmp_path: Path) -> None:
+    with LoopbackServer(key="another") as server:
+        done = gistmill(*words(tmp_path, server))
+    assert done.returncode == 1
+    assert last_words(done) == (
+        f"engine.base_url={server.url}: the server refuses the key in OPENAI_API_KEY (401: wrong: "
+        "Bearer ***); correct it"
+    )
+    assert KEY not in done.stdout + done.stderr
+    assert files_with(KEY, tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_server_that_vanishes_ends_the_run_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    num_answered = 0
+
+    def vanishing(body: dict[str, Any]) -> Answer:
+        nonlocal num_answered
+        num_answered += 1
+        return Answer(vanish=num_answered > 11)
+
+    limited = ("engine.outage_minutes=0.02", "engine.sequences=1")
+    with LoopbackServer(answer=vanishing) as server:
+        command = words(tmp_path, server, *limited)
+        done = gistmill(*command)
+    assert done.returncode == 4, done.stderr
+    told = last_words(done)
+    assert told.startswith(f"engine.base_url={server.url}: no server answers (")
+    assert told.endswith("(engine.outage_minutes); run the same command to resume")
+    assert "Traceback" not in done.stderr
+    gists = sorted((tmp_path / "warehouse" / "tables" / "gists").rglob("*.parquet"))
+    assert gists
+    with LoopbackServer(port=server.port) as again:
+        succeeded(gistmill(*command))
+    assert len(calls(tmp_path)) == NUM_GISTS + NUM_ANSWERS
+    # Eleven were answered; the journal has those of the units that were open.
+    assert len(again.asked) == NUM_GISTS + NUM_ANSWERS - 11
+    assert {row["problem"] for row in calls(tmp_path)} == {None}
+
+
+@pytest.mark.slow
+def test_a_server_that_is_away_for_a_while_costs_no_row(tmp_path: Path) -> None:
+    """503 to all but the first replies, the probe included, until each request has had one."""
+    refused: set[str] = set()
+
+    def away(body: dict[str, Any]) -> Answer:
+        server.ready = Answer(text="ready")
+        text = body["messages"][0]["content"]
+        if text in refused or len(refused) > 10:
+            return Answer()
+        refused.add(text)
+        server.ready = Answer(status=503, body="{}")
+        Timer(1.0, lambda: setattr(server, "ready", Answer(text="ready"))).start()
+        return server.ready
+
+    with LoopbackServer(answer=away) as server:
+        succeeded(gistmill(*words(tmp_path, server)))
+    assert len(calls(tmp_path)) == NUM_GISTS + NUM_ANSWERS
+    assert {row["problem"] for row in calls(tmp_path)} == {None}
+
+
+def test_a_key_that_expires_ends_the_run_in_one_line(tmp_path: Path) -> None:
+    def expiring(body: dict[str, Any]) -> Answer:
+        if len(server.asked) > NUM_GISTS:
+            server.key = "another"
+            return Answer(status=401, body='{"error": {"message": "expired"}}')
+        return Answer()
+
+    with LoopbackServer(key=KEY, answer=expiring) as server:
+        command = words(tmp_path, server, "engine.sequences=1")
+        done = gistmill(*command)
+        assert done.returncode == 4, done.stderr
+        assert "the server refuses the key in OPENAI_API_KEY (401: " in last_words(done)
+        assert KEY not in done.stdout + done.stderr
+        assert files_with(KEY, tmp_path) == []
+        server.key, server.answer = KEY, lambda body: Answer()
+        server.asked.clear()
+        succeeded(gistmill(*command))
+    assert len(server.asked) == NUM_ANSWERS, "what was answered is not asked again"
+    assert {row["problem"] for row in calls(tmp_path)} == {None}
+
+
+def test_what_the_server_keeps_to_itself_is_a_timeout_row(tmp_path: Path) -> None:
+    def slow_at_two(body: dict[str, Any]) -> Answer:
+        return Answer(seconds=60 if "number 2" in body["messages"][0]["content"] else 0)
+
+    with LoopbackServer(answer=slow_at_two) as server:
+        done = gistmill(*words(tmp_path, server, "engine.deadline_seconds=8.0"))
+    assert done.returncode == 3, done.stderr  # a third is more than 5 in 100
+    problems = [row for row in calls(tmp_path) if row["problem"]]
+    assert [(row["question_id"], row["problem"]) for row in problems] == [("q2", "timeout")] * 2
+    assert server.num_left == 2

@@ -1,0 +1,261 @@
+"""Every table of the run worked by hand, `status` and `trace`: see hand_run.py."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.support.command import gistmill, refused, succeed, without_identity
+from tests.support.hand_numbers import ORDER, WORKED, numbers
+from tests.support.hand_run import TEXTS, HandRun
+from tests.support.shown_calls import problems, shown
+
+pytestmark = pytest.mark.slow
+
+P = "readagent_p(max_pages=2)"
+
+
+def rows(hand: HandRun, query: str) -> list[dict[str, Any]]:
+    done = gistmill("sql", query, f"warehouse={hand.warehouse}", "--json")
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def values(hand: HandRun, query: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in rows(hand, query)]
+
+
+def test_pages_and_gists(hand: HandRun) -> None:
+    query = """select document_id, page_index, p.num_words, chosen_by, gist, g.problem
+        from pages p join gists g using (document_id, page_index)
+        where document_id <> 'ledger' order by all"""
+    assert values(hand, query) == [
+        ("mill", 0, 20, "model", "Anna buys a mill.", None),
+        ("mill", 1, 30, "fallback", "A flood breaks the wheel;", "truncated"),
+        ("mill", 2, 10, "end", "It grinds again.", None),
+        ("tide", 0, 24, "rule", "Keeper counts passing ships.", None),
+        ("tide", 1, 8, "end", "Gulls in winter instead.", None),
+    ]
+    query = """select page_index, p.num_words, chosen_by, gist from pages p
+        join gists g using (document_id, page_index) where document_id = 'ledger' order by 1"""
+    assert values(hand, query) == [(i, 30, "rule", f"Entry {i + 1}.") for i in range(5)]
+    joined = values(
+        hand, "select document_id, string_agg(text, '' order by page_index) from pages group by 1"
+    )
+    assert dict(joined) == TEXTS  # pages tile the document
+
+
+def test_lookups(hand: HandRun) -> None:
+    """Page numbers in replies count from 1, page indexes in rows from 0."""
+    query = f"""select question_id, turn, requested, used, dropped, problem from lookups
+        where method = '{P}'"""
+    found = {row.pop("question_id"): row for row in rows(hand, query)}
+    assert set(found) == set(ORDER)
+    assert {row.pop("turn") for row in found.values()} == {0}
+    nothing: dict[str, Any] = {"requested": [], "used": [], "dropped": [], "problem": None}
+    assert found["m1"] == {**nothing, "requested": [1], "used": [1]}
+    assert found["m2"] == {
+        "requested": [2, 0, 2, 8, 1],
+        "used": [2, 0],
+        "dropped": [
+            {"page_index": 2, "reason": "duplicate"},
+            {"page_index": 8, "reason": "out_of_range"},
+            {"page_index": 1, "reason": "over_maximum"},
+        ],
+        "problem": None,
+    }
+    assert found["t1"] == {**nothing, "requested": [0], "used": [0]}
+    assert found["l1"] == {**nothing, "problem": "unparseable"}
+    dropped = [{"page_index": 4, "reason": "no_room"}]
+    assert found["l2"] == {**nothing, "requested": [3, 4], "used": [3], "dropped": dropped}
+    assert found["b1"] == {**nothing, "used": None, "problem": "upstream"}
+    query = """select question_id, used from lookups where method = 'bm25(top_k=1)' order by 1"""
+    pages: dict[str, list[int] | None] = dict(values(hand, query))
+    assert pages == {"m1": [1], "m2": [0], "t1": [1], "l1": [0], "l2": [3], "b1": None}
+
+
+def test_answers(hand: HandRun) -> None:
+    query = "select method, question_id, answer, problem, num_context_words from answers"
+    found = {(row[0], row[1]): row[2:] for row in values(hand, query)}
+    assert len(found) == 36
+    for method, worked in WORKED.items():
+        words = numbers(worked.words_read)
+        for index, question in enumerate(ORDER):
+            expected = (worked.answers[index], worked.problems[index], words[index])
+            assert found[method, question] == expected, (method, question)
+    query = """select method, answer_index from answers where question_id = 't1' order by 1"""
+    assert values(hand, query) == [
+        ("bm25(top_k=1)", 2),
+        ("closed_book", None),
+        ("constant", 0),
+        ("full_text", 2),
+        ("gist_only", 2),
+        (P, None),
+    ]
+    query = "select page_indexes, num_lookups, reader from answers where question_id = 'm2'"
+    assert values(hand, f"{query} and method = '{P}'") == [([0, 2], 2, "scripted:reader")]
+    assert values(hand, f"{query} and method = 'constant'") == [([], 0, "constant")]
+
+
+def test_ratings(hand: HandRun) -> None:
+    query = """select method, question_id, reference_index,
+          max(label) filter (rubric = 'strict') as strict,
+          max(label) filter (rubric = 'permissive') as permissive, max(problem)
+        from ratings where not skipped and question_id in ('m2', 'l2', 'b1')
+        and method in ('gist_only', 'bm25(top_k=1)', 'full_text') group by all order by all"""
+    assert values(hand, query) == [
+        ("bm25(top_k=1)", "b1", 0, None, None, "upstream"),
+        ("bm25(top_k=1)", "l2", 0, "yes", None, "unparseable"),
+        ("bm25(top_k=1)", "m2", 0, "no", "partially", None),
+        ("bm25(top_k=1)", "m2", 1, "no", "no", None),
+        ("full_text", "b1", 0, None, None, "upstream"),
+        ("full_text", "l2", 0, None, None, "upstream"),
+        ("full_text", "m2", 0, "no", "no", None),
+        ("full_text", "m2", 1, "no", "no", None),
+        ("gist_only", "b1", 0, None, None, "upstream"),
+        ("gist_only", "l2", 0, "no", "partially", None),
+        ("gist_only", "m2", 0, None, "no", "unparseable"),
+        ("gist_only", "m2", 1, "yes", "no", None),
+    ]
+    ((rater, is_model),) = values(hand, "select distinct rater, rater_is_model from ratings")
+    assert (without_identity(rater), is_model) == ("scripted:teacher", True)
+    skipped = values(hand, "select distinct question_id from ratings where skipped order by 1")
+    assert skipped == [("l1",), ("t1",)]  # multiple choice
+
+
+def test_lr_over_references(hand: HandRun) -> None:
+    letters = {"exact": "E", "partial": "P", "none": "N", "unscored": "U"}
+    found = {
+        (method, question): letters[verdict]
+        for method, question, verdict in values(hand, "select method, question_id, lr from lr")
+    }
+    expected = {
+        (method, question): letter
+        for method, worked in WORKED.items()
+        for question, letter in zip(ORDER, worked.lr.split(), strict=True)
+        if letter != "-"
+    }
+    assert found == expected
+
+
+def test_scores(hand: HandRun) -> None:
+    query = """select metric, value, problem from scores where method = 'bm25(top_k=1)'
+        and question_id = 'm2' and metric not like 'rouge%' order by 1"""
+    page = len(TEXTS["mill"][: TEXTS["mill"].index("In May")])
+    assert values(hand, query) == [
+        ("evidence_any_hit", 100.0, None),
+        ("evidence_full", 0.0, None),
+        ("evidence_precision", 100 * 12 / page, None),
+        ("evidence_recall", 100 * 12 / 36, None),
+        ("squad_em", 0.0, None),
+    ]
+    query = """select distinct metric, value, problem from scores
+        where question_id = 'b1' order by all"""
+    assert values(hand, query) == [
+        ("evidence_recall", None, "upstream"),  # there is no text to hold evidence
+        ("rouge1_stem", 0.0, "upstream"),
+        ("squad_em", 0.0, "upstream"),
+    ]
+
+
+def test_calls(hand: HandRun) -> None:
+    """What does not fit is never asked; what goes wrong is kept as it was said."""
+    query = "select stage, count(*) from calls group by 1"
+    # 3 + 2 + 5 pages; 42 verdicts on 8 + 6 + 8 + 6 + 6 + 8 answers and references.
+    assert dict(values(hand, query)) == {
+        "paginate": 2, "gist": 10, "look_up": 5, "answer": 23, "rate": 42,
+    }  # fmt: skip
+    query = "select stage, problem, reply from calls where problem is not null order by all"
+    assert values(hand, query) == [
+        ("answer", "engine_failed", ""),
+        ("answer", "truncated", "Flood water."),
+        ("gist", "truncated", "A flood breaks the wheel;"),
+    ]
+    query = """select question_id, turn, prompt, reply, finish_reason, prompt_tokens, reply_tokens
+        from calls where stage = 'look_up' and question_id = 'm2'"""
+    reply = "Look up Page [3, 1, 3, 9, 2]"
+    assert values(hand, query) == [("m2", 0, "look_up_p", reply, "stop", 28, 8)]
+
+
+def test_status_counts_reconcile(hand: HandRun) -> None:
+    found = json.loads(succeed("status", f"warehouse={hand.warehouse}", "--json"))
+    assert (found["run"], found["complete"], found["alive"]) == ("hand", True, [])
+    counts = ("inputs", "ok", "problem", "skipped", "not_done")
+    steps = {
+        (step["stage"], step["method"]): tuple(step[count] for count in counts)
+        for step in found["steps"]
+    }
+    assert steps.pop(("documents", None)) == (4, 3, 1, 0, 0)  # blank
+    assert steps.pop(("questions", None)) == (7, 6, 1, 0, 0)  # x1
+    assert steps.pop(("paginate", None)) == (3, 3, 0, 0, 0)
+    assert steps.pop(("gist", None)) == (3, 2, 1, 0, 0)  # a gist of the mill is truncated
+    for method, worked in WORKED.items():
+        look_up = 2 if method == P else 1  # l1, whose reply cannot be read, and b1
+        assert steps.pop(("look_up", method)) == (6, 6 - look_up, look_up, 0, 0)
+        answer = sum(problem is not None for problem in worked.problems)
+        assert steps.pop(("answer", method)) == (6, 6 - answer, answer, 0, 0)
+        assert steps.pop(("score", method)) == (6, 6 - answer, answer, 0, 0)
+    # t1 and l1 are skipped. b1 and other answers with a problem are upstream; one unreadable
+    # verdict makes a question's rating a problem, even where the other says exact.
+    assert steps == {
+        ("rate", "gist_only"): (6, 2, 2, 2, 0),  # m2, b1
+        ("rate", P): (6, 1, 3, 2, 0),  # m1, m2, b1
+        ("rate", "bm25(top_k=1)"): (6, 2, 2, 2, 0),  # l2, b1
+        ("rate", "full_text"): (6, 2, 2, 2, 0),  # l2, b1
+        ("rate", "closed_book"): (6, 2, 2, 2, 0),  # l2, b1
+        ("rate", "constant"): (6, 3, 1, 2, 0),  # b1
+    }
+    by_code = {(row["stage"], row["problem"]): row["inputs"] for row in found["problems"]}
+    wanted = Counter(code for worked in WORKED.values() for code in worked.problems if code)
+    assert {c: n for (stage, c), n in by_code.items() if stage == "answer"} == wanted
+
+
+def test_trace_shows_the_whole_way(hand: HandRun) -> None:
+    text = succeed("trace", "m2", f"warehouse={hand.warehouse}", "method=readagent")
+    text = without_identity(text)
+    lines = [line.strip() for line in text.splitlines() if line]
+    expected = [
+        "QUESTION m2 of document mill",
+        "Who mended the mill and where did it stand?",
+        "reference: Peter mended it by the river.",
+        "reference: A carpenter from the next valley.",
+        "evidence: The old mill",
+        "evidence: A carpenter called Peter",
+        "<Page 1> (30 -> 5 words, truncated) A flood breaks the wheel;",
+        f"== {P}",
+        "look-up 0: asked for [2, 0, 2, 8, 1], read [2, 0], "
+        "dropped 2 (duplicate), 8 (out_of_range), 1 (over_maximum)",
+        "<Page 2> By harvest the mill ground corn again for everybody there.",
+        "context: 35 words, compression 41.7%",
+        "answer: Peter by the river.",
+        "scripted:teacher on reference 0: strict -, permissive no (unparseable)",
+        "scripted:teacher on reference 1: strict no, permissive partially",
+    ]
+    assert [line for line in lines if line in expected] == expected
+    assert "gist_only" not in text
+
+
+def test_trace_of_a_choice_and_of_failures(hand: HandRun) -> None:
+    warehouse = f"warehouse={hand.warehouse}"
+    text = gistmill("trace", "t1", warehouse).stdout
+    assert "(C) Gulls and waves <- right" in text
+    assert "answer: Answer: (F)\n  problem: out_of_range" in text
+    assert gistmill("trace", "l2", warehouse, "method=full").stdout.count("context_overflow") == 1
+    found = json.loads(gistmill("trace", "b1", warehouse, "method=constant", "--json").stdout)
+    [method] = found["methods"]
+    assert method["answer"]["problem"] == "upstream"
+    assert "documents.jsonl:4" in method["answer"]["detail"]
+
+
+def test_trace_of_an_unknown_question_names_those_like_it(hand: HandRun) -> None:
+    line = refused("trace", "m7", f"warehouse={hand.warehouse}")
+    assert line.startswith("m7: no such question in the run; nearest: m1, m2, ")
+    line = refused("trace", "m1", f"warehouse={hand.warehouse}", "method=memwalker")
+    assert line == "method=memwalker: no such method has answered m1"
+
+
+def test_every_call_is_shown_as_it_was_sent(hand: HandRun) -> None:
+    found = shown(hand.warehouse)
+    assert found and problems(found) == {}

@@ -1,0 +1,249 @@
+"""The report of a run whose every number is worked by hand: see hand_numbers.py."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+import yaml
+
+from tests.support.command import gistmill, refused, succeed, without_identity
+from tests.support.hand_numbers import (
+    DOCUMENT_WORDS,
+    ORDER,
+    TYPES,
+    WORKED,
+    Values,
+    Worked,
+    mean,
+    measures,
+    numbers,
+    total,
+)
+from tests.support.hand_run import HandRun
+
+ALL = range(len(ORDER))
+READ_PAGES = {"gist_only", "readagent_p(max_pages=2)", "bm25(top_k=1)"}
+QUALITY = ("lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy")
+HEADINGS = (
+    "method", "n", "CR", "# LU", "LR-1", "LR-2", "rouge1_stem", "squad_em", "accuracy", "recall",
+    "any-hit", "words read", "fallback %", "length",
+)  # fmt: skip
+
+
+def report(hand: HandRun, *words: str) -> dict[str, Any]:
+    done = gistmill("report", f"warehouse={hand.warehouse}", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    content: dict[str, Any] = json.loads(done.stdout)
+    return content
+
+
+def is_unrated(measure: str, worked: Worked, chosen: Sequence[int]) -> bool:
+    """Whether the rater scored none of those it was asked about: failed answers count 0 beside
+    others, but alone they are no verdict."""
+    letters = worked.lr.split()
+    asked = [i for i in chosen if letters[i] != "-" and worked.problems[i] is None]
+    return measure.startswith("lr_") and {letters[i] for i in asked} == {"U"}
+
+
+def check_rows(rows: Sequence[dict[str, Any]], chosen: Sequence[int]) -> None:
+    """Every mean and count of the methods, over the questions at the positions `chosen`."""
+    assert [row["method"] for row in rows] == list(WORKED)
+    for row in rows:
+        worked = WORKED[row["method"]]
+        for measure, values in measures(worked).items():
+            expected = None if is_unrated(measure, worked, chosen) else mean(values, chosen)
+            found = row["means"].get(measure, {"mean": None})
+            assert found["mean"] == pytest.approx(expected), (row["method"], measure)
+            if expected is not None:
+                assert found["n"] == sum(values[i] is not None for i in chosen)
+        assert row["counts"] == counts(row["method"], worked, chosen)
+
+
+def counts(method: str, worked: Worked, chosen: Sequence[int]) -> dict[str, float | None]:
+    """`fallback`: of the two pages asked for one fell back, whatever the questions."""
+    letters = [worked.lr.split()[i] for i in chosen]
+    found: dict[str, float | None] = {
+        "n": len(chosen),
+        "answered": sum(worked.problems[i] is None for i in chosen),
+        "calls": total(worked.calls, chosen),
+        "tokens": total(worked.tokens, chosen),
+    }
+    if set(letters) != {"-"}:
+        found["unscored"] = letters.count("U")
+    return {**found, "fallback": 50.0} if method in READ_PAGES else found
+
+
+def test_the_run_has_more_problems_than_allowed(hand: HandRun) -> None:
+    assert hand.code == 3, hand.err
+    assert "Traceback" not in hand.err
+    assert "bad_input: documents.jsonl:4: " in hand.err
+    assert "bad_input: questions.jsonl:4: " in hand.err
+    for line in (
+        "full_text: 3 of 6 inputs have a problem (max_problem_rate=0.05)",
+        "closed_book: 4 of 6 inputs have a problem",
+        "paginate: 50.0% of the page ends asked for were chosen by no reply "
+        "(max_fallback_rate=0.05)",
+    ):
+        assert line in hand.err
+
+
+def test_means_and_counts_are_those_worked_by_hand(hand: HandRun) -> None:
+    found = report(hand)
+    assert found["measures"] == list(QUALITY)
+    assert all(row["by"] is None for row in found["rows"])
+    check_rows(found["rows"], ALL)
+
+
+def test_answered_only_means_stand_beside_the_headline(hand: HandRun) -> None:
+    for row in report(hand)["rows"]:
+        worked = WORKED[row["method"]]
+        unscored = [letter == "U" for letter in worked.lr.split()]
+        for measure in QUALITY:
+            answered = [
+                i for i in ALL
+                if worked.problems[i] is None and not (measure.startswith("lr_") and unscored[i])
+            ]  # fmt: skip
+            values = measures(worked)[measure]
+            found = row["means"][measure]
+            assert found["answered_mean"] == pytest.approx(mean(values, answered))
+            assert found["answered_n"] == sum(values[i] is not None for i in answered)
+            assert (found["low"], found["high"], found["sd"]) == (None, None, None)
+        # Evidence was read or not whatever became of the answer, once there was a context.
+        read = [i for i, words in enumerate(numbers(worked.words_read)) if words is not None]
+        recall = row["means"]["evidence_recall"]
+        assert recall["answered_mean"] == pytest.approx(mean(worked.recall, read))
+
+
+def test_memory_and_foot(hand: HandRun) -> None:
+    found = report(hand)
+    # 60 + 32 + 150 words on 3 + 2 + 5 pages; gists of 12 + 8 + 10 words.
+    assert found["memory"] == {
+        "documents": 3,
+        "words": 242,
+        "pages": 10,
+        "words_per_page": pytest.approx(24.2),
+        "words_per_gist": pytest.approx(3.0),
+        "gist_compression": pytest.approx(100 * (1 - 30 / 242)),
+        "truncated_gists": 1,
+        "fallback": 50.0,
+        "calls": 12,  # 2 of pagination, a gist a page
+        "tokens": ANY,
+    }
+    foot = found["foot"]
+    assert without_identity(foot["rater"]) == "scripted:teacher"
+    assert foot["is_model"] is True
+    assert (foot["engine"], foot["wording"]) == ("scripted", "ours")
+    assert foot["family"].startswith("hand ")
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|\n").split("|")]
+
+
+def shown(values: Values) -> str:
+    """The mean, and over how many where not over all six."""
+    value, n = mean(values, ALL), sum(value is not None for value in values)
+    return "-" if value is None else f"{value:.1f}" + (f" (n={n})" if n < 6 else "")
+
+
+@pytest.mark.parametrize("place", ["run", "report", "report.md"])
+def test_printed_table(hand: HandRun, place: str) -> None:
+    if place == "run":
+        text = hand.out
+    elif place == "report":
+        text = succeed("report", f"warehouse={hand.warehouse}")
+    else:
+        text = (hand.warehouse / "runs" / "hand" / "report.md").read_text()
+    lines = [cells(line) for line in text.splitlines() if line.startswith("|")]
+    assert tuple(lines[0]) == HEADINGS
+    for line, (method, worked) in zip(lines[2:8], WORKED.items(), strict=True):
+        means = [shown(values) for values in measures(worked).values()]
+        fallback = "50.0" if method in READ_PAGES else "-"
+        assert line == [method, "6", *means[:-1], fallback, means[-1]]
+    # The same, without the arithmetic.
+    assert lines[2] == [
+        "gist_only", "6", "84.3 (n=5)", "0.0 (n=5)", "50.0 (n=4)", "75.0 (n=4)", shown(rouge(0)),
+        "0.0 (n=4)", "100.0 (n=2)", "0.0 (n=4)", "0.0 (n=4)", "10.4 (n=5)", "50.0", "2.8 (n=5)",
+    ]  # fmt: skip
+    # Of four free-form answers one is exact, two are none, and the rater did not score one.
+    assert lines[3][:4] == ["readagent_p(max_pages=2)", "6", "52.1 (n=5)", "1.0 (n=5)"]
+    assert lines[3][4:6] == ["33.3 (n=3)", "33.3 (n=3)"]
+    assert lines[3][8:12] == ["50.0 (n=2)", "58.3 (n=4)", "75.0 (n=4)", "29.6 (n=5)"]
+    assert lines[3][12:] == ["50.0", "2.4 (n=5)"]
+    answered_unscored_calls_tokens = [line[1:] for line in lines[10:16]]
+    assert answered_unscored_calls_tokens == [
+        ["5", "0", "5", "132"],
+        ["3", "1", "10", "379"],
+        ["5", "0", "5", "183"],
+        ["3", "0", "3", "193"],
+        ["2", "0", "5", "61"],
+        ["5", "0", "0", "0"],
+    ]
+
+
+def rouge(method: int) -> Sequence[float | None]:
+    return measures(list(WORKED.values())[method])["rouge1_stem"]
+
+
+def test_by_question_type(hand: HandRun) -> None:
+    rows = report(hand, "by=question_type")["rows"]
+    for kind in set(TYPES):
+        chosen = [i for i in ALL if TYPES[i] == kind]
+        check_rows([row for row in rows if row["by"] == kind], chosen)
+    assert len(rows) == 4 * len(WORKED)
+
+
+def test_where_and_by_together(hand: HandRun) -> None:
+    rows = report(hand, "where=num_document_words < 100")["rows"]
+    check_rows(rows, [i for i in ALL if DOCUMENT_WORDS[i] < 100])
+    rows = report(hand, "where=document_id = 'mill'", 'by=len("references")')["rows"]
+    check_rows([row for row in rows if row["by"] == "1"], [0])
+    check_rows([row for row in rows if row["by"] == "2"], [1])
+
+
+def test_a_report_of_nothing_is_refused(hand: HandRun) -> None:
+    warehouse = f"warehouse={hand.warehouse}"
+    assert refused("report", warehouse, "where=false").startswith("where=false: leaves no question")
+    assert '"nosuch"' in refused("report", warehouse, "by=nosuch")
+    assert refused("report", warehouse, "where=(").startswith("sql: Parser Error")
+    assert without_identity(refused("report", warehouse, "rater=nobody")) == (
+        "rater=nobody: the run has scripted:teacher"
+    )
+    assert refused("report", warehouse, "run=other").endswith("it has hand")
+
+
+@pytest.mark.slow
+def test_the_same_run_with_higher_rates_is_complete(hand: HandRun, tmp_path: Path) -> None:
+    """Two answers that the engine failed are asked for once more, and then nothing, whatever had a
+    problem. In a copy: the run remembers its rates."""
+    command = (*hand.copied(tmp_path), "max_problem_rate=1", "max_fallback_rate=1", "--json")
+    for asked in ({"answer": 2}, {}):
+        done = gistmill(*command)
+        assert done.returncode == 0, done.stderr
+        content = json.loads(done.stdout)
+        calls = {step.rpartition("-")[0]: n for step, n in content["calls"].items() if n}
+        assert calls == asked
+        check_rows(content["report"]["rows"], ALL)
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        ("extractive", "The extractive engine answered: sentences picked"),
+        ("simulated", "The simulated engine answered: it takes a model's time"),
+    ],
+)
+def test_a_report_says_what_answered_where_no_model_did(
+    hand: HandRun, tmp_path: Path, engine: str, said: str
+) -> None:
+    warehouse = tmp_path / "copy"
+    shutil.copytree(hand.warehouse, warehouse)
+    file = warehouse / "runs" / "hand" / "config.yaml"
+    stored = yaml.safe_load(file.read_text())
+    stored["report"] |= {"engine": engine, "is_model": False}
+    file.write_text(yaml.safe_dump(stored))
+    assert succeed("report", f"warehouse={warehouse}").splitlines()[-1].startswith(said)

@@ -1,0 +1,63 @@
+"""What a worker and the driver hold in memory while a long document is read."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.command import ROOT
+
+pytestmark = pytest.mark.slow
+
+WORDS = 2_000_000  # 12 MB of text
+# A worker's 0.35 GB and thirteen times the text; the driver has its own libraries.
+WORKER_MB = 350 + 13 * 12
+DRIVER_MB = 400 + 13 * 12
+
+
+def test_a_long_document_needs_a_small_multiple_of_its_size(tmp_path: Path) -> None:
+    words = [
+        "run", "corpus=synthetic", "corpus.num_documents=1", f"corpus.words={WORDS}",
+        "corpus.skew=0.0", "memory=uniform", "methods=gist_only,bm25(top_k=3)",
+        "rater=none", "engine.max_workers=1", "cluster.scoring_workers=1", f"warehouse={tmp_path}",
+    ]  # fmt: skip
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "jobs", *words],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    most = {"driver": 0.0, "worker": 0.0}
+    while driver.poll() is None:
+        for process in [psutil.Process(driver.pid), *_below(driver.pid)]:
+            kind = "driver" if process.pid == driver.pid else "worker"
+            most[kind] = max(most[kind], _megabytes(process))
+        time.sleep(0.2)
+    assert driver.returncode == 0
+    assert 200 < most["worker"] < WORKER_MB
+    assert 200 < most["driver"] < DRIVER_MB
+
+
+def _below(driver: int) -> list[psutil.Process]:
+    """Ray's workers that read or score."""
+    try:
+        return [p for p in psutil.Process(driver).children(recursive=True) if _is_worker(p)]
+    except psutil.Error:
+        return []
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return "MapWorker" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def _megabytes(process: psutil.Process) -> float:
+    try:
+        return float(process.memory_info().rss) / 1e6
+    except psutil.Error:  # it has just ended
+        return 0.0

@@ -1,0 +1,366 @@
+"""A run with two memories: a method that cuts pages of its own beside those that share theirs.
+
+What commands, docs and notebooks say of it is compared with the Parquet files, read here by
+themselves and joined by hand.
+"""
+
+import json
+import re
+import shlex
+from collections import Counter, defaultdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.command import ROOT, gistmill, sql, succeed
+from tests.support.notebooks import execute, notebook, table
+from tests.support.pages import blocks, pages
+from tests.support.pages import page as text_of
+
+pytestmark = pytest.mark.slow
+
+OWN = "segmented(words=150,max_pages=2)"
+MEMORY = "paginate(kind=uniform,words=150)"
+BM25 = "bm25(top_k=2)"
+YAML = """\
+# ReadAgent over pages of `words` words, cut and shortened for itself.
+arguments: {words: 150, max_pages: 2}
+stages:
+  segments: {stage: paginate, kind: uniform, words: $words}
+  gist: {}
+  look_up: {kind: parallel, max_pages: $max_pages}
+  answer: {kind: memory}
+"""
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its demo, with methods of both memories; in 300 words shared pages are the longer ones."""
+    folder = tmp_path_factory.mktemp("two")
+    method = folder / "own_pages" / "conf" / "method" / "segmented.yaml"
+    method.parent.mkdir(parents=True)
+    method.write_text(YAML)
+    methods = "segmented,gist_only,readagent_p(max_pages=2),bm25(top_k=2),full_text"
+    words = (f"methods={methods}", f"plugins={folder / 'own_pages'}", "run=two")
+    succeed("run", "experiment=demo", *words, f"warehouse={folder / 'warehouse'}")
+    return folder / "warehouse"
+
+
+def stored(warehouse: Path, name: str, **having: Any) -> Rows:
+    """The rows of a table as its Parquet files have them: those with these values."""
+    files = (warehouse / "tables" / name).rglob("*.parquet")
+    rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    return [row for row in rows if all(row[key] == value for key, value in having.items())]
+
+
+def gists_of(warehouse: Path, memory: str) -> dict[tuple[str, int], dict[str, Any]]:
+    rows = stored(warehouse, "gists", memory=memory)
+    return {(row["document_id"], row["page_index"]): row for row in rows}
+
+
+def tokens(calls: Rows) -> tuple[int, int]:
+    return len(calls), sum(call["prompt_tokens"] + call["reply_tokens"] for call in calls)
+
+
+def test_there_are_two_memories_of_other_pages(warehouse: Path) -> None:
+    pages = Counter(row["memory"] for row in stored(warehouse, "pages"))
+    assert set(pages) == {"shared", MEMORY}
+    assert len(set(pages.values())) == 2
+    assert Counter(row["memory"] for row in stored(warehouse, "gists")) == pages
+    rests = defaultdict(set)
+    for row in stored(warehouse, "answers"):
+        rests[row["method"]].add(row["memory"])
+    assert rests[OWN] == {MEMORY}
+    assert rests[BM25] == {"shared"}
+    assert rests["full_text"] == {None}
+
+
+def test_report_has_a_line_per_memory(warehouse: Path) -> None:
+    report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
+    assert [row["memory"] for row in report["memories"]] == ["shared", MEMORY]
+    for row in report["memories"]:
+        pages = stored(warehouse, "pages", memory=row["memory"])
+        gists = gists_of(warehouse, row["memory"]).values()
+        page_words = sum(page["num_words"] for page in pages)
+        gist_words = sum(gist["num_words"] for gist in gists)
+        calls = stored(warehouse, "calls", memory=row["memory"], method=None, is_shared=False)
+        assert row["pages"] == len(pages)
+        assert row["words_per_page"] == pytest.approx(page_words / len(pages))
+        assert row["words_per_gist"] == pytest.approx(gist_words / len(gists))
+        assert row["gist_compression"] == pytest.approx(100 * (1 - gist_words / page_words))
+        assert (row["calls"], row["tokens"]) == tokens(calls)
+    asked = [p["chosen_by"] for p in stored(warehouse, "pages", memory="shared")]
+    share = 100 * asked.count("fallback") / sum(by in ("model", "fallback") for by in asked)
+    assert [row["fallback"] for row in report["memories"]] == [pytest.approx(share), None]
+
+
+def test_a_method_shows_its_own_calls_and_what_its_own_memory_took(warehouse: Path) -> None:
+    report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
+    rows = {row["method"]: row["counts"] for row in report["rows"]}
+    for method, counts in rows.items():
+        calls = stored(warehouse, "calls", method=method, is_shared=False)
+        own = [call for call in calls if call["stage"] != "rate"]
+        assert (counts["calls"], counts["tokens"]) == tokens(own), method
+    took = tokens(stored(warehouse, "calls", memory=MEMORY, method=None, is_shared=False))
+    assert took[0] > 0
+    assert (rows[OWN]["memory_calls"], rows[OWN]["memory_tokens"]) == took
+    assert not any("memory_calls" in rows[method] for method in rows if method != OWN)
+    assert rows[OWN]["fallback"] is None
+    assert "fallback" in rows[BM25] and "fallback" not in rows["full_text"]
+    lines = succeed("report", f"warehouse={warehouse}").splitlines()
+    (heading,) = [line for line in lines if "answered" in line and line.startswith("|")]
+    assert "memory calls" in heading and "memory tokens" in heading
+    (line,) = [line for line in lines if line.startswith(f"| {OWN}") and str(took[1]) in line]
+    assert [cell.strip() for cell in line.split("|")[-3:-1]] == [str(n) for n in took]
+
+
+def test_means_of_a_method_are_those_of_its_own_pages(warehouse: Path) -> None:
+    report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
+    (row,) = [row for row in report["rows"] if row["method"] == OWN]
+    words = {(p["document_id"], p["page_index"]): p["num_words"]
+             for p in stored(warehouse, "pages", memory=MEMORY)}  # fmt: skip
+    gists = gists_of(warehouse, MEMORY)
+    read = []
+    for answer in stored(warehouse, "answers", method=OWN):
+        document, raw = answer["document_id"], set(answer["page_indexes"])
+        pages = [page for page in words if page[0] == document]
+        read.append(sum(words[p] if p[1] in raw else gists[p]["num_words"] for p in pages))
+    assert row["means"]["words_read"]["mean"] == pytest.approx(fmean(read))
+
+
+def test_distributions_are_apart(warehouse: Path) -> None:
+    found = json.loads(succeed("report", f"warehouse={warehouse}", "--corpus", "--json"))
+    rows = {(row["measure"], row["memory"]): row for row in found}
+    assert len(rows) == 1 + 2 * 5
+    for memory in ("shared", MEMORY):
+        pages = stored(warehouse, "pages", memory=memory)
+        per_document = Counter(page["document_id"] for page in pages)
+        mean = {
+            "words per page": fmean(page["num_words"] for page in pages),
+            "pages per document": fmean(per_document.values()),
+            "words per gist": fmean(g["num_words"] for g in gists_of(warehouse, memory).values()),
+        }
+        for measure, expected in mean.items():
+            assert rows[measure, memory]["mean"] == pytest.approx(expected), (measure, memory)
+    lines = succeed("report", f"warehouse={warehouse}", "--corpus").splitlines()
+    assert lines[0].split("|")[2].strip() == "memory"
+    assert sum(MEMORY in line for line in lines) == 5
+
+
+def page_lines(text: str) -> list[str]:
+    """The pages read of a trace, in its order: `<Page i> text`, as printed in full."""
+    return re.findall(r"^  (<Page \d+> (?!\().*)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("method", "memory"), [(OWN, MEMORY), ("readagent_p", "shared")])
+def test_trace_shows_the_pages_that_were_read(warehouse: Path, method: str, memory: str) -> None:
+    (answer,) = [
+        row
+        for row in stored(warehouse, "answers", question_id="meeting-02")
+        if row["method"].startswith(method)
+    ]
+    assert answer["page_indexes"]
+    pages = {(p["document_id"], p["page_index"]): p["text"]
+             for p in stored(warehouse, "pages", memory=memory)}  # fmt: skip
+    words = ("trace", "meeting-02", f"warehouse={warehouse}", f"method={method.split('(')[0]}")
+    text = succeed(*words, "--full")
+    expected = [f"<Page {i}> {pages[answer['document_id'], i]}" for i in answer["page_indexes"]]
+    assert page_lines(text) == [page.splitlines()[0].rstrip() for page in expected]
+    assert (f"MEMORY {memory}" in text) == (memory != "shared")
+    found = json.loads(succeed(*words, "--json"))
+    assert set(found["memories"]) == {"shared", memory}
+    for name, tables in found["memories"].items():
+        document = [key for key in gists_of(warehouse, name) if key[0] == answer["document_id"]]
+        shown = [(row["document_id"], row["page_index"]) for row in tables["gists"]]
+        assert shown == sorted(document)
+        for row in tables["gists"]:
+            (page,) = stored(warehouse, "pages", memory=name, page_index=row["page_index"],
+                             document_id=answer["document_id"])  # fmt: skip
+            assert row["page_words"] == page["num_words"]
+    (traced,) = found["methods"]
+    assert [page["page_index"] for page in traced["answer"]["pages_read"]] == (
+        answer["page_indexes"]
+    )
+
+
+def queries() -> dict[str, str]:
+    """The queries of the docs, by a text that only one of them has."""
+    shown = [*blocks("docs/sql.md", "sh"), *blocks("docs/methods/memwalker.md", "sh")]
+    queried = [block for block in shown if block.startswith("gistmill sql ")]
+    texts = {
+        "compression": "as compression", "full_text": "metric = 'accuracy'",
+        "paired": "from paired",
+        "gists": "left(p.text", "tokens": "as prompt_tokens", "read": "select a.method, memory",
+        "rank": "mean_reciprocal_rank", "tenth": "as tenth", "minute": "as minute",
+        "problems": "union all select", "measures": "from measures", "walks": "as stray_ratio",
+        "retrieval": "from retrieval", "judged": "from judged",
+    }  # fmt: skip
+    found = {name: shlex.split(block)[2] for name, text in texts.items() for block in queried
+             if text in block}  # fmt: skip
+    assert len(found) == len(queried) == len(set(found.values()))
+    return found
+
+
+def test_compression_and_gists_of_the_readme(warehouse: Path) -> None:
+    found = sql(warehouse, queries()["compression"])
+    expected: dict[tuple[str, str], float] = {}
+    for memory in ("shared", MEMORY):
+        totals: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for page in stored(warehouse, "pages", memory=memory):
+            totals[page["document_id"]][0] += page["num_words"]
+        for (document, _), gist in gists_of(warehouse, memory).items():
+            totals[document][1] += gist["num_words"]
+        expected |= {(memory, d): round(100 * (1 - g / p), 1) for d, (p, g) in totals.items()}
+    assert {(r["memory"], r["document_id"]): r["compression"] for r in found} == expected
+    found = sql(warehouse, queries()["gists"])
+    pages = stored(warehouse, "pages", document_id="tide_mill_handbook")
+    gists = {m: gists_of(warehouse, m) for m in ("shared", MEMORY)}
+    assert len(found) == len(pages)
+    for page in pages:
+        place = (page["memory"], page["page_index"])
+        (row,) = [row for row in found if (row["memory"], row["page_index"]) == place]
+        assert row["page"] == page["text"][:60]
+        gist = gists[page["memory"]][page["document_id"], page["page_index"]]
+        assert row["gist"] == gist["gist"][:60]
+
+
+def test_tokens_and_pages_read_of_the_readme(warehouse: Path) -> None:
+    found = sql(warehouse, queries()["tokens"])
+    expected: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for call in stored(warehouse, "calls", is_shared=False):
+        own = expected[call["method"] or call["memory"], call["stage"]]
+        for at, value in enumerate((1, call["prompt_tokens"], call["reply_tokens"])):
+            own[at] += value
+    names = ("calls", "prompt_tokens", "reply_tokens")
+    assert {(r["method"], r["stage"]): [int(r[n]) for n in names] for r in found} == expected
+    assert {(MEMORY, "gist"), ("shared", "gist")} <= set(expected)
+    found = sql(warehouse, queries()["read"])
+    words = {(p["memory"], p["document_id"], p["page_index"]): p["num_words"]
+             for p in stored(warehouse, "pages")}  # fmt: skip
+    read: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for a in stored(warehouse, "answers"):
+        for index in a["page_indexes"]:
+            read[a["method"], a["memory"]].append(words[a["memory"], a["document_id"], index])
+    assert {(r["method"], r["memory"]): (r["pages"], r["words"]) for r in found} == {
+        key: (len(own), sum(own)) for key, own in read.items()
+    }
+    assert any(key[0] == OWN for key in read)
+
+
+def test_the_other_queries_of_the_readme(warehouse: Path) -> None:
+    """One is of two methods' scores, one of problems (the demo has none), one is the report's."""
+    right = {
+        (row["method"], row["question_id"]): row["value"]
+        for row in stored(warehouse, "scores", metric="accuracy")
+    }
+    query = queries()["full_text"].replace("bm25(top_k=3)", BM25)
+    found = {row["question_id"]: (row["bm25"], row["full_text"]) for row in sql(warehouse, query)}
+    asked = {question for _, question in right}
+    pairs = {q: (right[BM25, q], right["full_text", q]) for q in asked}
+    assert found == {q: (a, b) for q, (a, b) in pairs.items() if a != b}
+    problems = [r for name in ("documents", "gists", "lookups", "answers", "ratings")
+                for r in stored(warehouse, name) if r["problem"]]  # fmt: skip
+    assert len(sql(warehouse, queries()["problems"])) == len(problems)
+    report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
+    means = {row["method"]: row["means"] for row in report["rows"]}
+    for row in sql(warehouse, queries()["measures"]):
+        assert row["mean"] == pytest.approx(means[row["method"]][row["measure"]]["mean"])
+
+
+def gold_chars(warehouse: Path) -> dict[tuple[str, str, int], int]:
+    """By memory, question and page; evidence of the demo does not overlap."""
+    evidence = {q["question_id"]: (q["document_id"], q["evidence"])
+                for q in stored(warehouse, "questions")}  # fmt: skip
+    return {
+        (page["memory"], question_id, page["page_index"]): sum(
+            max(0, min(span["end_char"], page["end_char"])
+                - max(span["start_char"], page["start_char"]))
+            for span in spans
+        )
+        for page in stored(warehouse, "pages")
+        for question_id, (document_id, spans) in evidence.items()
+        if document_id == page["document_id"] and spans
+    }  # fmt: skip
+
+
+def test_evidence_by_rank_and_place_of_the_readme(warehouse: Path) -> None:
+    gold = gold_chars(warehouse)
+    ranks: dict[str, list[float]] = defaultdict(list)
+    for row in stored(warehouse, "lookups"):
+        if row["skipped"] or ("shared", row["question_id"], 0) not in gold:
+            continue
+        asked = [gold.get((row["memory"], row["question_id"], n), 0) for n in row["requested"]]
+        first = next((place for place, chars in enumerate(asked, start=1) if chars), None)
+        ranks[row["method"]].append(1 / first if first else 0.0)
+    found = {row["method"]: row for row in sql(warehouse, queries()["rank"])}
+    assert {m: row["mean_reciprocal_rank"] for m, row in found.items()} == {
+        method: pytest.approx(fmean(own)) for method, own in ranks.items()
+    }
+    assert found[BM25]["mean_reciprocal_rank"] > 0.1
+    pages = {(p["document_id"], p["page_index"]): p
+             for p in stored(warehouse, "pages", memory="shared")}  # fmt: skip
+    lengths = {d: max(p["end_char"] for (of, _), p in pages.items() if of == d) for d, _ in pages}
+    of = {q["question_id"]: q["document_id"] for q in stored(warehouse, "questions")}
+    tenths = dict.fromkeys(range(1, 11), 0)
+    for (memory, question_id, page_index), chars in gold.items():
+        if memory == "shared":
+            page = pages[of[question_id], page_index]
+            middle = (page["start_char"] + page["end_char"]) / 2
+            tenths[1 + int(10 * middle / lengths[of[question_id]])] += chars
+    rows = sql(warehouse, queries()["tenth"])
+    assert {row["tenth"]: row["gold_chars"] for row in rows} == tenths
+    assert sum(row["percent"] for row in rows) == pytest.approx(100, abs=0.5)
+
+
+def test_minutes_of_the_docs(warehouse: Path) -> None:
+    per_minute: Counter[str] = Counter()
+    for call in stored(warehouse, "calls", is_shared=False):
+        minute = call["started_at"].replace(second=0, microsecond=0).isoformat()
+        per_minute[minute] += call["prompt_tokens"] + call["reply_tokens"]
+    rows = sql(warehouse, queries()["minute"])
+    assert {row["minute"]: row["tokens"] for row in rows} == per_minute
+    assert all(row["workers"] >= 1 for row in rows)
+
+
+def test_no_join_of_pages_leaves_the_memory_out() -> None:
+    """In what is shipped: docs and notebooks."""
+    texts = [text_of(name) for name in pages()]
+    texts += [file.read_text() for file in (ROOT / "notebooks").glob("*.ipynb")]
+    joins = [
+        join for text in texts for join in re.findall(r"using \(([^)]*page_index[^)]*)\)", text)
+    ]
+    assert len(joins) >= 4
+    assert all(set(join.split(", ")) >= {"memory", "document_id", "page_index"} for join in joins)
+
+
+def test_the_notebook_of_one_document_keeps_to_the_methods_memory(warehouse: Path) -> None:
+    outputs = execute(
+        notebook("one_document"),
+        warehouse.parent,
+        GISTMILL_METHOD=OWN,
+        GISTMILL_QUESTION="meeting-02",
+    )
+    shown = [(int(row["page_index"]), int(row["num_words"])) for row in table(outputs["pages"])]
+    pages = stored(warehouse, "pages", memory=MEMORY, document_id="orchard_coop_meeting")
+    assert shown == sorted((page["page_index"], page["num_words"]) for page in pages)
+    assert len(table(outputs["gists"])) == len(pages)
+
+
+def test_a_shared_memory_is_found_by_another_name(warehouse: Path, tmp_path: Path) -> None:
+    """A method whose own stages are those of the run's memory shares it: there is one memory."""
+    method = tmp_path / "same_pages" / "conf" / "method" / "same.yaml"
+    method.parent.mkdir(parents=True)
+    method.write_text(
+        "# The same pages.\narguments: {}\nstages:\n  mine: {stage: paginate, kind: model}\n"
+        "  gist: {}\n  look_up: {kind: none}\n  answer: {kind: memory}\n"
+    )
+    words = ("methods=same,gist_only", f"plugins={method.parents[2]}", "run=same", "limit=1")
+    made = f"warehouse={tmp_path / 'warehouse'}"
+    assert gistmill("run", "experiment=demo", *words, made).returncode == 0
+    report = json.loads(succeed("report", made, "--json"))
+    assert [row["memory"] for row in report["memories"]] == ["shared"]
+    assert all("memory_calls" not in row["counts"] for row in report["rows"])

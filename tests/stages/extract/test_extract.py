@@ -1,0 +1,271 @@
+"""Texts of PDF, EPUB and Word files and of web pages, against what was written into them."""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from stages.extract import child, isolated
+from stages.extract.extracted import Extracted, UnreadableError
+from stages.extract.isolated import Extractor
+from stages.extract.web import decoded_html
+from tests.support.command import ROOT
+from tests.support.documents import epub, pdf, scan, two_columns, word, zipped
+
+LINES = ["The keeper climbed the tower every evening at six and", "carried oil in a tin can."]
+
+
+@pytest.fixture(scope="module")
+def extractor() -> Iterator[Extractor]:
+    with Extractor() as made:
+        yield made
+
+
+def unreadable(extractor: Extractor, kind: str, content: bytes) -> str:
+    with pytest.raises(UnreadableError) as caught:
+        extractor.extract(kind, content)
+    return str(caught.value)
+
+
+# PDF.
+
+
+def test_paragraphs_of_a_pdf_are_cut_at_gaps_indents_and_headings(extractor: Extractor) -> None:
+    page = ["# The Tower", *LINES, "", "On the ninth of March", "the stairs gave way.",
+            "  He waited two nights until", "the baker came."]  # fmt: skip
+    assert extractor.extract("pdf", pdf(page)) == Extracted(
+        "The Tower\n\n"
+        "The keeper climbed the tower every evening at six and\ncarried oil in a tin can.\n\n"
+        "On the ninth of March\nthe stairs gave way.\n\n"
+        "He waited two nights until\nthe baker came."
+    )
+
+
+def test_a_sentence_goes_on_over_the_end_of_a_page_or_column(extractor: Extractor) -> None:
+    pages = (["Of one", "day.", "", "The keeper climbed"], ["the tower."], ["Then he", "rested."])
+    assert extractor.extract("pdf", pdf(*pages)).text == (
+        "Of one\nday.\n\nThe keeper climbed\nthe tower.\n\nThen he\nrested."
+    )
+    columns = two_columns(["One line here and", "another that stops"], ["in its midst.", "Last."])
+    assert extractor.extract("pdf", columns).text == (
+        "One line here and\nanother that stops\nin its midst.\nLast."
+    )
+
+
+def test_words_cut_at_a_line_end_are_whole(extractor: Extractor) -> None:
+    page = ["The stairs had been under exten-", "sive repair, he said."]
+    assert extractor.extract("pdf", pdf(page)).text.split() == (
+        ["The", "stairs", "had", "been", "under", "extensive", "repair,", "he", "said."]
+    )
+
+
+def test_a_pdf_without_text_is_a_scan_and_pages_without_text_are_named(
+    extractor: Extractor,
+) -> None:
+    assert unreadable(extractor, "pdf", scan(3)).startswith("no text in the 3 pages of this PDF")
+    mixed = pdf(["One."], [], ["Two."], [])
+    assert extractor.extract("pdf", mixed) == Extracted(
+        "One.\n\nTwo.", "no text in 2 of 4 pages (2, 4)"
+    )
+
+
+def test_encrypted_and_torn_pdfs(extractor: Extractor) -> None:
+    said = "an encrypted PDF; save it without a password"
+    assert unreadable(extractor, "pdf", pdf(LINES, password="secret")) == said
+    assert unreadable(extractor, "pdf", pdf(LINES)[:100]).startswith("damaged, or no PDF (")
+    assert unreadable(extractor, "pdf", b"").startswith("damaged, or no PDF (")
+    assert extractor.extract("pdf", pdf(LINES)).text == "\n".join(LINES)  # it goes on
+
+
+# Word.
+
+
+def test_a_word_file_has_headings_paragraphs_and_tables(extractor: Extractor) -> None:
+    content = word("# The Tower", *LINES, [["what", "why"], ["oil", "light"]], "", "The end.")
+    assert extractor.extract("docx", content).text.split("\n\n") == [
+        "The Tower", *LINES, "what", "why", "oil", "light", "The end.",
+    ]  # fmt: skip
+
+
+def test_what_is_no_word_file(extractor: Extractor) -> None:
+    assert unreadable(extractor, "docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1").startswith(
+        "no Word file but an old Word file, or an encrypted one; "
+    )
+    assert unreadable(extractor, "docx", word("One.")[:500]).startswith("damaged, or no Word file")
+    assert unreadable(extractor, "docx", zipped({"a": "b"})).startswith("a zip archive, no Word")
+    assert unreadable(extractor, "docx", word()).startswith("no text in this Word file")
+    broken = zipped({"word/document.xml": "<a>", "[Content_Types].xml": "<b/>"})
+    assert unreadable(extractor, "docx", broken).startswith("damaged (")  # its library raises
+
+
+# EPUB.
+
+CHAPTERS = {"b.xhtml": "<h1>Two</h1><p>The  baker<br/>came.</p>", "a%20b.xhtml": "<p>Caf&#233;</p>",
+            "c.xhtml": "<p>Three.</p>"}  # fmt: skip
+
+
+def test_an_epub_is_read_in_the_order_of_its_spine(extractor: Extractor) -> None:
+    chapters = {"b.xhtml": CHAPTERS["b.xhtml"], "c.xhtml": CHAPTERS["c.xhtml"]}
+    found = extractor.extract("epub", epub(chapters, ["c.xhtml", "b.xhtml"]))
+    assert found == Extracted("Three.\n\nTwo\n\nThe baker\ncame.")
+
+
+def test_names_of_chapters_are_decoded(extractor: Extractor) -> None:
+    book = epub({"a%20b.xhtml": ""}, more={"OEBPS/a b.xhtml": "<p>Caf&#233;</p>"})
+    assert extractor.extract("epub", book) == Extracted("Café")
+
+
+def test_an_epub_with_a_broken_spine(extractor: Extractor) -> None:
+    chapters = {"b.xhtml": "<p>B</p>", "a.xhtml": "<p>A</p>"}
+    gone = epub(chapters, more={"OEBPS/book.opf": (
+        '<package><manifest><item id="x" href="gone.xhtml"/><item id="y" href="b.xhtml"/>'
+        '</manifest><spine><itemref idref="x"/><itemref idref="y"/><itemref idref="z"/></spine>'
+        "</package>")})  # fmt: skip
+    assert extractor.extract("epub", gone) == Extracted("B", "not in the archive: OEBPS/gone.xhtml")
+    unordered = Extracted("A\n\nB", "no order of chapters in it, read by name")
+    for wrong in ("<package>", "<package/>", ""):
+        book = epub(chapters, more={"OEBPS/book.opf": wrong})
+        assert extractor.extract("epub", book) == unordered
+    lost = epub(chapters, more={"META-INF/container.xml": "no XML"})
+    assert extractor.extract("epub", lost) == Extracted("B\n\nA")  # by the .opf itself
+
+
+def test_chapters_that_cannot_be_read_are_named_with_the_reason(extractor: Extractor) -> None:
+    lock = ('<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/b.xhtml"/>'
+            "</CipherData></EncryptedData></encryption>")  # fmt: skip
+    chapters = {"a.xhtml": "<p>A</p>", "b.xhtml": "<p>B</p>", "c.xhtml": "<p>C</p>"}
+    book = epub(chapters, more={"META-INF/encryption.xml": lock})
+    before, name, after = book.partition(b"OEBPS/c.xhtml")  # then its content
+    torn = before + name + bytes([after[0] ^ 255]) + after[1:]
+    assert extractor.extract("epub", torn) == Extracted(
+        "A", "encrypted: OEBPS/b.xhtml; damaged: OEBPS/c.xhtml"
+    )
+
+
+def test_what_is_no_epub_and_what_is_encrypted(extractor: Extractor) -> None:
+    assert unreadable(extractor, "epub", b"PK\x03\x04torn").startswith("damaged, or no EPUB (")
+    assert unreadable(extractor, "epub", zipped({"a.txt": "one"})).startswith(
+        "no text in this EPUB"
+    )
+    lock = ('<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/a.xhtml"/>'
+            "</CipherData></EncryptedData></encryption>")  # fmt: skip
+    book = epub({"a.xhtml": "<p>x</p>"}, more={"META-INF/encryption.xml": lock})
+    assert unreadable(extractor, "epub", book).startswith("an encrypted EPUB; ")
+
+
+# What would take all memory or time, and what crashes.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["epub", "docx"])
+def test_a_zip_bomb_is_one_bad_file(extractor: Extractor, kind: str) -> None:
+    name = {"epub": "OEBPS/a.xhtml", "docx": "word/document.xml"}[kind]
+    bomb = epub({"a.xhtml": ""}, more={name: b" " * (2**27 + 1)})
+    assert unreadable(extractor, kind, bomb).startswith("over 128 MiB of text when unpacked")
+
+
+def test_entities_within_entities_are_not_unfolded(extractor: Extractor) -> None:
+    levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
+    opf = f'<!DOCTYPE p [<!ENTITY e0 "lol">{levels}]><package>&e11;</package>'
+    book = epub({"a.xhtml": "<p>A</p>"}, more={"OEBPS/book.opf": opf})
+    assert extractor.extract("epub", book).text == "A"
+
+
+def test_a_file_that_takes_too_long_costs_only_itself() -> None:
+    with Extractor(seconds=0.01) as hasty:
+        said = unreadable(hasty, "pdf", pdf(LINES))
+    assert said == "not read within 0 s; fix or delete it"
+
+
+def test_a_process_that_others_kill_was_not_late(
+    extractor: Extractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kernel does where memory ends."""
+
+    def killed(seconds: float, kill: Callable[[], None]) -> Timer:
+        assert extractor._child
+        extractor._child._process.kill()
+        return Timer(seconds, kill)
+
+    monkeypatch.setattr(isolated, "Timer", killed)
+    said = unreadable(extractor, "epub", epub({"a.xhtml": "<p>A</p>"}))
+    assert said.startswith("its process was killed, perhaps for lack of memory; ")
+
+
+def test_no_code_of_the_current_folder_is_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "zipfile.py").write_text("raise SystemExit('executed')")
+    monkeypatch.chdir(tmp_path)
+    with Extractor() as made:
+        assert made.extract("epub", epub({"a.xhtml": "<p>A</p>"})).text == "A"
+
+
+def test_a_text_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "MOST_BYTES", 5)
+    assert child._reply("html", "<p>ééé".encode()) == {
+        "wrong": "over 256 MiB in one piece, which no document is; fix or delete it"
+    }
+    assert child._reply("html", "<p>éé".encode()) == {"text": "éé", "missing": None}
+
+
+def test_a_web_page_that_takes_too_long_costs_only_itself() -> None:
+    """The parser's time grows with the square of what is not closed."""
+    with Extractor(seconds=2) as hasty:
+        page = b"<p>x</p>" + b"<a " * 100_000
+        assert unreadable(hasty, "html", page) == "not read within 2 s; fix or delete it"
+        assert hasty.extract("html", b"<p>x</p>").text == "x"
+
+
+def test_a_crash_costs_one_file(extractor: Extractor) -> None:
+    assert "KeyError" in unreadable(extractor, "no such kind", b"")
+    assert extractor.extract("epub", epub({"a.xhtml": "<p>A</p>"})).text == "A"
+
+
+def test_a_text_is_the_same_in_every_process() -> None:
+    """Units of work are named by it."""
+    contents = [("pdf", pdf(LINES, LINES)), ("docx", word("# A", *LINES)), ("epub", epub(CHAPTERS))]
+    code = (  # pickle: JSON has no bytes
+        "import sys, pickle\nfrom stages.extract.isolated import Extractor\n"
+        "with Extractor() as e: print([e.extract(*c) for c in pickle.load(sys.stdin.buffer)])"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], input=pickle.dumps(contents), check=True, cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(found) == 1
+    assert b"carried oil" in found.pop()
+
+
+# HTML.
+
+SAID = "Прывет, café 東京"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "head"),
+    [
+        ("utf-8", ""),
+        ("utf-8", '<meta charset="iso-8859-1">'),  # a wrong declaration
+        ("utf-8-sig", ""),
+        ("utf-16", ""),
+        ("windows-1251", '<meta charset="windows-1251">'),
+        ("shift_jis", '<meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS">'),
+        ("iso-2022-jp", "<meta charset=iso-2022-jp>"),
+        ("koi8-r", '<?xml version="1.0" encoding="koi8-r"?>'),
+        ("cp1252", ""),
+        ("latin-1", "<meta charset=nonsense>"),
+    ],
+)
+def test_html_in_every_encoding(encoding: str, head: str) -> None:
+    text = "".join(c for c in SAID if c.encode(encoding, "ignore"))
+    page = f"<html><head>{head}</head><body>{text}</body></html>"
+    assert decoded_html(page.encode(encoding)) == page

@@ -1,0 +1,182 @@
+"""What an extractor says of sessions and rounds, and how it is joined with the value to keys."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upath import UPath
+
+from pipeline.asking.shared_replies import SharedReplies
+from pipeline.core.errors import AccountingError
+from stages.index.expand import Expand
+from stages.index.make_keys import MakeKeys
+from stages.tables.expansions import Expansion
+from stages.tables.keys import Key
+from tests.support.reading import adding, always, book, deadline, in_turn, never, run, scripted
+
+PAGES = (
+    "\f[2023/05/20 (Sat) 10:00]\nuser: I have a cat.\n\nassistant: Nice.\n\n",
+    "user: She is three.\n\nassistant: Young!\n\n",
+    "\f[2023/05/30 (Tue) 21:48]\nuser: What is a sonnet?\n\nassistant: A poem.\n\n",
+)
+VALUES = ["I have a cat.", "She is three.", "What is a sonnet?"]
+DAYS = ["2023/05/20", "2023/05/20", "2023/05/30"]
+FACTS = ('["The user has a cat.", "The user likes cats."]', '["The cat is three."]', "[]")
+EVENTS = json.dumps(
+    [{"date": "2023/04/01", "event": "Got a cat."}, {"date": "?", "event": "Fed it."}]
+)
+
+
+def stage(extracted: Any = "facts", **settings: Any) -> Expand:
+    return Expand(extracted=extracted, **{"side": "user", "enabled": True, **settings})
+
+
+def expanded(engine: Any, extracted: str = "facts", **settings: Any) -> list[Expansion]:
+    made, _ = run(stage(extracted, **settings), book(PAGES), engine)
+    return made
+
+
+def keys(found: list[Expansion], join: Any = "merge", side: Any = "user") -> list[Key]:
+    made, calls = run(
+        MakeKeys(join=join, side=side), adding(book(PAGES), {Expansion: found}), never()
+    )
+    assert calls == ()
+    return made
+
+
+def texts(rows: list[Key]) -> list[tuple[int, int, str, str | None]]:
+    return [(key.page_index, key.key_index, key.kind, key.text) for key in rows]
+
+
+def test_the_value_alone_is_what_the_user_says() -> None:
+    nothing = expanded(never(), "none")
+    assert nothing == expanded(never(), enabled=False)
+    assert [(row.page_index, row.kind, row.text) for row in nothing] == [
+        (page, "none", None) for page in range(3)
+    ]
+    made = keys(nothing)
+    assert texts(made) == [(n, 0, "value", text) for n, text in enumerate(VALUES)]
+    assert [key.day for key in made] == DAYS
+    assert keys(nothing, side="both")[1].text == "user: She is three.\n\nassistant: Young!"
+
+
+def test_items_are_numbered_by_page() -> None:
+    made = expanded(in_turn(*FACTS))
+    assert [(row.page_index, row.item_index, row.kind, row.text) for row in made] == [
+        (0, 0, "fact", "The user has a cat."),
+        (0, 1, "fact", "The user likes cats."),
+        (1, 0, "fact", "The cat is three."),
+        (2, 0, "fact", None),
+    ]
+    for wrong in (made[:-1], [*made[:1], replace(made[1], item_index=2), *made[2:]]):
+        with pytest.raises(AccountingError, match="items do not match"):
+            stage().check(book(PAGES), wrong)
+
+
+@pytest.mark.parametrize(
+    ("join", "expected"),
+    [
+        ("merge", [
+            (0, 0, "merged", "The user has a cat. The user likes cats. I have a cat."),
+            (1, 0, "merged", "The cat is three. She is three."),
+            (2, 0, "value", "What is a sonnet?"),
+        ]),
+        ("merge_as_published", [
+            (0, 0, "merged", "The user has a cat. The user likes cats. I have a cat."),
+            (1, 0, "merged", "The cat is three. She is three."),
+            (2, 0, "value", None),
+        ]),
+        ("separate", [
+            (0, 0, "value", "I have a cat."),
+            (0, 1, "fact", "The user has a cat."),
+            (0, 2, "fact", "The user likes cats."),
+            (1, 0, "value", "She is three."),
+            (1, 1, "fact", "The cat is three."),
+            (2, 0, "value", "What is a sonnet?"),
+        ]),
+        ("replace", [
+            (0, 0, "fact", "The user has a cat."),
+            (0, 1, "fact", "The user likes cats."),
+            (1, 0, "fact", "The cat is three."),
+            (2, 0, "value", "What is a sonnet?"),
+        ]),
+    ],
+)  # fmt: skip
+def test_joins(join: str, expected: list[tuple[int, int, str, str | None]]) -> None:
+    """Of the three values the last has no facts; only the authors' join loses it."""
+    assert texts(keys(expanded(in_turn(*FACTS)), join)) == expected
+
+
+def test_summaries_and_keyphrases() -> None:
+    summary = keys(expanded(always("A cat."), "summary"), "replace")
+    assert [(key.kind, key.text) for key in summary] == [("summary", "A cat.")] * 3
+    phrases = keys(expanded(always("cat; age"), "keyphrases"), "separate")
+    assert [(key.kind, key.text) for key in phrases[:3]] == [
+        ("value", VALUES[0]), ("keyphrase", "cat"), ("keyphrase", "age"),
+    ]  # fmt: skip
+
+
+def test_events_have_days_of_their_own_or_their_session_s() -> None:
+    found = expanded(always(EVENTS), "events")
+    assert [(row.kind, row.text, row.day) for row in found[:2]] == [
+        ("event", "Got a cat.", "2023/04/01"), ("event", "Fed it.", DAYS[0]),
+    ]  # fmt: skip
+    assert [key.day for key in keys(found, "separate")[:3]] == [DAYS[0], "2023/04/01", DAYS[0]]
+    assert keys(found)[0].day == DAYS[0]
+
+
+def test_only_events_are_told_the_session_s_date() -> None:
+    for extracted, is_told in (("facts", False), ("events", True)):
+        engine = always("[]")
+        expanded(engine, extracted)
+        assert ["2023/05/30 (Tue) 21:48" in text for text in engine.prompts()] == [
+            False, False, is_told,
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", ["", "no list", '{"a": 1}', "[1, 2"])
+def test_a_reply_that_cannot_be_read_leaves_the_value(reply: str) -> None:
+    found = expanded(always(reply))
+    assert [(row.text, row.problem, row.why_unusable()) for row in found] == [
+        (None, "unparseable", None)
+    ] * 3
+    assert texts(keys(found)) == [(n, 0, "value", text) for n, text in enumerate(VALUES)]
+
+
+def test_no_reply_is_a_lack(tmp_path: Path) -> None:
+    rules = {"match": "She is three", "hang": True}, {"reply": "[]"}
+    found, _ = run(stage(), book(PAGES), scripted(tmp_path, *rules),
+                   deadline_seconds=deadline(*rules))  # fmt: skip
+    assert [row.why_unusable() for row in found] == [None, "expand of page 1: timeout", None]
+
+
+def test_a_page_without_words_is_not_asked_about() -> None:
+    made, calls = run(stage(), book(["\f[2023/05/20 (Sat) 10:00]\n", "\n"]), never())
+    assert [(row.text, row.problem, row.why_unusable()) for row in made] == [
+        (None, "empty_input", None)
+    ] * 2
+    assert calls == ()
+
+
+def test_a_huge_list_is_read_whole() -> None:
+    facts = [f"Fact {n}." for n in range(3000)]
+    found = expanded(always(json.dumps(facts)))
+    assert [row.text for row in found[:3000]] == facts
+
+
+def test_a_value_of_several_histories_is_asked_about_once(tmp_path: Path) -> None:
+    shared = SharedReplies(UPath(tmp_path / "shared"))
+    engine = always("[]")
+    for _ in range(3):
+        _, calls = run(stage(), book(PAGES), engine, shared=shared)
+        assert len(calls) == 3
+    assert len(engine.requests) == 3
+
+
+def test_pages_without_a_user_are_found_by_all_they_say() -> None:
+    (key,), _ = run(
+        MakeKeys(join="merge", side="user"), book(["\f[x]\nassistant: A poem.\n\n"]), never()
+    )
+    assert (key.text, key.day) == ("assistant: A poem.", None)

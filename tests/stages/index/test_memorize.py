@@ -1,0 +1,153 @@
+"""What the memory model is shown: the kinds of memories, and what becomes of what does not fit."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.core.errors import AccountingError
+from stages.index.memories import MemorizeChunks, MemorizeGists, MemorizeText
+from stages.index.memorize import Memorize, memory_parts
+from stages.prompts.memorag.clue_questions import ClueQuestions
+from stages.prompts.memorag.clue_spans import ClueSpans
+from stages.prompts.memorag.draft_answer import DraftAnswer
+from stages.prompts.memorag.key_points import KeyPoints
+from stages.prompts.parsing.passages import Passage
+from stages.tables.memory_passages import MemoryPassage
+from tests.support.reading import Listener, adding, always, book, family, never, num_tokens, run
+
+PAGES = ("One two three. ", "Four five six seven.\n\n", "Eight nine.")
+GISTS = ("one", "four five", "eight")
+TEXT = "".join(PAGES)
+QUESTION_TOKENS = 7
+
+
+def made(kind: type[Memorize], fit: Any, engine: Listener) -> list[MemoryPassage]:
+    stage = kind(memory_fit=fit, question_tokens=QUESTION_TOKENS)
+    rows, _ = run(stage, book(PAGES, GISTS), engine)
+    return rows
+
+
+def context_for(words: int) -> int:
+    """A context, in words, beside whose longest prompt, reply and question there is room for so
+    many words of memory."""
+    prompts = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
+    around = max(
+        num_tokens(prompt((Passage("text", None, ""),), "", ())) + family().max_reply_tokens(prompt)
+        for prompt in prompts
+    )
+    return around + QUESTION_TOKENS + words
+
+
+def shown(rows: list[MemoryPassage]) -> list[tuple[int, str]]:
+    """Part and text of every passage, without the code under test."""
+    return [(row.part_index, TEXT[row.start_char : row.end_char].strip() if row.gist is None
+             else row.gist) for row in rows]  # fmt: skip
+
+
+def test_the_text_is_one_passage_and_asks_nothing() -> None:
+    (row,) = made(MemorizeText, "refuse", never())
+    assert (row.start_char, row.end_char, row.gist, row.num_words) == (0, len(TEXT), None, 9)
+
+
+@pytest.mark.parametrize(
+    ("fit", "words", "parts"),
+    [
+        ("head", 9, [(0, TEXT)]),
+        ("head", 4, [(0, "One two three. Four")]),
+        ("tail", 4, [(0, "six seven.\n\nEight nine.")]),
+        ("split", 9, [(0, TEXT)]),
+        ("split", 4, [(0, "One two three."), (1, "Four five six seven."), (2, "Eight nine.")]),
+        ("split", 6, [(0, "One two three."), (1, "Four five six seven.\n\nEight nine.")]),
+    ],
+)
+def test_text_that_does_not_fit(fit: str, words: int, parts: list[tuple[int, str]]) -> None:
+    assert shown(made(MemorizeText, fit, always("", context_for(words)))) == parts
+
+
+@pytest.mark.parametrize(
+    ("fit", "words", "parts"),
+    [
+        ("refuse", 1, [(0, "one"), (0, "four five"), (0, "eight")]),
+        ("head", 4, [(0, "one"), (0, "four five"), (0, "eight")]),
+        ("head", 3, [(0, "one"), (0, "four five")]),
+        ("tail", 3, [(0, "four five"), (0, "eight")]),
+        ("tail", 2, [(0, "eight")]),
+        ("split", 3, [(0, "one"), (0, "four five"), (1, "eight")]),
+        ("split", 1, [(0, "one"), (1, "four five"), (2, "eight")]),
+    ],
+)
+def test_gists_that_do_not_fit(fit: str, words: int, parts: list[tuple[int, str]]) -> None:
+    engine = always("", context_for(words))
+    assert shown(made(MemorizeGists, fit, engine)) == parts
+    assert engine.requests == []
+
+
+def test_long_chunks_get_gists_of_the_memory_model() -> None:
+    stage = MemorizeChunks(memory_fit="refuse", question_tokens=0)
+    replies = {"One": "A.", "Four": "B, C.", "Eight": " "}
+    engine = Listener(lambda r: next(v for k, v in replies.items() if k in str(r.messages)))
+    rows, calls = run(stage, book(PAGES), engine)
+    assert [(row.gist, row.num_words, row.problem) for row in rows] == [
+        ("A.", 1, None), ("B, C.", 2, None), ("", 0, "unparseable"),
+    ]  # fmt: skip
+    assert [(call.page_index, call.prompt) for call in calls] == [
+        (index, "gist_chunk") for index in range(3)
+    ]
+    assert [row.why_unusable() for row in rows] == [None] * 3
+    assert "timeout" in str(replace(rows[0], problem="timeout").why_unusable())
+
+
+def test_the_parts_are_shown_together() -> None:
+    rows = made(MemorizeGists, "split", always("", context_for(3)))
+    assert memory_parts(adding(book(PAGES), {MemoryPassage: rows})) == [
+        (Passage("gist", None, "one"), Passage("gist", None, "four five")),
+        (Passage("gist", None, "eight"),),
+    ]
+    (whole,) = memory_parts(
+        adding(book(PAGES), {MemoryPassage: made(MemorizeText, "refuse", never())})
+    )
+    assert whole == (Passage("text", None, TEXT),)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=12),
+    st.integers(1, 40),
+    st.sampled_from(["head", "tail", "split"]),
+)
+def test_any_memory_keeps_its_order_and_its_limit(sizes: list[int], room: int, fit: Any) -> None:
+    gists = [" ".join([f"w{n}"] * size) for n, size in enumerate(sizes)]
+    stage = MemorizeGists(memory_fit=fit, question_tokens=QUESTION_TOKENS)
+    rows, _ = run(stage, book([f"p{n} " for n in range(len(sizes))], gists),
+                  always("", context_for(room)))  # fmt: skip
+    kept = [row.gist for row in rows]
+    parts: dict[int, list[int]] = {}
+    for row in rows:
+        parts.setdefault(row.part_index, []).append(row.num_words)
+    assert all(sum(words) <= room or len(words) == 1 for words in parts.values())
+    if fit == "split":
+        assert kept == gists
+        pairs = zip(list(parts.values())[:-1], list(parts.values())[1:], strict=True)
+        assert all(sum(before) + after[0] > room for before, after in pairs)
+    elif fit == "head":
+        assert kept == gists[: len(kept)]
+        assert len(kept) == len(gists) or sum(sizes[: len(kept) + 1]) > room
+    else:
+        assert kept == gists[len(gists) - len(kept) :]
+        assert len(kept) == len(gists) or sum(sizes[-len(kept) - 1 :]) > room
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"passage_index": 5}, {"part_index": 1}, {"end_char": 9999}, {"start_char": -1}],
+    ids=str,
+)
+def test_rows_out_of_order_are_refused(wrong: dict[str, Any]) -> None:
+    stage = MemorizeText(memory_fit="refuse", question_tokens=0)
+    (row,) = made(MemorizeText, "refuse", never())
+    stage.check(book(PAGES), [row])
+    with pytest.raises(AccountingError, match="memory passages"):
+        stage.check(book(PAGES), [replace(row, **wrong)])

@@ -1,0 +1,352 @@
+"""Pagination by hand: who chose each page's end, and what the model was shown."""
+
+import re
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from pipeline.core.errors import AccountingError
+from pipeline.core.rows import UnitRows
+from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.index.window import Following, LabelRule, ends_of_notebook, ends_within_limits
+from stages.prompts.readagent.break_point import BreakPoint
+from stages.tables.pages import Page
+from tests.support.reading import (
+    NASTY,
+    Listener,
+    always,
+    content,
+    deadline,
+    document,
+    in_turn,
+    never,
+    run,
+    scripted,
+)
+
+
+def by_model(
+    min_words: int,
+    max_words: int,
+    tail_words: int = 0,
+    preceding_words: int | None = 0,
+    following: Following = "nothing",
+    label_rule: LabelRule = "within_limits",
+) -> PaginateByModel:
+    return PaginateByModel(
+        page_breaks=False,
+        paragraphs="lines",
+        min_words=min_words,
+        max_words=max_words,
+        tail_words=tail_words,
+        preceding_words=preceding_words,
+        following=following,
+        label_rule=label_rule,
+    )
+
+
+def uniform(words: int, max_words: int = 100) -> PaginateUniform:
+    return PaginateUniform(page_breaks=False, paragraphs="lines", words=words, max_words=max_words)
+
+
+def lines(*counts: int) -> UnitRows:
+    """A document of one paragraph per count, of so many words, all different."""
+    texts = (" ".join(f"p{i}w{j}" for j in range(n)) for i, n in enumerate(counts))
+    return UnitRows(document=document("\n".join(texts) + "\n"))
+
+
+def words(made: list[Page]) -> list[int]:
+    return [page.num_words for page in made]
+
+
+def choices(made: list[Page]) -> list[str | None]:
+    assert all(page.problem is None for page in made)
+    return [page.chosen_by for page in made]
+
+
+def labels(prompt: str) -> list[int]:
+    return [int(label) for label in re.findall(r"^<(\d+)>$", prompt, re.MULTILINE)]
+
+
+def test_labels_stand_where_the_page_has_min_words() -> None:
+    engine = in_turn("Break point: <4>", "Break point: <6>")
+    # Window 1: 10+10+10+10+10 = 50 words, the sixth would make it 60. At least 25: after 3, 4, 5.
+    # Window 2 starts with paragraph 5: all that is left, 40 words; labels after 7 and 8. <6> is
+    # not among them.
+    made, _ = run(by_model(25, 55), lines(*[10] * 8), engine)
+    assert [labels(prompt) for prompt in engine.prompts()] == [[3, 4, 5], [7, 8]]
+    assert words(made) == [40, 40]
+    assert choices(made) == ["model", "fallback"]
+
+
+def test_a_window_may_be_exactly_full_and_a_label_exactly_at_min_words() -> None:
+    engine = always("<3>")
+    run(by_model(20, 30), lines(10, 10, 10, 1), engine)
+    assert labels(engine.prompts()[0]) == [2, 3]
+
+
+def test_one_legal_label_makes_no_call() -> None:
+    made, _ = run(by_model(15, 25), lines(10, 10, 10, 10, 10), never())
+    assert words(made) == [20, 20, 10]
+    assert choices(made) == ["rule"] * 3
+
+
+def test_a_window_short_of_min_words_ends_where_it_ends() -> None:
+    made, _ = run(by_model(56, 60), lines(20, 55, 5), never())
+    assert words(made) == [20, 60]
+
+
+def test_tail_is_the_last_page_without_a_call() -> None:
+    made, _ = run(by_model(10, 50, tail_words=25), lines(8, 8, 8), never())
+    assert (words(made), choices(made)) == ([24], ["end"])
+
+
+def test_a_rest_of_exactly_tail_words_is_asked_about() -> None:
+    engine = in_turn("Break point: <2>")
+    made, _ = run(by_model(10, 50, tail_words=25), lines(8, 8, 9), engine)
+    assert labels(engine.prompts()[0]) == [2, 3]
+    assert (words(made), choices(made)) == ([16, 9], ["model", "end"])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "   \n",
+        "There is no good place.",
+        "Break point: <1>",  # before min_words
+        "Break point: <0>",
+        "Break point: <5>",  # beyond the window
+        "Break point: <999999999999>",
+        "Label: none",
+    ],
+)
+def test_a_reply_without_a_legal_label_takes_the_last(tmp_path: Path, reply: str) -> None:
+    engine = scripted(tmp_path, {"prompt": "break_point", "reply": reply})
+    made, calls = run(by_model(15, 45, tail_words=11), lines(*[10] * 5), engine)
+    assert (words(made), choices(made)) == ([40, 10], ["fallback", "end"])
+    assert [call.reply for call in calls] == [reply]
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [({"finish_reason": "abort"}, "engine_failed"), ({"hang": True}, "timeout")],
+)
+def test_no_reply_takes_the_last_label_and_says_why(
+    tmp_path: Path, rule: dict[str, Any], problem: str
+) -> None:
+    stage = by_model(15, 45, tail_words=11)
+    made, _ = run(
+        stage, lines(*[10] * 5), scripted(tmp_path, rule), deadline_seconds=deadline(rule)
+    )
+    assert [(page.chosen_by, page.problem) for page in made] == [
+        ("fallback", problem),
+        ("end", None),
+    ]
+    assert words(made) == [40, 10]
+
+
+def test_no_context_for_the_window_takes_the_last_label() -> None:
+    engine = always("<2>", context_tokens=50)
+    made, calls = run(by_model(15, 45, tail_words=11), lines(*[10] * 5), engine)
+    assert made[0].problem == "context_overflow"
+    assert ([page.chosen_by for page in made], calls) == (["fallback", "end"], ())
+
+
+def test_a_cut_explanation_does_no_harm(tmp_path: Path) -> None:
+    cut = {"reply": "Break point: <2>\nBecause the", "finish_reason": "length"}
+    made, _ = run(by_model(15, 45, tail_words=31), lines(*[10] * 5), scripted(tmp_path, cut))
+    assert (words(made), choices(made)) == ([20, 30], ["model", "end"])
+
+
+def test_the_label_of_an_earlier_window_is_illegal() -> None:
+    made, _ = run(by_model(15, 45), lines(*[10] * 8), always("Break point: <3>"))
+    assert (words(made), choices(made)) == ([30, 40, 10], ["model", "fallback", "rule"])
+
+
+def test_the_words_before_the_window_are_shown_exactly() -> None:
+    engine = in_turn("Label: <2>", "Label: <4>")
+    rows = lines(*[10] * 5)
+    run(by_model(15, 45, 11, preceding_words=13), rows, engine, prompts="qmsum")
+    first, second = engine.prompts()
+    assert "What comes just before" not in first
+    before = " ".join(rows.document.text.split()[20 - 13 : 20])
+    assert f":\n\n{before}\n\nThe stretch to cut:\n\np2w0 " in second
+    assert "p0w6" not in second
+
+
+def test_no_words_before_the_window_where_none_are_asked_for() -> None:
+    engine = in_turn("<2>", "<4>")
+    run(by_model(15, 45, 11), lines(*[10] * 5), engine)
+    assert "just before" not in engine.prompts()[1]
+    assert "p1w" not in engine.prompts()[1]
+
+
+def test_what_follows_the_window_is_not_shown() -> None:
+    engines = [Listener(lambda _: "<2>") for _ in range(2)]
+    for engine, rest in zip(engines, ([35, 10], [40, 40, 40, 3]), strict=True):
+        run(by_model(15, 30, preceding_words=5), lines(10, 10, 10, 10, 5, *rest), engine)
+    first, second = (engine.prompts() for engine in engines)
+    assert labels(first[0]) == [2, 3]
+    assert first[0] == second[0]
+
+
+def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
+    engine = in_turn("<2>", "<5>")
+    # Window 1: 10, 20, 30, 40, 50, 60: with the sixth it has 55 or more. The third paragraph brings
+    # it to 25, so the first label is before that. Window 2: 40 words, all that is left.
+    rule: LabelRule = "notebook"
+    made, _ = run(by_model(25, 55, tail_words=35, label_rule=rule), lines(*[10] * 8), engine)
+    assert [labels(prompt) for prompt in engine.prompts()] == [[2, 3, 4, 5, 6], [4, 5, 6, 7, 8]]
+    assert words(made) == [20, 30, 30]
+    assert choices(made) == ["model", "model", "end"]
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=12), st.integers(1, 60), st.integers(0, 60)
+)
+def test_the_ends_of_the_notebook_by_counting(counts: list[int], least: int, more: int) -> None:
+    most, totals = least + more, [0, *accumulate(counts)]
+    for first in range(len(counts)):
+        total, end, expected = counts[first], first + 1, []
+        while total < most and end < len(counts):
+            total += counts[end]
+            expected += [end] if total >= least else []
+            end += 1
+        assert ends_of_notebook(totals, first, least, most) == [*expected, end]
+
+
+def test_one_paragraph_is_one_end_by_either_rule() -> None:
+    for rule in (ends_of_notebook, ends_within_limits):
+        assert rule([0, 700, 900], 0, 280, 600) == [1]
+        assert rule([0, 5], 0, 280, 600) == [1]
+    assert ends_of_notebook([0, 100, 200, 300, 700, 800], 0, 280, 600) == [2, 3, 4]
+    assert ends_within_limits([0, 100, 200, 300, 700, 800], 0, 280, 600) == [3]
+
+
+def test_the_whole_previous_page_is_shown() -> None:
+    rows, engine = lines(*[10] * 9), in_turn("<2>", "<4>", "<6>")
+    run(by_model(15, 45, 31, preceding_words=None), rows, engine)
+    first, second, third = engine.prompts()
+    texts = rows.document.text.splitlines()
+    assert "What comes just before" not in first
+    assert f":\n\n{texts[0]}\n{texts[1]}\n\nThe stretch to cut:\n\n{texts[2]}\n" in second
+    assert f":\n\n{texts[2]}\n{texts[3]}\n\nThe stretch to cut:\n\n{texts[4]}\n" in third
+    assert texts[1] not in third
+
+
+@pytest.mark.parametrize(
+    ("following", "shown"),
+    [("ellipsis", "..."), ("paragraph", " ".join(f"p4w{n}" for n in range(13)) + "\n...")],
+)
+def test_what_follows_the_window(following: Following, shown: str) -> None:
+    engine = in_turn("<3>", "<5>")
+    run(by_model(15, 45, following=following), lines(10, 10, 10, 10, 13, 10), engine)
+    first, second = engine.prompts()
+    assert f"<4>\n\nAfter that the text goes on:\n\n{shown}\n\nAt which" in first
+    assert "goes on" not in second  # the window ends with the text
+
+
+def test_a_rule_that_there_is_not() -> None:
+    with pytest.raises(ValidationError, match="'within_limits' or 'notebook'"):
+        by_model(15, 45, label_rule="first")  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(ValidationError, match="'nothing', 'ellipsis' or 'paragraph'"):
+        by_model(15, 45, following="page")  # type: ignore[arg-type]  # likewise
+
+
+def test_a_call_says_which_page_it_was_about() -> None:
+    _, calls = run(by_model(15, 45), lines(*[10] * 7), in_turn("<2>", "<4>", "<7>"))
+    assert [(call.page_index, call.prompt) for call in calls] == [
+        (0, "break_point"), (1, "break_point"), (2, "break_point"),
+    ]  # fmt: skip
+
+
+def test_min_words_over_max_words_is_refused() -> None:
+    with pytest.raises(ValidationError, match="min_words 31 is over max_words 30"):
+        by_model(31, 30)
+    assert by_model(30, 30).min_words == 30
+
+
+@pytest.mark.parametrize("stage", [by_model(15, 45), uniform(30)])
+def test_texts_with_little_to_cut(stage: PaginateByModel | PaginateUniform) -> None:
+    assert run(stage, UnitRows(document=document("")), never()) == ([], ())
+    for text in ("word", " \n\n ", "\n\n one two\n\n\n"):
+        (page,), _ = run(stage, UnitRows(document=document(text)), never())
+        assert (page.text, page.start_char, page.end_char) == (text, 0, len(text))
+
+
+@pytest.mark.parametrize("start", ["\n\n", "\n", "  \n \n\t"])
+def test_white_space_before_a_long_paragraph_is_no_page(start: str) -> None:
+    rows = UnitRows(document=document(start + "Bob: " + "word " * 99))
+    for stage in (by_model(20, 60), uniform(60, max_words=60)):
+        made, _ = run(stage, rows, always("no break point"))
+        # 100 words in pieces of 10; a window holds six of them, and what is left is a page.
+        assert words(made) == [60, 40]
+        assert made[0].text == start + "Bob: " + "word " * 59
+
+
+def test_long_paragraphs_are_cut_at_sentences() -> None:
+    # 10 sentences of 12 words, more than 60: pieces of up to 60 // 6 words, so one sentence each.
+    text = " ".join(f"S{i} " + "word " * 10 + "end." for i in range(10))
+    engine = in_turn("<3>", "<6>", "<9>")
+    made, _ = run(by_model(30, 60), UnitRows(document=document(text)), engine)
+    assert [labels(prompt) for prompt in engine.prompts()] == [[3, 4, 5], [6, 7, 8], [9, 10]]
+    assert words(made) == [36, 36, 36, 12]
+    assert all(page.text.startswith(f"S{3 * i} ") for i, page in enumerate(made))
+
+
+def test_a_text_without_spaces_is_cut_at_its_full_stops() -> None:
+    # A sentence has 11 characters, each a word: ten of them are nearest to 108.
+    text = "他们在山上看见了一只鸟。 " * 30
+    made, _ = run(uniform(108), UnitRows(document=document(text)), never())
+    assert words(made) == [110, 110, 110]
+    assert "".join(page.text for page in made) == text
+
+
+def test_uniform_pages_end_at_the_nearest_paragraph_ties_earlier() -> None:
+    # 10 and 20 are as far from 15, so 10; 18 is nearer than 10; 40 is nearer than 42.
+    made, _ = run(uniform(15), lines(10, 10, 8, 40, 2), never())
+    assert words(made) == [10, 18, 40, 2]
+    assert choices(made) == ["rule"] * 4
+
+
+def test_what_looks_like_a_template_passes_verbatim() -> None:
+    filler = "word " * 10
+    text = f"{NASTY}\n<5>\n{filler}\n{NASTY}\n{filler}"
+    engine = always("Break point: <5>")
+    made, _ = run(by_model(15, 40), UnitRows(document=document(text)), engine)
+    assert "".join(page.text for page in made) == text
+    fields = engine.requests[0].fields
+    assert isinstance(fields, BreakPoint)
+    shown = [paragraph.text for paragraph in fields.paragraphs]
+    assert shown == [NASTY, "<5>", filler.strip(), NASTY]
+    assert all(paragraph in content(engine.requests[0]) for paragraph in shown)
+    assert made[0].chosen_by == "fallback"  # the text's own <5> is no label
+
+
+def test_pages_must_tile_the_text() -> None:
+    stage, rows = by_model(15, 45), lines(*[10] * 5)
+    made, _ = run(stage, rows, Listener(lambda _: "<2>"))
+    for wrong in (made[1:], made[::-1], [*made, made[-1]], []):
+        with pytest.raises(AccountingError, match="do not tile"):
+            stage.check(rows, wrong)
+
+
+def test_a_document_that_failed_has_one_page_without_text() -> None:
+    (page,) = by_model(15, 45).failed(lines(10), "unit_failed", "a line of ours")
+    assert (page.text, page.chosen_by, page.problem) == (None, None, "unit_failed")
+    assert page.detail == "a line of ours"
+
+
+def test_uniform_pages_cut_no_paragraph_that_a_window_would_hold() -> None:
+    """40 words stand at once although a page is to have 15; over `max_words` they are cut."""
+    made, _ = run(uniform(15, max_words=40), lines(10, 40, 10), never())
+    assert words(made) == [10, 40, 10]
+    made, _ = run(uniform(12, max_words=30), lines(10, 40, 10), never())
+    # Pieces of 30 // 6 words: 10, eight of 5, 10; 10 is nearer to 12 than 15.
+    assert words(made) == [10] * 6

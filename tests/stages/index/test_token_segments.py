@@ -1,0 +1,115 @@
+"""Segments of at most so many tokens, and the search for how much fits."""
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.index.segments import segments
+from stages.text.fit_to_limit import fit_to_limit, stretch_over
+
+
+async def words(text: str) -> int:
+    return len(text.split())
+
+
+async def characters(text: str) -> int:
+    return len(text)
+
+
+def cut(text: str, max_tokens: int) -> list[str]:
+    """The segments, tokens being words; they tile the text."""
+    spans = asyncio.run(segments(text, max_tokens, words))
+    assert [0, *(end for _, end in spans)] == [*(start for start, _ in spans), len(text)]
+    return [text[start:end] for start, end in spans]
+
+
+ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was wind, he says."
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "found"),
+    [
+        (13, [ONE + TWO + THREE]),
+        (12, [ONE + TWO, THREE]),
+        (8, [ONE + TWO, THREE]),
+        (7, [ONE, TWO, THREE]),
+        (5, [ONE, TWO, THREE]),
+        (4, ["The bell rings at ", "noon. " + TWO, "It was wind, he ", "says."]),
+        (1, [f"{word} " for word in ONE.split()] + ["Nobody ", "admits ", "it.\n\n"]
+            + ["It ", "was ", "wind, ", "he ", "says."]),
+    ],
+)  # fmt: skip
+def test_whole_sentences_as_many_as_fit_else_words(max_tokens: int, found: list[str]) -> None:
+    assert cut(ONE + TWO + THREE, max_tokens) == found
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "word", "\n\n word. \n"])
+def test_what_fits_is_one_segment(text: str) -> None:
+    assert cut(text, 1) == ([text] if text else [])
+
+
+def test_a_sessions_header_stays_with_what_follows() -> None:
+    """Six words fit: the header of three and the session's first three."""
+    first, second = "user: Hello. ", "\f[2023/05/30 (Tue) 21:48]\nuser: Good day. Who rang?"
+    assert cut(first + second, 6) == [first, second[: second.index("Who")], "Who rang?"]
+
+
+def test_a_word_too_long_is_cut_between_characters() -> None:
+    spans = asyncio.run(segments("ab abcdefghij. Ab", 4, characters))
+    assert ["ab abcdefghij. Ab"[a:b] for a, b in spans] == ["ab ", "abcd", "efgh", "ij. ", "Ab"]
+
+
+TEXT = st.text(st.sampled_from("ab. \n。中"), max_size=60)
+
+
+@given(TEXT, st.integers(1, 9))
+def test_segments_tile_and_fit_and_have_words(text: str, limit: int) -> None:
+    spans = asyncio.run(segments(text, limit, characters))
+    shown = [text[a:b].strip() for a, b in spans]
+    assert "".join(text[a:b] for a, b in spans) == text
+    assert all(len(part) <= limit for part in shown)
+    assert all(shown) or not text.strip()
+
+
+def test_a_long_text_is_measured_a_few_times_a_segment() -> None:
+    """Never the whole of it: no text of more than three times the limit."""
+    text = "The bell of the old mill rings at noon, and nobody admits it. " * 3000
+    measured: list[int] = []
+
+    async def count(part: str) -> int:
+        measured.append(len(part.split()))
+        return measured[-1]
+
+    spans = asyncio.run(segments(text, 500, count))
+    assert len(spans) == math.ceil(3000 / (500 // 13))
+    assert len(measured) <= 6 * len(spans)
+    assert max(measured) <= 3 * 500
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=40), st.integers(0, 999))
+def test_the_largest_is_that_of_a_loop(steps: list[int], limit: int) -> None:
+    sizes = [sum(steps[: n + 1]) for n in range(len(steps))]
+    numbers = [10 * n for n in range(len(steps))]
+    measured: list[int] = []
+
+    async def size(number: int) -> int:
+        measured.append(number)
+        return sizes[number // 10]
+
+    within = [number for number, size in zip(numbers, sizes, strict=True) if size <= limit]
+    expected = max([numbers[0], *(number for number in within if number != numbers[-1])])
+    found = asyncio.run(fit_to_limit(limit, size, numbers, sizes[0], sizes[-1]))
+    assert found == expected
+    assert len(measured) <= 2 * math.ceil(math.log2(len(steps))) + 1
+    assert len(set(measured)) == len(measured)
+
+
+@pytest.mark.parametrize(("limit", "found"), [(1, 6), (2, 12), (4, 24), (10, 60), (99, 100)])
+def test_a_stretch_over_the_limit(limit: int, found: int) -> None:
+    async def size(num_chars: int) -> int:
+        return num_chars
+
+    assert asyncio.run(stretch_over(limit, size, 100)) == (found, found)

@@ -1,0 +1,199 @@
+"""The tree over a document's segments: its shape for any number of leaves, and its summaries."""
+
+from collections.abc import Sequence
+from itertools import chain, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pipeline.core.engine import Request
+from pipeline.core.errors import AccountingError
+from pipeline.core.rows import UnitRows
+from stages.index.segments import PaginateByTokens
+from stages.index.tree import BuildTree, tree_levels
+from stages.prompts.memwalker.compress import CompressSummaries
+from stages.prompts.memwalker.summarize import SummarizeSegment
+from stages.tables.nodes import Node
+from stages.tables.pages import Page
+from tests.support.reading import Listener, always, book, document, never, run, scripted
+
+PAGES = [f"Segment {name} of the text.\n" for name in "abcdefgh"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(num_leaves=st.integers(1, 10_000), max_children=st.integers(2, 40))
+def test_levels_shrink_to_one_root(num_leaves: int, max_children: int) -> None:
+    levels = tree_levels(num_leaves, max_children)
+    sizes = [len(level) for level in levels]
+    assert sizes[0] == num_leaves and sizes[-1] == 1
+    assert all(above == -(-below // max_children) for below, above in pairwise(sizes))
+    first = 0
+    for below, level in pairwise(levels):
+        numbers = [len(children) for children in level]
+        assert max(numbers) <= max_children and min(numbers) >= min(2, max_children - 1)
+        assert max(numbers) - min(numbers) <= 1
+        assert list(chain(*level)) == list(range(first, first + len(below))), "consecutive"
+        first += len(below)
+
+
+def test_no_segments_no_tree_and_one_is_its_own_root() -> None:
+    assert tree_levels(0, 8) == [[]]
+    assert tree_levels(1, 8) == [[()]]
+    assert tree_levels(9, 8) == [[()] * 9, [(0, 1, 2, 3, 4), (5, 6, 7, 8)], [(9, 10)]]
+
+
+def tree(max_children: int = 2, node_words: int = 1000, strict: bool = False) -> BuildTree:
+    return BuildTree(max_children=max_children, node_words=node_words, strict=strict)
+
+
+def letter(request: Request) -> str:
+    """A summary of one word, the segment's letter; of summaries their number."""
+    fields = request.fields
+    if isinstance(fields, SummarizeSegment):
+        return fields.segment.split()[1]
+    assert isinstance(fields, CompressSummaries)
+    return f"all {len(fields.summaries)}"
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(num=st.integers(1, 60), max_children=st.integers(2, 9))
+@example(num=10_000, max_children=8)
+@example(num=10_000, max_children=2)
+def test_leaves_tile_the_document_and_parents_span_their_children(
+    num: int, max_children: int
+) -> None:
+    rows = book([PAGES[0]] * num)
+    made, _ = run(tree(max_children), rows, always("a summary"))
+    leaves = [node for node in made if node.level == 0]
+    assert [(n.start_char, n.end_char, n.page_index) for n in leaves] == [
+        (p.start_char, p.end_char, p.page_index) for p in rows[Page]
+    ]
+    for node in made[num:]:
+        children = [made[child] for child in node.children]
+        assert 1 <= len(children) <= max_children
+        assert {child.level for child in children} == {node.level - 1}
+        assert {child.parent for child in children} == {node.node_index}
+        assert (node.start_char, node.end_char) == (children[0].start_char, children[-1].end_char)
+        assert all(a.end_char == b.start_char for a, b in pairwise(children))
+    assert [node.node_index for node in made if node.parent is None] == [len(made) - 1]
+    assert made[-1].end_char == len(rows.document.text)
+
+
+def said(made: Sequence[Node]) -> list[str | None]:
+    return [node.summary for node in made]
+
+
+def test_parents_join_their_childrens_summaries_without_a_call() -> None:
+    made, calls = run(tree(), book(PAGES[:3]), Listener(letter))
+    assert said(made) == ["a", "b", "c", "a\n\nb", "c", "a\n\nb\n\nc"]
+    assert [(node.level, node.children, node.num_words, node.parent) for node in made] == [
+        (0, (), 1, 3), (0, (), 1, 3), (0, (), 1, 4),
+        (1, (0, 1), 2, 5), (1, (2,), 1, 5), (2, (3, 4), 3, None),
+    ]  # fmt: skip
+    assert [(call.prompt, call.page_index, call.turn) for call in calls] == [
+        ("summarize", n, 0) for n in range(3)
+    ]
+
+
+def test_what_is_over_the_limit_is_compressed_level_by_level() -> None:
+    """Eight leaves, two a node: pairs have 2 words, the next would have 4, which is over 3."""
+    made, calls = run(tree(node_words=3), book(PAGES), Listener(letter))
+    assert said(made)[8:12] == ["a\n\nb", "c\n\nd", "e\n\nf", "g\n\nh"]
+    assert said(made)[12:] == ["all 2", "all 2", "all 2"]
+    assert [node.is_compressed for node in made] == [False] * 12 + [True] * 3
+    compressed = [call for call in calls if call.prompt == "compress"]
+    assert [(call.page_index, call.turn) for call in compressed] == [(0, 2), (0, 3), (4, 2)]
+
+
+def test_calls_of_a_level_are_sent_before_those_of_the_next() -> None:
+    engine = Listener(letter)
+    run(tree(node_words=1), book(PAGES[:4]), engine)
+    assert [request.prompt for request in engine.requests] == ["summarize"] * 4 + ["compress"] * 3
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_failed_summary(tmp_path: Path, strict: bool) -> None:
+    """Of segment b. Its parent is made without it and says so; its further ancestors have all
+    their children."""
+    rules = {"match": "Segment b", "finish_reason": "abort"}, {"reply": "said"}
+    made, _ = run(tree(strict=strict), book(PAGES[:4]), scripted(tmp_path, *rules))
+    problems = [(node.summary, node.problem, node.detail) for node in made]
+    whole = ("said", None, None)
+    assert problems[:4] == [whole, (None, "engine_failed", None), whole, whole]
+    without = "without the summary of"
+    if strict:
+        assert problems[4:] == [
+            (None, "upstream", f"{without} 1"), ("said\n\nsaid", None, None),
+            (None, "upstream", f"{without} 4"),
+        ]  # fmt: skip
+        assert [node.why_unusable() for node in made][4:] == [None, None, f"tree: {without} 4"]
+    else:
+        assert problems[4:] == [
+            ("said", None, f"{without} 1"), ("said\n\nsaid", None, None),
+            ("said\n\nsaid\n\nsaid", None, None),
+        ]  # fmt: skip
+        assert [node.why_unusable() for node in made] == [None] * 7
+
+
+def test_without_any_summary_nothing_can_be_read() -> None:
+    made, _ = run(tree(), book(PAGES[:4]), always(""))
+    assert [node.problem for node in made] == ["unparseable"] * 4 + ["upstream"] * 3
+    assert made[-1].why_unusable() == "tree: without the summary of 4, 5"
+
+
+def test_a_cut_summary_keeps_its_text(tmp_path: Path) -> None:
+    engine = scripted(tmp_path, {"reply": "The sexton", "finish_reason": "length"})
+    (node,), _ = run(tree(), book(PAGES[:1]), engine)
+    assert (node.summary, node.problem, node.why_unusable()) == ("The sexton", "truncated", None)
+
+
+def test_a_failed_unit_has_a_row_for_every_node() -> None:
+    rows = book(PAGES[:4])
+    made = tree().failed(rows, "unit_failed", "why")
+    tree().check(rows, made)
+    assert {(node.problem, node.detail) for node in made} == {("unit_failed", "why")}
+    assert made[-1].why_unusable() == "tree: why"
+    with pytest.raises(AccountingError):
+        tree().check(rows, made[1:])
+
+
+def segments(text: str, segment_tokens: int) -> list[Page]:
+    stage = PaginateByTokens(page_breaks=True, segment_tokens=segment_tokens)
+    made, calls = run(stage, UnitRows(document=document(text)), never())
+    assert calls == ()
+    return made
+
+
+def test_segments_take_what_fits() -> None:
+    """Tokens are words here: six paragraphs of 4, as many as fit."""
+    text = "\n\n".join(["one two three four"] * 6)
+    assert [page.num_words for page in segments(text, 16)] == [16, 8]
+    assert [page.num_words for page in segments(text, 19)] == [16, 8]
+    assert [page.num_words for page in segments(text, 20)] == [20, 4]
+    assert [page.num_words for page in segments(text, 100)] == [24]
+    assert segments("", 100) == []
+
+
+def test_a_long_sentence_is_cut_and_segments_tile_the_text() -> None:
+    text = "word " * 200 + "\n\nAnd a short paragraph. And another sentence."
+    made = segments(text, 40)
+    assert "".join(page.text or "" for page in made) == text
+    assert max(page.num_words for page in made) <= 40
+    assert {page.chosen_by for page in made} == {"rule"}
+
+
+def test_no_segment_crosses_a_form_feed() -> None:
+    text = "one two three.\n\ffour five six. seven eight.\n"
+    assert [page.text for page in segments(text, 100)] == text.replace("\f", "|\f").split("|")
+    assert [page.num_words for page in segments(text, 4)] == [3, 3, 2]
+
+
+def test_recorded_calls_are_not_asked_again() -> None:
+    """Of equal segments, too: each node's call is its own."""
+    rows = book([PAGES[0]] * 8)
+    made, calls = run(tree(node_words=1), rows, always("two words"))
+    assert len(calls) == 8 + 7
+    assert run(tree(node_words=1), rows, never(), recorded=calls) == (made, calls)

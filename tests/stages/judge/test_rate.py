@@ -1,0 +1,184 @@
+"""Ratings: two prompts to every reference, and what is no verdict."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.errors import AccountingError
+from pipeline.core.rows import Question, UnitRows
+from stages.judge.rate import RateAnswers
+from stages.tables.answers import Answer
+from stages.tables.ratings import Rating
+from tests.support.reading import (
+    NASTY,
+    adding,
+    always,
+    book,
+    deadline,
+    never,
+    question,
+    run,
+    scripted,
+)
+
+STAGE = RateAnswers()
+
+
+def answer(question_id: str = "q", text: str | None = "The wind.", **more: Any) -> Answer:
+    given = {"document_id": "d", "reader": "r", "num_context_words": 5, **more}
+    return Answer(question_id=question_id, answer=text, **given)
+
+
+def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> UnitRows:
+    return adding(book(["The bell rings."], questions=questions), {Answer: answers})
+
+
+ASKED = question(references=("the wind", "a gust"))
+
+
+def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
+    engine = scripted(
+        tmp_path,
+        {"prompt": "rate_strict", "match": "a gust", "reply": "NO"},
+        {"prompt": "rate_permissive", "match": "a gust", "reply": "Yes, partially"},
+        {"prompt": "rate_strict", "match": "the wind", "reply": "YES"},
+        {"prompt": "rate_permissive", "match": "the wind", "reply": "Yes"},
+    )
+    made, calls = run(STAGE, rows([ASKED], [answer()]), engine)
+    shared: dict[str, Any] = {
+        "document_id": "d",
+        "question_id": "q",
+        "rater": "scripted:script-test",
+        "rater_is_model": True,
+    }
+    assert made == [
+        Rating(**shared, reference_index=0, rubric="strict", label="yes", value=1.0),
+        Rating(**shared, reference_index=0, rubric="permissive", label="yes", value=1.0),
+        Rating(**shared, reference_index=1, rubric="strict", label="no", value=0.0),
+        Rating(**shared, reference_index=1, rubric="permissive", label="partially", value=0.5),
+    ]
+    assert [(call.question_id, call.reference_index, call.prompt) for call in calls] == [
+        ("q", 0, "rate_permissive"),
+        ("q", 0, "rate_strict"),
+        ("q", 1, "rate_permissive"),
+        ("q", 1, "rate_strict"),
+    ]
+
+
+def test_question_answer_and_reference_are_shown_verbatim() -> None:
+    asked = question(text=f"Q {NASTY}", references=(f"R {NASTY}",))
+    engine = always("No")
+    run(STAGE, rows([asked], [answer(text=f"A {NASTY}")]), engine)
+    assert sorted(request.prompt for request in engine.requests) == [
+        "rate_permissive", "rate_strict",
+    ]  # fmt: skip
+    for prompt in engine.prompts():
+        assert f"\nQ {NASTY}\n\nTheir answer:\nA {NASTY}\n" in prompt
+        assert f":\nR {NASTY}\n" in prompt
+
+
+@pytest.mark.parametrize(
+    ("strict", "permissive", "verdicts", "problems"),
+    [
+        ({"reply": "NO"}, {"reply": "No"}, ("no", "no"), (None, None)),
+        ({"reply": "Hard to say"}, {"reply": "Yes"}, (None, "yes"), ("unparseable", None)),
+        ({"reply": "YES"}, {"reply": ""}, ("yes", None), (None, "unparseable")),
+        ({"reply": "Partially"}, {"reply": "Partially"}, (None, "partially"),
+         ("unparseable", None)),
+        ({"finish_reason": "abort"}, {"reply": "No"}, (None, "no"), ("engine_failed", None)),
+        ({"reply": "NO"}, {"hang": True}, ("no", None), (None, "timeout")),
+        (
+            {"reply": "Let me", "finish_reason": "length"},
+            {"reply": "No, the", "finish_reason": "length"},
+            (None, "no"),
+            ("truncated", None),
+        ),
+        ({"hang": True}, {"reply": "?"}, (None, None), ("timeout", "unparseable")),
+    ],
+)  # fmt: skip
+def test_an_unreadable_verdict_is_null_and_never_no(
+    tmp_path: Path,
+    strict: dict[str, Any],
+    permissive: dict[str, Any],
+    verdicts: tuple[str | None, str | None],
+    problems: tuple[str | None, str | None],
+) -> None:
+    engine = scripted(tmp_path, {"prompt": "rate_strict", **strict}, permissive)
+    asked = question(references=("the wind",))
+    made, _ = run(
+        STAGE, rows([asked], [answer()]), engine, deadline_seconds=deadline(strict, permissive)
+    )
+    assert [rating.rubric for rating in made] == ["strict", "permissive"]
+    assert tuple(rating.label for rating in made) == verdicts
+    assert tuple(rating.problem for rating in made) == problems
+    values = {"yes": 1.0, "partially": 0.5, "no": 0.0, None: None}
+    assert [rating.value for rating in made] == [values[label] for label in verdicts]
+
+
+def test_a_prompt_too_long_for_the_context_is_not_asked() -> None:
+    made, calls = run(STAGE, rows([ASKED], [answer()]), always("Yes", context_tokens=40))
+    assert [(r.reference_index, r.label, r.problem) for r in made] == [
+        (0, None, "context_overflow"), (0, None, "context_overflow"),
+        (1, None, "context_overflow"), (1, None, "context_overflow"),
+    ]  # fmt: skip
+    assert calls == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        (question(options=("a", "b"), references=("a",), answer_index=0), answer()),
+        (question(), answer()),
+        (ASKED, answer(text=None, skipped=True)),
+        (question(), answer(text=None, problem="timeout")),
+    ],
+)
+def test_nothing_to_rate_is_one_skipped_row(asked: Question, given: Answer) -> None:
+    (rating,), _ = run(STAGE, rows([asked], [given]), never())
+    assert (rating.skipped, rating.problem, rating.reference_index) == (True, None, None)
+    assert (rating.rubric, rating.label, rating.value) == (None, None, None)
+
+
+@pytest.mark.parametrize("problem", ["truncated", "unparseable", "context_overflow", "upstream"])
+def test_an_answer_with_a_problem_is_upstream(problem: Any) -> None:
+    made, _ = run(STAGE, rows([ASKED], [answer(problem=problem)]), never())
+    assert [(r.reference_index, r.rubric) for r in made] == [
+        (0, "strict"), (0, "permissive"), (1, "strict"), (1, "permissive"),
+    ]  # fmt: skip
+    for rating in made:
+        assert (rating.problem, rating.detail) == ("upstream", f"answer: {problem}")
+        assert (rating.label, rating.value, rating.skipped) == (None, 0.0, False)
+
+
+def test_a_rater_that_is_no_model_says_so() -> None:
+    made, _ = run(STAGE, rows([ASKED], [answer()]), always("Yes"), is_model=False)
+    assert [(r.rater, r.rater_is_model) for r in made] == [("listener-test", False)] * 4
+
+
+def test_rows_are_in_question_order_whatever_the_answers_are_in(tmp_path: Path) -> None:
+    questions = [question(q, f"{q}?", references=("x", "y")) for q in "bac"]
+    engine = scripted(tmp_path, {"match": "b\\?", "reply": "No", "seconds": 0.03}, {"reply": "Yes"})
+    made, _ = run(STAGE, rows(questions, [answer(q) for q in "abc"]), engine)
+    strict = [r for r in made if r.rubric == "strict"]
+    assert [(r.question_id, r.reference_index, r.label) for r in strict] == [
+        ("b", 0, "no"), ("b", 1, "no"), ("a", 0, "yes"), ("a", 1, "yes"), ("c", 0, "yes"),
+        ("c", 1, "yes"),
+    ]  # fmt: skip
+
+
+def test_every_question_must_have_its_ratings() -> None:
+    questions = [question("a", references=("x",)), question("b")]
+    given = rows(questions, [answer("a"), answer("b")])
+    made = STAGE.failed(given, "unit_failed", "a line of ours")
+    STAGE.check(given, made)
+    assert [(r.question_id, r.rubric, r.label, r.value, r.skipped) for r in made] == [
+        ("a", "strict", None, None, False),
+        ("a", "permissive", None, None, False),
+        ("b", None, None, None, True),
+    ]
+    assert {r.problem for r in made} == {"unit_failed"}
+    for wrong in (made[:1], made[1:], made[:2], made[::-1], [made[0], *made], []):
+        with pytest.raises(AccountingError, match="ratings do not match questions"):
+            STAGE.check(given, wrong)

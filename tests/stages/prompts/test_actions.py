@@ -1,0 +1,178 @@
+"""Actions in replies as models write them, and what constrained replies may be."""
+
+import re
+from string import ascii_uppercase
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.core.reply_forms import plain_text
+from stages.prompts.memwalker.actions import REVERT, parse_action, reason_of
+from stages.prompts.memwalker.read_leaf import ReadLeaf, answer_text
+from stages.prompts.memwalker.triage import Triage
+from tests.support.reading import family
+
+OPTIONS = ("the sexton", "nobody", "a child", "the wind")
+
+ACTIONS: list[tuple[str, int | None]] = [
+    ("Reasoning: Summary 0 mentions it.\nAction: 0", 0),
+    ("Action: 12", 12),
+    ("action = 3.", 3),
+    ("**Action:** 2", 2),
+    ("**Action: 2**", 2),
+    ("Action: [2]", 2),
+    ("Action: Summary 2", 2),
+    ("Action: -1", -1),
+    ("Action: −2\nAnswer: (A)", -2),
+    ("Action: - 1", -1),
+    ("Action: -\x1f1", -1),  # white space to a pattern, and none to int()
+    ("So the action is -1.", -1),
+    ("Reasoning: I first took Action: 1 to be right.\nAction: 2", 2),
+    ("- Action: 1", 1),
+    ("-1", -1),
+    ("[2]", 2),
+    ("2.", 2),
+    ("Action: 0 / 1 / 2", None),
+    ("Action: -1 or -2", None),
+    ("Action: 0, 2", None),
+    ("Action: 1\nAction: 2", None),
+    ("Action: the number", None),
+    ("Action: 1.5", None),
+    ("Summary 2 is the one.", None),
+    ("Between 1 and 2.", None),
+    ("In action 3 men died.", None),
+    ("", None),
+]
+
+
+@pytest.mark.parametrize(("reply", "action"), ACTIONS)
+def test_actions(reply: str, action: int | None) -> None:
+    assert parse_action(reply, is_cut=False) == action
+
+
+def test_a_number_that_may_have_been_cut_is_none() -> None:
+    assert parse_action("Action: 1", is_cut=True) is None
+    assert parse_action("Action: 1\n", is_cut=True) is None
+    assert parse_action("Action: 1\nAnsw", is_cut=True) == 1
+
+
+@pytest.mark.slow
+@given(st.text())
+def test_no_reply_is_too_odd(reply: str) -> None:
+    action = parse_action(reply, is_cut=False)
+    assert action is None or re.search(r"\d", plain_text(reply))
+    leaf().read(reply, False)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("Reasoning: It says so.\nAction: 1", "It says so."),
+        ("**Reasoning:** It says so.\n\n**Action:** 1", "It says so."),
+        ("Two lines\nof it.\nAction: 1", "Two lines\nof it."),
+        ("Action: 1", None),
+        ("1", None),
+    ],
+)
+def test_reasons(reply: str, reason: str | None) -> None:
+    assert reason_of(reply) == reason
+
+
+def leaf(options: tuple[str, ...] = (), reasoning: bool = True) -> ReadLeaf:
+    return ReadLeaf("The bell rings.", "Who rang?", options, reasoning, None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("Action: -2\nAnswer: The sexton's wife.", "The sexton's wife."),
+        ("**Action:** -2\n**Answer:** The sexton.", "The sexton."),
+        ("Reasoning: Answer: not yet.\nAction: -2\nAnswer: She did.\nAnd he.", "She did.\nAnd he."),
+        ("Action: -2 Answer: She did.\n######", "She did."),
+        ("Action: -2", ""),
+    ],
+)
+def test_answers(reply: str, text: str) -> None:
+    assert answer_text(reply) == text
+    assert leaf().read(reply, False) == ((-2, text) if text else None)
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_an_answer_of_any_length_is_read(is_cut: bool) -> None:
+    read = leaf(OPTIONS).read("Action: -2\nAnswer: (D) the wind, for", is_cut)
+    assert read == (-2, 3)
+
+
+def form(prompt: Any) -> str:
+    found = family().form(type(prompt))
+    assert found is not None
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_every_legal_action_is_read_as_what_it_means(data: st.DataObject) -> None:
+    """Of triage: a child that is left or, where that is legal, -1; after reasons of one line."""
+    num = data.draw(st.integers(1, 30))
+    rejected = tuple(data.draw(st.sets(st.integers(0, num - 1), max_size=num - 1)))
+    prompt = Triage(("a summary",) * num, "Who?", data.draw(st.booleans()), rejected,
+                    may_revert=data.draw(st.booleans()))  # fmt: skip
+    pattern = prompt.legal(form(prompt)).regex
+    for action in (*range(-2, num + 2), 10 * num):
+        reason = "Reasoning: because (2) of *them*\n" if prompt.reasoning else ""
+        reply = f"{reason}Action: {action}"
+        is_legal = action in {*range(num)} - {*rejected} or (action == REVERT and prompt.may_revert)
+        assert bool(re.fullmatch(pattern, reply)) == is_legal
+        assert prompt.read(reply, False) == action
+    assert bool(re.fullmatch(pattern, "Action: 0")) <= (not prompt.reasoning)
+
+
+@pytest.mark.parametrize("reasoning", [False, True])
+def test_every_letter_and_going_back_are_read(reasoning: bool) -> None:
+    for num in range(1, 27):
+        prompt = leaf(("option",) * num, reasoning)
+        pattern = prompt.legal(form(prompt)).regex
+        reason = "Reasoning: why\n" if reasoning else ""
+        assert re.fullmatch(pattern, f"{reason}Action: -1")
+        assert not re.fullmatch(pattern, f"{reason}Action: -2")
+        for index, letter in enumerate(ascii_uppercase):
+            reply = f"{reason}Action: -2\nAnswer: ({letter})"
+            assert bool(re.fullmatch(pattern, reply)) == (index < num)
+            assert prompt.read(reply, False) == (-2, index if index < num else "out_of_range")
+
+
+def test_the_longest_reasons_leave_tokens_for_the_action() -> None:
+    """Even at a token a character, as random weights write them."""
+    triage = Triage(("a summary",) * 100, "Who?", reasoning=True, rejected=())
+    for prompt, action in ((triage, "99"), (leaf(OPTIONS), "-2\nAnswer: (D)")):
+        pattern = prompt.legal(form(prompt)).regex
+        around = len(f"Reasoning: \nAction: {action}")
+        longer = "@" * (prompt.max_reply_tokens - around)  # and the end is a token, too
+        assert not re.fullmatch(pattern, f"Reasoning: {longer}\nAction: {action}")
+        assert re.fullmatch(pattern, f"Reasoning: {longer[:400]}\nAction: {action}")
+
+
+@pytest.mark.vllm
+def test_xgrammar_takes_what_is_legal() -> None:
+    """After reasons of any length up to their maximum."""
+    import xgrammar  # comes with vLLM
+
+    vocabulary = [*(bytes([byte]) for byte in range(256)), b"</s>"]
+    tokens = xgrammar.TokenizerInfo(
+        vocabulary, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256]
+    )
+    prompt = leaf(OPTIONS)
+    grammar = xgrammar.Grammar.from_regex(prompt.legal(form(prompt)).regex)
+    compiled = xgrammar.GrammarCompiler(tokens).compile_grammar(grammar)
+
+    def takes(reply: str) -> bool:
+        matcher = xgrammar.GrammarMatcher(compiled)
+        return all(matcher.accept_token(token) for token in (*reply.encode(), 256))
+
+    for reason in ("why", "x" * 450):
+        assert takes(f"Reasoning: {reason}\nAction: -1")
+        assert takes(f"Reasoning: {reason}\nAction: -2\nAnswer: (D)")
+    for reply in ("Action: -1", "Reasoning: why\nAction: 0", "Reasoning: why\nAction: -2"):
+        assert not takes(reply), reply

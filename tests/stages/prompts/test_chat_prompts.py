@@ -1,0 +1,206 @@
+"""Prompts about chats: what they show, and their replies without a model."""
+
+from typing import Any
+
+import pytest
+
+from pipeline.core.prompts import Prompt
+from pipeline.engines.extractive import num_tokens
+from stages.prompts.longmemeval.answer_chats import AnswerFromChats
+from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
+from stages.prompts.longmemeval.extract_events import ExtractEvents
+from stages.prompts.longmemeval.extract_facts import ExtractFacts
+from stages.prompts.longmemeval.extract_keyphrases import ExtractKeyphrases
+from stages.prompts.longmemeval.extract_summary import ExtractSummary
+from stages.prompts.longmemeval.note import NoteOnChat
+from stages.prompts.longmemeval.time_range import NO_RANGE, TimeRange
+from stages.prompts.parsing.passages import Passage
+from stages.prompts.readagent.answer import AnswerQuestion
+from tests.support.reading import FAMILIES, NASTY, family
+
+SAID_AT = "2023/05/01 (Mon) 21:48"
+CHAT = (
+    "user: Hi there! My sister Ann gave me a mountain bike on April 3rd, 2023. "
+    "Do you know a good repair shop?\n\n"
+    "assistant: Congratulations! I like mountain bikes. On 2022/01/01 a shop opened in Bern.\n\n"
+    "user: Thanks. Yesterday I paid 40 francs for the mountain bike. Bern is far from here. "
+    "In June we will ride it to Basel."
+)
+EXTRACT = (ExtractSummary, ExtractKeyphrases, ExtractFacts, ExtractEvents)
+ANN = "My sister Ann gave me a mountain bike on April 3rd, 2023."
+PAID = "Yesterday I paid 40 francs for the mountain bike."
+RIDE = "In June we will ride it to Basel."
+
+
+def rendered(prompt: Prompt[Any], name: str = "generic") -> str:
+    (message,) = family(name).render(prompt)
+    return message["content"]
+
+
+def said(prompt: Prompt[Any]) -> Any:
+    """What is read of the reply without a model."""
+    return prompt.read(prompt.extractive(), False)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_prompts_of_a_chat_begin_with_it(name: str) -> None:
+    """So that an engine's prefix cache serves them all."""
+    prompts: list[Prompt[Any]] = [prompt(CHAT, SAID_AT) for prompt in EXTRACT]
+    prompts += [NoteOnChat(CHAT, SAID_AT, "Who?"), NoteOnChat(CHAT, SAID_AT, "When?", SAID_AT)]
+    texts = [rendered(prompt, name) for prompt in prompts]
+    start = texts[0][: texts[0].index(CHAT) + len(CHAT)]
+    assert SAID_AT in start and len(set(texts)) == len(texts)
+    assert all(text.startswith(f"{start}\n\n") for text in texts)
+
+
+def test_values_are_verbatim() -> None:
+    chats = (Passage("text", None, NASTY), Passage("text", None, NASTY))
+    for prompt, times in (
+        *((prompt(NASTY, NASTY), 2) for prompt in EXTRACT),
+        (NoteOnChat(NASTY, NASTY, NASTY, NASTY), 4),
+        (TimeRange(NASTY, NASTY), 2),
+        (AnswerFromChats(chats, NASTY, (NASTY,), None, NASTY), 5),
+        (AnswerWithNotes(chats, NASTY, (), None, NASTY), 4),
+    ):
+        assert rendered(prompt).count(NASTY) == times
+
+
+def test_what_is_not_known_is_not_spoken_of() -> None:
+    assert "last Sunday" in rendered(ExtractEvents(CHAT, SAID_AT))
+    assert "last Sunday" not in rendered(ExtractEvents(CHAT, ""))
+    assert "Today" in rendered(TimeRange("When?", SAID_AT))
+    assert "Today" not in rendered(TimeRange("When?"))
+    for prompt in (AnswerFromChats, AnswerWithNotes):
+        assert "none of these chats is at hand" in rendered(prompt((), "When?", (), None))
+        assert "in about 15 words" in rendered(prompt((), "When?", (), 15))
+        assert "Answer: (C)" in rendered(prompt((), "When?", ("now", "then"), None))
+
+
+def test_budgets_as_published() -> None:
+    """Appendix D and the authors' scripts, but of the time range."""
+    prompts: tuple[type[Prompt[Any]], ...] = (
+        *EXTRACT,
+        NoteOnChat,
+        AnswerFromChats,
+        AnswerWithNotes,
+    )
+    assert [prompt.max_reply_tokens for prompt in prompts] == [500, 100, 2000, 2000, 500, 500, 800]
+    assert [prompt.is_whole for prompt in prompts] == [False] * 4 + [True] * 3
+
+
+def test_facts_are_what_users_say_of_themselves() -> None:
+    assert said(ExtractFacts(CHAT, SAID_AT)) == (ANN, PAID, RIDE)
+    header = "\f[2023/05/01 (Mon) 21:48]\n"
+    for start in (header, header.strip() + "\n", "\n\n"):
+        assert said(ExtractFacts(start + CHAT, SAID_AT)) == (ANN, PAID, RIDE)
+    assert said(ExtractFacts("I own two bikes. Is it my turn? Bikes are fun.", "")) == (
+        "I own two bikes.",
+    )
+    assert said(ExtractFacts("assistant: I like my bike.\n\nuser: Do you?", "")) == ()
+
+
+def test_events_have_the_days_that_are_stated() -> None:
+    events = said(ExtractEvents(CHAT, SAID_AT))
+    assert events == (("2023/04/03", ANN), ("2023/04/30", PAID), ("", RIDE))
+    assert said(ExtractEvents(CHAT, "")) == (("2023/04/03", ANN), ("", RIDE))
+    assert said(ExtractEvents("user: May I ask you to march on today?", SAID_AT)) == ()
+    assert said(ExtractEvents("user: I moved on yesterday.", "0001/01/01")) == ()
+
+
+def test_a_summary_and_keyphrases() -> None:
+    assert said(ExtractSummary(CHAT, "")).startswith(ANN)
+    phrases = said(ExtractKeyphrases(CHAT, ""))
+    assert "mountain bike" in phrases and 5 <= len(phrases) <= 8
+    assert all(phrase in CHAT for phrase in phrases)
+
+
+def test_a_note_has_the_sentences_that_match() -> None:
+    note = said(NoteOnChat(CHAT, SAID_AT, "How many francs did I pay for the mountain bike?"))
+    assert PAID in note and len(note.split()) <= 66
+    assert said(NoteOnChat(CHAT, SAID_AT, "Who won the chess game?")) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "limits"),
+    [
+        ("What did I buy?", NO_RANGE),
+        ("What did I buy in May?", NO_RANGE),
+        ("What did I buy on May 3rd, 2023?", ("2023/05/03", "2023/05/03")),
+        ("What between 2023/05/09 and 2023/05/03?", ("2023/05/03", "2023/05/09")),
+        ("What before 2023-05-03?", ("", "2023/05/03")),
+        ("What have I bought since 3 May 2023?", ("2023/05/03", "")),
+        ("What before 2023/05/09 but after 2023/05/03?", ("2023/05/03", "2023/05/09")),
+    ],
+)
+def test_the_days_that_a_question_states(question: str, limits: tuple[str, str]) -> None:
+    assert said(TimeRange(question, SAID_AT)) == limits
+
+
+def test_an_answer_without_and_with_notes() -> None:
+    chats = (Passage("text", None, CHAT), Passage("text", None, "[2023/06/01]\nuser: Bye."))
+    question = "How many francs did I pay for the mountain bike?"
+    plain = AnswerFromChats(chats, question, (), 12)
+    assert "40 francs" in said(plain)
+    assert said(plain) == AnswerQuestion(chats, question, (), 12).extractive()
+    con = AnswerWithNotes(chats, question, (), 12)
+    notes, answer = con.extractive().split("\nAnswer: ")
+    assert said(con) == answer == said(plain)
+    assert notes.startswith("Notes:\n- ") and notes.count("\n- ") == 1 and "40 francs" in notes
+    options = ("12 francs", "40 francs")
+    assert said(AnswerFromChats(chats, question, options, None)) == 1
+    assert said(AnswerWithNotes(chats, question, options, None)) == 1
+
+
+def test_the_last_answer_counts_wherever_the_reply_ends() -> None:
+    """The upper bounds of a plan say a reply over and over."""
+    con = AnswerWithNotes((), "When?", (), 5)
+    reply = f"{con.at_most()} " * 3
+    first = reply.index("Answer: ") + len("Answer: ")
+    assert all(con.read(reply[:end], True) for end in range(first + 1, len(reply)))
+
+
+@pytest.mark.parametrize("chat", ["", " \n", "…", "\f[2023/05/01 (Mon) 21:48]\n"])
+def test_chats_in_which_nothing_is_said(chat: str) -> None:
+    for prompt in EXTRACT:
+        extract = prompt(chat, "")
+        for reply in (extract.extractive(), extract.expected(), extract.at_most()):
+            assert extract.read(reply, False) is not None
+    assert said(ExtractFacts(chat, "")) == said(ExtractEvents(chat, "")) == ()
+    assert said(NoteOnChat(chat, "", "Who?")) == ""
+
+
+def test_replies_without_a_model_fit_the_budget() -> None:
+    turn = (
+        "user: On 2023/05/{0:02} I paid {0} francs for the repair of my old mountain bike {1}.\n\n"
+    )
+    chat = "".join(turn.format(n % 28 + 1, "and so on " * (n % 7)) for n in range(400))
+    passages = (Passage("text", None, chat),) * 60
+    question = "How much did I pay for the mountain bike?"
+    for prompt in (
+        *(prompt(chat, SAID_AT) for prompt in EXTRACT),
+        NoteOnChat(chat, SAID_AT, question),
+        TimeRange(chat),
+        AnswerFromChats(passages, question, (), None),
+        AnswerWithNotes(passages, question, (), None),
+    ):
+        assert num_tokens(prompt.extractive()) <= prompt.max_reply_tokens, prompt.name
+
+
+@pytest.mark.parametrize("prompt", [ExtractFacts, ExtractEvents, ExtractKeyphrases])
+def test_the_most_items_nearly_fill_the_budget(prompt: Any) -> None:
+    """Of pieces from all over the chat, all of them read."""
+    book = prompt(" ".join(f"word{number}" for number in range(8_000)), "")
+    most, budget = book.at_most(), prompt.max_reply_tokens
+    assert budget * 3 // 5 <= num_tokens(most) <= budget
+    read = book.read(most, False)
+    assert len(read) in (250, 75, 25)
+    assert "word0 " in str(read[0]) and "word7" in str(read[-1])
+
+
+def test_an_item_is_expected_for_a_hundred_words() -> None:
+    chat = " ".join(f"word{number}" for number in range(250))
+    items = [" ".join(f"word{n}" for n in range(start, start + 12)) for start in (0, 100, 200)]
+    facts, events = ExtractFacts(chat, ""), ExtractEvents(chat, "")
+    assert facts.read(facts.expected(), False) == tuple(items)
+    read = events.read(events.expected(), False)
+    assert read is not None and [event for _, event in read] == items

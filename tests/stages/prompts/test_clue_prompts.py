@@ -1,0 +1,225 @@
+"""Prompts whose replies are searched for: what they show, and their replies without a model."""
+
+import pytest
+
+from pipeline.engines.extractive import num_tokens
+from stages.prompts.memorag.clue_questions import ClueQuestions
+from stages.prompts.memorag.clue_spans import ClueSpans
+from stages.prompts.memorag.draft_answer import DraftAnswer
+from stages.prompts.memorag.from_memory import FromMemory, LinesFromMemory
+from stages.prompts.memorag.gist_chunk import ShortenChunk
+from stages.prompts.memorag.hypothetical import Hypothetical
+from stages.prompts.memorag.key_points import KeyPoints
+from stages.prompts.memorag.sub_questions import SubQuestions
+from stages.prompts.parsing.passages import Passage
+from tests.support.reading import FAMILIES, NASTY, family
+
+STORY = (
+    "The village wakes up slowly on a cold and rainy morning in May. "
+    "The sexton rang the bell twelve times although nobody had asked him to do so. "
+    "The baker sold his bread to travellers who came over the old stone bridge. "
+    "Nobody admits afterwards to the mayor that they heard anything at all that night."
+)
+CHINESE = (
+    "村庄在五月一个寒冷的早晨慢慢醒来。教堂司事敲了十二下钟，没有人要他这样做。"
+    "面包师把面包卖给旅人。"
+)
+LINES = (ClueSpans, ClueQuestions, KeyPoints)
+FROM_MEMORY = (*LINES, DraftAnswer)
+BOOK = " ".join(f"word{number}" for number in range(8_000))
+
+
+def shown(*texts: str) -> tuple[Passage, ...]:
+    return tuple(Passage("text", None, text) for text in texts)
+
+
+def rendered(prompt: object, name: str = "generic") -> str:
+    (message,) = family(name).render(prompt)  # type: ignore[arg-type]
+    return message["content"]
+
+
+def lines(prompt: LinesFromMemory | SubQuestions, reply: str) -> tuple[str, ...]:
+    read = prompt.read(reply, False)
+    assert read is not None
+    return read
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_all_begin_with_the_same_memory(name: str) -> None:
+    """Whatever is asked about a document, so that the prefix cache serves every prompt."""
+    passages = (Passage("gist", 0, STORY), Passage("gist", 1, NASTY))
+    texts = [
+        rendered(prompt(passages, question, options), name)
+        for prompt in FROM_MEMORY
+        for question, options in (("Who?", ()), ("Where?", ("here", "there")))
+    ]
+    texts.append(rendered(KeyPoints(passages, "", ()), name))
+    memory = texts[0][: texts[0].index(NASTY) + len(NASTY)]
+    assert STORY in memory and "Who?" not in memory
+    assert all(text.startswith(f"{memory}\n\n") for text in texts)
+
+
+@pytest.mark.parametrize("prompt", FROM_MEMORY)
+def test_values_are_verbatim(prompt: type[FromMemory[object]]) -> None:
+    text = rendered(prompt(shown(NASTY), NASTY, (NASTY,), asked_at=NASTY))
+    assert text.count(NASTY) == 4
+
+
+def test_a_summary_needs_no_question() -> None:
+    assert "Question" not in rendered(KeyPoints(shown(STORY), "", ()))
+    assert "Question: Summarize the report" in rendered(
+        KeyPoints(shown(STORY), "Summarize the report", ())
+    )
+
+
+def test_without_a_text_none_is_shown() -> None:
+    for prompt in (Hypothetical("Who rang?", ()), SubQuestions("Who rang?", ())):
+        assert rendered(prompt).startswith("Question: Who rang?\n")
+
+
+def test_spans_are_the_sentences_that_match_best() -> None:
+    spans = ClueSpans(shown(STORY), "Who rang the bell?", ())
+    read = lines(spans, spans.extractive())
+    assert len(read) == 3
+    assert (
+        read[0] == "The sexton rang the bell twelve times although nobody had asked him to do so."
+    )
+    assert all(line in STORY for line in read)
+    bread = ClueSpans(shown(STORY), "What was sold?", ("fish", "bread"))
+    assert lines(bread, bread.extractive())[0].startswith("The baker sold his bread")
+
+
+def test_a_long_sentence_is_cut_to_its_best_clause() -> None:
+    text = f"{'so it went on and on, ' * 20}the sexton rang the bell, {'and on it went, ' * 20}."
+    spans = ClueSpans(shown(text), "Who rang the bell?", ())
+    (line,) = lines(spans, spans.extractive())
+    assert "the sexton rang the bell" in line and len(line.split()) <= 25
+
+
+def test_questions_add_what_the_best_sentences_say() -> None:
+    prompt = ClueQuestions(shown(STORY), "Who rang the bell?", ())
+    first, *others = lines(prompt, prompt.extractive())
+    assert (
+        first == "Who rang the bell: sexton, twelve, times, although, nobody?" or "sexton" in first
+    )
+    assert first.startswith("Who rang the bell: ") and first.endswith("?")
+    assert len(others) == 2 and not any("sexton" in line for line in others)
+
+
+def test_a_draft_is_brief() -> None:
+    draft = DraftAnswer(shown(STORY), "Who rang the bell?", ()).extractive()
+    assert "The sexton rang the bell twelve times" in draft
+    assert 10 <= len(draft.split()) <= 33
+
+
+def test_key_points_come_from_all_parts() -> None:
+    everyone = ["Ann", "Bob", "Cid", "Dan", "Eve", "Fay", "Gus", "Hal"]
+    said = [
+        f"{name} said many things about the bell and the rope on that day. " for name in everyone
+    ]
+    points = KeyPoints(shown("".join(said[:5]), "".join(said[5:])), "", ())
+    names = [line.split()[0] for line in lines(points, points.extractive())]
+    assert names == everyone
+
+
+@pytest.mark.parametrize("prompt", LINES)
+def test_chinese_has_lines_too(prompt: type[LinesFromMemory]) -> None:
+    asked = prompt(shown(CHINESE), "谁敲了钟？", ())
+    read = lines(asked, asked.extractive())
+    assert any("司事" in line for line in read)
+    assert lines(asked, asked.expected()) and lines(asked, asked.at_most())
+
+
+@pytest.mark.parametrize("prompt", LINES)
+@pytest.mark.parametrize("texts", [(), ("",), ("…", " \n")])
+def test_nothing_shown_is_no_line(prompt: type[LinesFromMemory], texts: tuple[str, ...]) -> None:
+    asked = prompt(shown(*texts), "", ())
+    for reply in (asked.extractive(), asked.expected(), asked.at_most()):
+        assert lines(asked, reply) == ()
+    assert DraftAnswer(shown(*texts), "", ()).extractive()
+
+
+@pytest.mark.parametrize("prompt", LINES)
+def test_the_most_lines_come_from_all_over_the_book(prompt: type[LinesFromMemory]) -> None:
+    """From 32 places, one in each 32nd of it, however it is cut into passages."""
+    half = BOOK.index("word4000")
+    for passages in (shown(BOOK), shown(BOOK[:half], BOOK[half:])):
+        asked = prompt(passages, "Who rang the bell?", ())
+        read = lines(asked, asked.at_most())
+        assert len(read) == 32 and all(len(line.split()) == 4 for line in read)
+        assert all(line in BOOK for line in read)
+        found = [BOOK.index(line) * 32 // len(BOOK) for line in read]
+        assert all(abs(place - part) <= 1 for part, place in enumerate(found))
+        assert len({line.split()[0] for line in read}) == 32
+
+
+@pytest.mark.parametrize("prompt", LINES)
+def test_three_lines_are_expected(prompt: type[LinesFromMemory]) -> None:
+    asked = prompt(shown(BOOK), "Who rang the bell?", ())
+    read = lines(asked, asked.expected())
+    assert [len(line.split()) for line in read] == [12] * 3
+
+
+@pytest.mark.parametrize("prompt", FROM_MEMORY)
+def test_extractive_replies_fit_the_budget(prompt: type[FromMemory[object]]) -> None:
+    sentence = "The sexton rang bell {} of the tower, and nobody on the bridge at noon knew why. "
+    text = "".join(sentence.format(number) for number in range(400))
+    asked = prompt(shown(text), f"Who rang the bell, {'and why, ' * 50}?", ())
+    assert num_tokens(asked.extractive()) <= prompt.max_reply_tokens
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("Who rang the bell?", ("Who rang the bell?",)),
+        ("Who rang the bell and who heard it?", ("Who rang the bell", "who heard it")),
+        ("When? Where; by whom, and why?", ("When", "Where", "by whom", "and why?")),
+        ("a, b, c, d, e and f", ("a", "b", "c", "d, e and f")),
+        ("Did 1,000 people\nhear it?", ("Did 1,000 people hear it?",)),
+        ("谁敲了钟？谁听到了？", ("谁敲了钟", "谁听到了")),
+        ("", ()),
+    ],
+)
+def test_the_parts_of_a_question(question: str, parts: tuple[str, ...]) -> None:
+    prompt = SubQuestions(question, ())
+    assert lines(prompt, prompt.extractive()) == parts
+
+
+def test_the_most_sub_questions() -> None:
+    prompt = SubQuestions(BOOK, ())
+    assert len(lines(prompt, prompt.at_most())) == 32
+    few = SubQuestions("Who rang the bell?", ())
+    assert 1 <= len(lines(few, few.at_most())) <= 32
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "said"),
+    [
+        ("Who rang the bell?", (), "rang the bell."),
+        ("Did he ring it?", ("yes", "no"), "Did he ring it: yes or no."),
+        ("Whoever rang it?", (), "Whoever rang it."),
+    ],
+)
+def test_a_question_as_a_statement(question: str, options: tuple[str, ...], said: str) -> None:
+    prompt = Hypothetical(question, options)
+    assert prompt.extractive() == said
+    assert len(prompt.expected().split()) == 100
+
+
+def test_what_is_cut_off_can_still_be_searched_for() -> None:
+    assert ClueSpans(shown(STORY), "", ()).read("1. The bell\n2. The rop", True) == ("The bell",)
+    for prompt in (DraftAnswer(shown(STORY), "Who?", ()), Hypothetical("Who?", ())):
+        assert prompt.read(" The sexton ra", True) == "The sexton ra"
+        assert not prompt.is_whole
+    assert ShortenChunk.is_whole
+
+
+def test_a_chunks_gist() -> None:
+    sentence = "In year {0} the sexton {0} rang the bell of tower {0} for the whole village. "
+    chunk = "".join(sentence.format(number) for number in range(200))
+    made = ShortenChunk(chunk).extractive()
+    assert 0.08 * len(chunk.split()) <= len(made.split()) <= 0.12 * len(chunk.split())
+    assert num_tokens(made) <= ShortenChunk.max_reply_tokens
+    assert ShortenChunk("A short one. It has two sentences.").extractive() == (
+        "A short one. It has two sentences."
+    )

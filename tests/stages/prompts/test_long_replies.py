@@ -1,0 +1,109 @@
+"""Replies of hundreds of thousands of characters: what is parsed is bounded, and parsing takes time
+by the length alone."""
+
+import time
+from itertools import product
+from typing import Any
+
+import pytest
+
+from pipeline.core.errors import Problem
+from pipeline.core.prompts import PROMPTS, Prompt
+from pipeline.core.reply_forms import MOST_CHARS, read_reply
+from pipeline.core.rows import Question, Record
+from pipeline.work.stage import Stage
+from stages.index.gist import GistPages
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.look_up_s import SequentialLookUp
+from stages.retrieve.read_agent import ReadAgentP
+from tests.support.reading import always, book, family, question, run
+
+pytestmark = pytest.mark.sampled
+
+# What took minutes at this length: values that each look back over the whole reply, and runs that
+# two parts of a regex can share in as many ways as the run is long.
+SLOW = (
+    *(
+        ("look_up_p", "", "Page 1/"),
+        ("look_up_p", "Page", "\n"),
+        ("look_up_s", "", "Page 1/"),
+        ("look_up_s", "x\n", "\n"),
+    ),
+    *(("look_up_s", "Page", "\u2028 "), ("triage", "x\n", "\n"), ("triage", "Action: ", "\r")),
+    *(
+        ("read_leaf", "x\n", "\n \n"),
+        ("read_leaf", "Action: ", "\x1f"),
+        ("triage", "", "Action: 1 "),
+    ),
+    *(
+        ("starts_chapter", "yes", "…"),
+        ("starts_chapter", "no", "\r"),
+        ("answer", "", "Answer: (A) "),
+    ),
+    *(("break_point", "Break point: <", " "), ("break_point", "", "label ")),
+)
+BEGINNINGS = tuple(dict.fromkeys(beginning for _, beginning, _ in SLOW))
+RUNS = tuple(
+    dict.fromkeys([*(run for _, _, run in SLOW), "<", "[", "**", "9", '["a",', '{"a":', "ﷺ"])
+)
+GENEROUS_SECONDS = 60.0  # for what takes under 2 on a quiet machine
+
+
+def read(prompt: Prompt[Any], reply: str) -> Any:
+    return read_reply(prompt, family().form(type(prompt)), reply, is_cut=False)
+
+
+def test_a_reply_over_the_bound_is_not_parsed() -> None:
+    prompt = ParallelLookUp.samples()[0]
+    reply = "I want to look up Page [2]"
+    assert read(prompt, reply.ljust(MOST_CHARS)) == (2,)
+    assert read(prompt, reply.ljust(MOST_CHARS + 1)) is None
+
+
+@pytest.mark.parametrize("prompt", PROMPTS.values(), ids=lambda prompt: prompt.name)
+def test_no_prompt_reads_more_than_the_bound(
+    prompt: type[Prompt[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+    monkeypatch.setattr(prompt, "read", lambda _, reply, is_cut: lengths.append(len(reply)))
+    for length in (9, MOST_CHARS, MOST_CHARS + 1, 300_000):
+        assert read(prompt.samples()[0], "x" * length) is None
+    assert lengths == [9, MOST_CHARS]
+
+
+@pytest.mark.parametrize(
+    ("stage", "asked"),
+    [(GistPages(page_breaks=False), ()), (ReadAgentP(max_pages=2, first_page=0), (question(),))],
+)
+def test_an_endless_reply_is_a_row_with_a_problem(
+    stage: Stage, asked: tuple[Question, ...]
+) -> None:
+    rows = book(["One two. "], ["One."], asked)
+    made: list[Record]
+    made, calls = run(stage, rows, always("Page [0] " * 40_000))
+    problems: list[Problem | None] = ["unparseable"]
+    assert [row.problem for row in made] == problems
+    assert [len(call.reply) for call in calls] == [360_000]  # kept as it is
+
+
+@pytest.mark.parametrize(("name", "beginning", "part"), SLOW)
+def test_parsing_takes_time_by_the_length(name: str, beginning: str, part: str) -> None:
+    started = time.monotonic()
+    read(PROMPTS[name].samples()[0], (beginning + part * MOST_CHARS)[: MOST_CHARS - 1] + "x")
+    assert time.monotonic() - started < GENEROUS_SECONDS
+
+
+@pytest.mark.slow
+def test_every_prompt_takes_time_by_the_length() -> None:
+    started = time.monotonic()
+    for name, beginning, part in product(PROMPTS, BEGINNINGS, RUNS):
+        reply = (beginning + part * MOST_CHARS)[: MOST_CHARS // 10] + "x"
+        read(PROMPTS[name].samples()[0], reply)
+        assert time.monotonic() - started < 5 * GENEROUS_SECONDS, (name, beginning, part)
+
+
+def test_what_a_long_sentence_says_of_a_page_is_read_near_it() -> None:
+    far = "and so on " * 100
+    prompt = SequentialLookUp.samples()[0]
+    assert read(prompt, f"I do not need {far} Page 3") == 3
+    assert read(prompt, "I do not need Page 3") is None

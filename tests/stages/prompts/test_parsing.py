@@ -1,0 +1,360 @@
+"""Replies as models write them, each with what a person reads in it."""
+
+import pytest
+
+from stages.prompts.judging.verdicts import parse_strict, parse_verdict
+from stages.prompts.readagent.answer import parse_option
+from stages.prompts.readagent.break_point import parse_break_point
+from stages.prompts.readagent.look_up_p import parse_page_list, parse_pages
+from stages.prompts.readagent.look_up_s import parse_page_or_stop
+
+pytestmark = pytest.mark.sampled
+
+BREAK_POINTS: list[tuple[str, int | None]] = [
+    ("Break point: <57>\nBecause the scene ends.", 57),
+    ("Breakpoint: <57> Because the next line is a title.", 57),
+    ("Label: <57>", 57),
+    ("The scene ends there. The break point is: <57>", 57),
+    ("**Break point: <57>**", 57),
+    ("**Break point:** <57>", 57),
+    ("Break point: **<57>**\nBecause **label <60>** would cut the letter.", 57),
+    ("> Break point: `<57>`", 57),
+    ('"Break point: <57>"', 57),
+    ("“Break point: <57>”", 57),
+    ("Break point: 57", 57),
+    ("Break point: 57.", 57),
+    ("break-point: < 57 >", 57),
+    ("BREAK POINT = <57>", 57),
+    ("Break point: label <57>", 57),
+    ("The natural break point would be after <57>, not <60>.", 57),
+    ("Break point：＜57＞", 57),
+    ("Break point: <57>\nBecause the next break point would be <60>.", 57),
+    ("<57>\nThe next label would be <60>.", 57),
+    ("Label <60> might do, but the break point is <57>.", 57),
+    ("The break point might be <60>.\nBreak point: <57>", 57),
+    ("Label <12> is inside a dialogue.\nBreak point: <57>", 57),
+    ("<57>", 57),
+    ("<57>\nBecause label <60> is inside a dialogue.", 57),
+    ("57", 57),
+    ("57.\nThe scene ends.", 57),
+    ("I would choose label <57> here.", 57),
+    ("A good place is <57>: he leaves. Yes, <57>.", 57),
+    ("0", 0),
+    ("", None),
+    ("57 people leave the hall.", None),
+    ("Break point: <3>, no, wait.\nBreak point: <57>", None),
+    ("A break point is <57>. A break point is <60>.", None),
+    ("Label <57> ends a scene, label <60> a chapter.", None),
+    ("Either <57> or <60>.", None),
+    ("Break point: <5 7>", None),
+    ("Break point: 57-60", None),
+    ("Break point: -57", None),
+    ("Break point: 57.5", None),
+    ("Break point: <1234567890>", None),
+    ("Break point: none", None),
+    ("There is no break point here.", None),
+]
+
+PAGES: list[tuple[str, tuple[int, ...] | None]] = [
+    ("I want to look up Page [8] to find the letter", (8,)),
+    ("I want to look up Page [2, 7] to compare", (2, 7)),
+    ("I want to look up Page [7,2,12,15,18] to ...", (7, 2, 12, 15, 18)),
+    ("I want to look up Page [5, 2, 9, 5, 1]", (5, 2, 9, 5, 1)),
+    ("I want to look up Page [999]", (999,)),
+    ("**I want to look up Page [2, 7]** to compare", (2, 7)),
+    ("I want to look up Page [**2**, **7**] to compare", (2, 7)),
+    ("I want to look up Page [Page 2, Page 7]", (2, 7)),
+    ("I want to look up Page [<2>, <7>]", (2, 7)),
+    ("I want to look up Pages [2 and 7]", (2, 7)),
+    ("I want to look up Page [2; 7;]", (2, 7)),
+    ("I want to look up Page [[2, 7]]", (2, 7)),
+    ("[2, 7]", (2, 7)),
+    ("The will [see above] is short. I want to look up Page [3].", (3,)),
+    ("Page [3] mentions it. So I want to look up Page [4, 3] first.", (4, 3)),
+    ("The gist of page 3 mentions it, so I want to look up Page 7", (7,)),
+    ("The gist of page 3 mentions it, so I want to look up Page [7]", (7,)),
+    ("Page 3 mentions it; I need to see pages 7 and 8", (7, 8)),
+    ("I want to look up Page 3 and then Page 5.", (3, 5)),
+    ("I want to look up Page [3] and Page [5]", (3, 5)),
+    ("[1] is about the sister. I want to look up Page [7]", (7,)),
+    ("I want to look up Page [1, two, 3]", (1, 3)),
+    ("I want to look up Page [2, 7, ...]", (2, 7)),
+    ("I want to look up Page [1, 7-12]", (1,)),
+    ("I want to look up Page []", ()),
+    ("I want to look up Page [ ] because nothing is needed", ()),
+    ("I want to look up Page [none]", ()),
+    ("I know enough for a summary.", ()),
+    ("None.", ()),
+    ("none, since the notes say it", ()),
+    ("Pages: none", ()),
+    ("None of the pages", ()),
+    ("No page is needed: the text says it all.", ()),
+    ("I want to look up no page because nothing more is needed", ()),
+    ("I want to look up nothing.", ()),
+    ("I don’t need to look up any pages to answer this.", ()),
+    ("I do not think I need to look up any page.", ()),
+    ("I need not look anything up.", ()),
+    ("There is no need to look up any page.", ()),
+    ("It is not necessary to read further.", ()),
+    ("No additional information is required.", ()),
+    ("Nothing more is needed.", ()),
+    ("I have enough information to answer.", ()),
+    ("The gists above are sufficient.", ()),
+    ("The text above is enough.", ()),
+    ("I can answer the question without looking up any page.", ()),
+    ("I have all the information I need.", ()),
+    ("I don't need to look up Page 3 or any other.", ()),
+    ("There is no need to read page 3.", ()),
+    ("Page 3 is not needed.", ()),
+    ("Page 3 is not needed, Page 5 is.", (5,)),
+    ("Not Page 3 but Page 5", (5,)),
+    ("I don't need any page except Page 5.", (5,)),
+    ("I do not have the answer, I want to look up page 3", (3,)),
+    ("I want to look up Page 3. Nothing more is needed.", (3,)),
+    ("Page 5, since Page 3 is not needed.", (5,)),
+    ("look up Pg. 5", (5,)),
+    ("pp. 5, 7", (5, 7)),
+    ("Page no. 5", (5,)),
+    ("Page <5>", (5,)),
+    ("5", (5,)),
+    ("5, 7", (5, 7)),
+    ("(5 and 7).", (5, 7)),
+    ("Page 3", (3,)),
+    ("I want to look up Page 3 to see why he did not leave.", (3,)),
+    ("Pages 3 and 5", (3, 5)),
+    ("Pages 3, 5, and 9 please", (3, 5, 9)),
+    ("Page 3 and Page 5", (3, 5)),
+    ("<Page 3>", (3,)),
+    ("I want to look up Page [7 to 12]", None),
+    ("I want to look up Page [7-12]", None),
+    ("I want to look up Page [7–12]", None),
+    ("I want to look up pages 7 to 12", None),
+    ("Pages 7-12", None),
+    ("I want to look up Page [-1]", None),
+    ("I want to look up Page [3]. I want to look up Page [7].", None),
+    ("[3] is about the sister, [7] about the brother.", None),
+    ("Page 3 mentions the letter. Page 7 mentions the sister.", None),
+    ("I want to look up Page [X]", None),
+    ("I want to look up Page [2, 7", None),
+    ("I want to look up Page [1234567890]", None),
+    ("I want to look up Page [page]", None),
+    ("", None),
+    ("asdf qwer", None),
+    ("I want to look up", None),
+    ("I would need Page twelve", None),
+    ("I don't need any page but the last one.", None),
+    ("The notes are not enough.", None),
+    ("I do not have enough information.", None),
+    ("I need to read more before I can answer.", None),
+    ("I do not know which pages I need.", None),
+    ("The letter is mentioned near the end.", None),
+    ("None of the gists says it.", None),
+    ("Page -3", None),
+    ("7-12", None),
+    ("5 pages", None),
+    ("1234567890", None),
+]
+
+TURNS: list[tuple[str, int | str | None]] = [
+    ("Page 3", 3),
+    ("page 3", 3),
+    ("Page [3]", 3),
+    ("Page <3>", 3),
+    ("<Page 3>", 3),
+    ("**Page 3**", 3),
+    ("**Page** 3", 3),
+    ("Page: 3", 3),
+    ("Page #3", 3),
+    ("Page number 3", 3),
+    ("I want to look up Page 3", 3),
+    ("I want to look up **Page 3** to see the harbour. Then STOP.", 3),
+    ("The gist of page 3 mentions it, so I want to look up Page 7", 7),
+    ("Page 3 mentions it, so I want to look up Page 7", 7),
+    ("Page 3: mentions it\nPage 7: has it\nI want Page 7", 7),
+    ("Page 7, as the gist of page 3 only mentions it", 7),
+    ("Let's look at Page 7. The gist of page 3 mentions it.", 7),
+    ("Page 7 (page 3 only mentions it)", 7),
+    ("I want Page [7], not page 3.", 7),
+    ("I wonder why the bus did not stop. Page 3", 3),
+    ("3", 3),
+    ("[3].", 3),
+    ("STOP", "stop"),
+    ("**STOP**", "stop"),
+    ('"STOP".', "stop"),
+    ("Stop.", "stop"),
+    ("I know enough.\nStop", "stop"),
+    ("I want to stop.", "stop"),
+    ("I know enough: STOP. Page 3 was the one.", "stop"),
+    ("Page 3 is not needed. STOP", "stop"),
+    ("Page 3 is not needed, so I STOP", "stop"),
+    ("Page 3 was the one.\n\n**STOP**", "stop"),
+    ("Page [3] says it all. [Stop].", "stop"),
+    ("I don't need Page 3. Stop", "stop"),
+    ("I don't need Page 3. Page 5", 5),
+    ("Page 3 does not help; Page 4", 4),
+    ("I do not want to stop yet, Page 3", 3),
+    ("Page 5 (the one on the price is not needed)", 5),
+    ("I want to look up Page 3. Then I want to look up Page 7.", None),
+    ("Page 3 mentions the letter. Page 7 mentions the sister.", None),
+    ("I want to look up Page 3.\nSTOP", None),
+    ("I don't need to look up Page 3", None),
+    ("", None),
+    ("The harbour page", None),
+    ("They never stop at the harbour.", None),
+    ("STOPPED", None),
+    ("Page X", None),
+    ("Page -3", None),
+    ("Page 1234567890", None),
+]
+
+OPTIONS: list[tuple[str, int | str | None]] = [
+    ("Answer: (C) He was late.", 2),
+    ("Answer: (C)", 2),
+    ("Answer: C", 2),
+    ("answer: c", 2),
+    ("Answer：（C）", 2),
+    ("**Answer: (C)**", 2),
+    ("**Answer:** C", 2),
+    ("Answer: **C**", 2),
+    ("Answer: [C]", 2),
+    ("Answer: C. He was late.", 2),
+    ("Answer: C, because he was late", 2),
+    ("Answer: C because he was late", 2),
+    ("Answer: C He was late.", 2),
+    ("Answer: A because he was late", 0),
+    ("Answer: Option C", 2),
+    ("Final answer: (C)", 2),
+    ("The answer is (B)", 1),
+    ("The correct answer is B.", 1),
+    ("The answer to this question is B.", 1),
+    ("The best choice is (D).", 3),
+    ("(C)", 2),
+    ("(c)", 2),
+    ("C", 2),
+    ("c", 2),
+    ("C.", 2),
+    ("C)", 2),
+    ("C: He was late.", 2),
+    ("C - He was late.", 2),
+    ("**C**", 2),
+    ("A", 0),
+    ("B is right.", 1),
+    ("He was late, as (A) says, but not (B).\nAnswer: (B)", 1),
+    ("The answer is (B). Although one might think the answer is (D), he was late.", 1),
+    ("Although one might think the answer is (D), he was late. The answer is (B).", 1),
+    ("Although (A) fits, the answer is (B).", 1),
+    ("Answer: (B)\nThe other answer would be (D).", 1),
+    ("I think the answer might be (B).", 1),
+    ("A man walks in, so he was late. Answer: (B)", 1),
+    ("He was late.\n\n**C**", 2),
+    ("He was late, which makes (C) right. Yes, (C).", 2),
+    ("Option C is the only one that fits.", 2),
+    ("Answer: (E)", "out_of_range"),
+    ("Z", "out_of_range"),
+    ("", None),
+    ("A man walks in.", None),
+    ("Answer: A man walks in.", None),
+    ("I think he was late.", None),
+    ("U.S. forces", None),
+    ("Answer: (B)\nNo, he was not.\nAnswer: (D)", None),
+    ("Although one might think the answer is (D), it is (B).", None),
+    ("(A) or (B)", None),
+    ("Answer: A or B", None),
+    ("Answer: (A) and (B)", None),
+    ("The answer is not (B).", None),
+    ("The answer is not (B) but the next one.", None),
+    ("Neither (A) nor (B) nor (C).", None),
+    ("Answer: none of these", None),
+    ("He was late.", None),
+    ("3", None),
+]
+
+YES_NO: list[tuple[str, str | None, str | None]] = [  # reply, strict, permissive
+    ("YES", "yes", "yes"),
+    ("yes", "yes", "yes"),
+    ("Yes.", "yes", "yes"),
+    ("**YES**", "yes", "yes"),
+    ('"Yes"', "yes", "yes"),
+    ("> Yes!", "yes", "yes"),
+    ("Yes, both name the price.", "yes", "yes"),
+    ("Yes. No detail is missing.", "yes", "yes"),
+    ("Answer: YES", "yes", "yes"),
+    ("My verdict... no", None, None),
+    ("**Verdict:** No", "no", "no"),
+    ("NO", "no", "no"),
+    ("No, they differ.", "no", "no"),
+    ("No, not even partially.", "no", "no"),
+    ("no - they share nothing", "no", "no"),
+    ("No.\nYes would be too kind.", "no", "no"),
+    ("No. One might say: yes, it agrees.", "no", "no"),
+    ("Yes, the name is the same. Final verdict: NO", None, None),
+    ("No.\n\nYES", None, None),
+    ("Yes. The verdict is yes.", "yes", "yes"),
+    ("Yes, partially", None, "partially"),
+    ("Yes, Partially.", None, "partially"),
+    ("**Yes**, *partially*", None, "partially"),
+    ("Yes (partially)", None, "partially"),
+    ("Yes partially correct", None, "partially"),
+    ("Yes, but only in part.", None, "partially"),
+    ("Yes, it agrees partially with the key.", None, "partially"),
+    ("Partially", None, "partially"),
+    ("partial.", None, "partially"),
+    ("Partly, the price is missing.", None, "partially"),
+    ("Partially yes", None, "partially"),
+]
+
+MALFORMED = (
+    "", " ", "\n\n", "maybe", "Maybe yes", "Yes and no", "Yes/no", "YES or NO", "yes, no",
+    "No, yes", "No and yes", "Yes? No.", "Y", "N", "Not sure", "Not really", "None", "Nothing",
+    "Yesterday", "Noon", "yesno", "Neither yes nor no", "Hard to say.", "It depends.", "true",
+    "42", "<57>", "Answer:", "The answer agrees.", "I would say yes", "No, only partially",
+    "Partially no", "**", "???",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("reply", "label"), BREAK_POINTS)
+def test_break_point(reply: str, label: int | None) -> None:
+    assert parse_break_point(reply) == label
+
+
+@pytest.mark.parametrize(("reply", "pages"), PAGES)
+def test_pages(reply: str, pages: tuple[int, ...] | None) -> None:
+    assert parse_pages(reply) == pages
+
+
+@pytest.mark.parametrize(("reply", "turn"), TURNS)
+def test_page_or_stop(reply: str, turn: int | str | None) -> None:
+    assert parse_page_or_stop(reply) == turn
+
+
+@pytest.mark.parametrize(("reply", "option"), OPTIONS)
+def test_option(reply: str, option: int | str | None) -> None:
+    assert parse_option(reply, 4) == option
+
+
+@pytest.mark.parametrize(("reply", "strict", "permissive"), YES_NO)
+def test_verdict(reply: str, strict: str | None, permissive: str | None) -> None:
+    assert (parse_strict(reply), parse_verdict(reply)) == (strict, permissive)
+
+
+@pytest.mark.parametrize(
+    ("reply", "pages"),
+    [("look up Page [3, 1] si", (3, 1)), ("Page [] bec", ()), ("Page [none", None),
+     ("Page 1", None), ("No page is nee", None), ("5, 7", None)],
+)  # fmt: skip
+def test_a_closed_list_alone_counts_in_a_cut_reply(
+    reply: str, pages: tuple[int, ...] | None
+) -> None:
+    assert parse_page_list(reply) == pages
+
+
+@pytest.mark.parametrize("reply", MALFORMED)
+def test_malformed_verdicts_are_unscored(reply: str) -> None:
+    assert parse_verdict(reply) is None
+    assert parse_strict(reply) is None
+
+
+def test_options_count_from_their_number() -> None:
+    assert parse_option("Answer: (B)", 2) == 1
+    assert parse_option("Answer: (C)", 2) == "out_of_range"
+    assert parse_option("Answer: (Z)", 26) == 25

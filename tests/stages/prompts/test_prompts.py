@@ -1,0 +1,179 @@
+"""The shipped prompt families: their templates, examples and settings."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.prompts import PROMPTS, Prompt
+from pipeline.core.settings import CONF
+from pipeline.families.family_file import family_layers, read_family_file
+from pipeline.work.check_family import check_family
+from stages.prompts.judging.rate_permissive import PermissiveRating
+from stages.prompts.judging.rate_strict import StrictRating
+from stages.prompts.parsing.passages import Passage
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.break_point import BreakPoint, Labelled
+from stages.prompts.readagent.gist import ShortenPage
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.look_up_s import SequentialLookUp
+from tests.support.reading import FAMILIES, family
+
+PROMPTS_FOLDER = CONF / "prompts"
+FOLDERS = [PROMPTS_FOLDER / name for name in FAMILIES]
+NAMES = [
+    *("generic", "govreport", "longbench", "longmemeval"),
+    *("narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
+    "quality",
+    *("readagent", "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"),
+    *("readagent_qmsum", "readagent_quality"),
+]
+PASSAGES = (
+    Passage("gist", 0, "The village wakes up."),
+    Passage("page", 1, "The bell rings twelve times."),
+    Passage("gist", 2, "Nobody admits it."),
+)
+QUESTION = "Who rang the bell?"
+OPTIONS = ("the sexton", "nobody", "a child", "the wind")
+PARSED = {  # replies in no form that are more than a text: lists, JSON, a text after notes
+    *("clue_spans", "clue_questions", "key_points", "sub_questions"),
+    *("extract_keyphrases", "extract_facts", "extract_events", "time_range"),
+    *("note", "answer_chats_con"),
+}
+
+TEXT_FIRST = [folder for folder in FOLDERS if folder.name != "readagent_qmsum"]
+
+each_family = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+
+
+def text(folder: Path, prompt: Prompt[Any]) -> str:
+    (message,) = family(folder.name).render(prompt)
+    assert message["role"] == "user"
+    return message["content"]
+
+
+def shared_prefix(*texts: str) -> str:
+    ends = (i for i, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1)
+    return texts[0][: next(ends)]
+
+
+def test_the_families_are_there() -> None:
+    assert [folder.name for folder in FOLDERS] == NAMES
+
+
+@each_family
+def test_family_passes_its_check(folder: Path) -> None:
+    assert check_family(folder, [PROMPTS_FOLDER]) == []
+
+
+@each_family
+def test_family_holds_only_what_differs(folder: Path) -> None:
+    for template in folder.glob("*.jinja"):
+        generic = FOLDERS[0] / template.name
+        assert folder == FOLDERS[0] or template.read_bytes() != generic.read_bytes()
+        assert folder == FOLDERS[0] or not template.name.startswith(
+            "_"
+        )  # no part of a prompt's sha
+
+
+@each_family
+def test_family_brings_examples_for_every_parser(folder: Path) -> None:
+    """Of replies with a form or something to parse, to each prompt that it words itself: there is
+    something to tell apart. Generic words all of them; bases bring theirs."""
+    layers = family_layers(folder, [PROMPTS_FOLDER])
+    if folder.name != "readagent":  # generic's, since that is all it rests on
+        del layers[FOLDERS[0]]
+    layers = layers or {folder: read_family_file(folder)}
+    examples = {k: v for file in reversed(layers.values()) for k, v in file.examples.items()}
+    parsed = {name for name, prompt in PROMPTS.items() if prompt.form is not None} | PARSED
+    own = {t.stem for layer in layers for t in layer.glob("*.jinja")}
+    own |= {name for file in layers.values() for name in file.forms}
+    assert own & parsed <= set(examples) <= parsed
+    for prompt, replies in examples.items():
+        assert len(replies) >= 4, prompt
+        assert any(set('*`"_\n') & set(example.reply) for example in replies), prompt
+
+
+def test_published_settings() -> None:
+    """ReadAgent table 10."""
+    settings = {name: family(name).settings for name in FAMILIES}
+    assert {name: (s["min_words"], s["max_words"]) for name, s in settings.items()} == {
+        "generic": (280, 600),
+        "quality": (280, 600),
+        "qmsum": (280, 600),
+        "narrativeqa_gutenberg": (500, 3000),
+        "narrativeqa_movie": (600, 1000),
+        "longmemeval": (280, 600),  # not in the table: generic's
+        "longbench": (280, 600),
+        "govreport": (280, 600),
+        "readagent": (280, 600),
+        "readagent_quality": (280, 600),
+        "readagent_qmsum": (280, 600),
+        "readagent_narrativeqa_gutenberg": (500, 3000),
+        "readagent_narrativeqa_movie": (600, 1000),
+    }
+
+
+@pytest.mark.parametrize("folder", TEXT_FIRST, ids=lambda folder: folder.name)
+def test_look_up_and_answer_share_memory_and_question(folder: Path) -> None:
+    for options in ((), OPTIONS):
+        prompts = [
+            text(folder, ParallelLookUp(PASSAGES, QUESTION, options, max_pages=3)),
+            text(folder, SequentialLookUp(PASSAGES, QUESTION, options, (1,), ())),
+            text(folder, AnswerQuestion(PASSAGES, QUESTION, options, answer_words=30)),
+        ]
+        shared = shared_prefix(*prompts)
+        assert shared.index("<Page 0>\nThe village wakes up.") < shared.index("<Page 2>\nNobody")
+        assert shared.rstrip().endswith(options[-1] if options else QUESTION)
+
+
+@each_family
+def test_an_expanded_page_changes_nothing_before_it(folder: Path) -> None:
+    gists = (*PASSAGES[:2], Passage("page", 2, "The sexton shrugs."))
+    first = text(folder, SequentialLookUp(PASSAGES, QUESTION, (), (), ()))
+    then = text(folder, SequentialLookUp(gists, QUESTION, (), (2,), ()))
+    assert shared_prefix(first, then).endswith("<Page 2>\n")
+
+
+@each_family
+@pytest.mark.parametrize("options", [(), OPTIONS[:2], OPTIONS])
+@pytest.mark.parametrize("passages", [(), PASSAGES, (Passage("text", None, "The bell rings."),)])
+def test_look_up_prompt_bounds_the_answer_prompt(
+    folder: Path, options: tuple[str, ...], passages: tuple[Passage, ...]
+) -> None:
+    answer = text(folder, AnswerQuestion(passages, QUESTION, options, answer_words=10_000))
+    for max_pages in range(1, 7):
+        look_up = text(folder, ParallelLookUp(passages, QUESTION, options, max_pages))
+        assert len(look_up) >= len(answer)
+    one_by_one = text(folder, SequentialLookUp(passages, QUESTION, options, (), ()))
+    assert len(one_by_one) >= len(answer) or not passages, "there is always a page to look up"
+
+
+@each_family
+def test_text_and_closed_book(folder: Path) -> None:
+    whole = text(folder, AnswerQuestion((Passage("text", None, "Bells."),), QUESTION, (), 30))
+    assert "Bells." in whole
+    assert "<Page" not in whole
+    closed = text(folder, AnswerQuestion((), QUESTION, (), 30))
+    assert closed.startswith(f"Question: {QUESTION}\n")
+    assert "not at hand" in closed
+    assert "not at hand" not in whole
+
+
+NASTY = (
+    "{{ question }} {% raw %} {# note #} <5> Page [3] & 'q' \"d\" \\n <script>\n\n  two\tlines  "
+)
+
+
+@each_family
+def test_values_are_verbatim(folder: Path) -> None:
+    for prompt, times in (
+        (BreakPoint(NASTY, (Labelled(NASTY, 4),)), 2),
+        (ShortenPage(NASTY), 1),
+        (ParallelLookUp((Passage("gist", 0, NASTY),), NASTY, (NASTY,), 2), 3),
+        (SequentialLookUp((Passage("page", 0, NASTY),), NASTY, (NASTY,), (0,), (8,)), 3),
+        (AnswerQuestion((Passage("text", None, NASTY),), NASTY, (NASTY,), 30), 3),
+        (StrictRating(NASTY, NASTY, NASTY), 3),
+        (PermissiveRating(NASTY, NASTY, NASTY), 3),
+    ):
+        assert text(folder, prompt).count(NASTY) == times

@@ -1,0 +1,219 @@
+"""Queries of a question: which of a model's lines are searched for, and why others are not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.rows import Question, UnitRows
+from stages.query.clues import MakeClues
+from stages.query.make_queries import MakeQueries, searched
+from stages.query.rewrites import MakeHypothetical, MakeSubQuestions
+from stages.tables.memory_passages import MemoryPassage
+from stages.tables.queries import Query
+from tests.support.reading import adding, always, deadline, document, never, question, run, scripted
+
+TEXT = "The bell rings at noon. Nobody admits it."
+ASKED = "Who rang the bell?"
+
+
+def memory(*texts: str) -> UnitRows:
+    """A document with a question, and a memory of a part for each text."""
+    passages = [
+        MemoryPassage(document_id="d", passage_index=part, part_index=part, page_index=part,
+                      start_char=None, end_char=None, gist=text, num_words=len(text.split()))
+        for part, text in enumerate(texts or [TEXT])
+    ]  # fmt: skip
+    rows = UnitRows(document=document(TEXT), questions=(question(),))
+    return adding(rows, {MemoryPassage: passages})
+
+
+def clues(**settings: Any) -> MakeClues:
+    return MakeClues(**{"task": "answer", "draft": False, "min_query_words": 1, "max_queries": 10,
+                        **settings})  # fmt: skip
+
+
+def by_prompt(folder: Path, **replies: str) -> Any:
+    rules = [{"prompt": prompt, "reply": reply} for prompt, reply in replies.items()]
+    return scripted(folder, *rules)
+
+
+def made(stage: MakeQueries, engine: Any, rows: UnitRows | None = None) -> list[tuple[Any, ...]]:
+    found, _ = run(stage, rows or memory(), engine)
+    return [(row.kind, row.text, row.dropped or row.problem) for row in found]
+
+
+def test_spans_and_surrogate_questions_follow_the_question(tmp_path: Path) -> None:
+    engine = by_prompt(
+        tmp_path,
+        clue_spans="1. The bell rings at noon\n2. Nobody admits it",
+        clue_questions="- When does the bell ring?\n- Who denies it?",
+        draft_answer="The sexton.",
+    )
+    assert made(clues(draft=True), engine) == [
+        ("question", ASKED, None),
+        ("draft", "The sexton.", None),
+        ("span", "The bell rings at noon", None),
+        ("span", "Nobody admits it", None),
+        ("surrogate", "When does the bell ring?", None),
+        ("surrogate", "Who denies it?", None),
+    ]
+    _, calls = run(clues(), memory(), engine)
+    assert [(call.prompt, call.question_id, call.turn) for call in calls] == [
+        ("clue_questions", "q", 0), ("clue_spans", "q", 0),
+    ]  # fmt: skip
+
+
+def test_repeated_and_superfluous_lines_are_kept_but_not_searched_for(tmp_path: Path) -> None:
+    engine = by_prompt(
+        tmp_path,
+        clue_spans="bell\nThe  BELL\nBell\nrope\ntower\nstairs",
+        clue_questions="who RANG the bell?\nrope\nWhy?",
+    )
+    assert made(clues(max_queries=3), engine)[1:] == [
+        ("span", "bell", None),
+        ("span", "The  BELL", None),
+        ("span", "Bell", "duplicate"),
+        ("span", "rope", None),
+        ("span", "tower", "over_maximum"),
+        ("span", "stairs", "over_maximum"),
+        ("surrogate", "who RANG the bell?", "duplicate"),
+        ("surrogate", "rope", "duplicate"),
+        ("surrogate", "Why?", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("least", "dropped"),
+    [(1, [None] * 4), (4, ["short", None, "short", None])],
+)
+def test_the_authors_filter_is_a_setting_in_any_script(
+    tmp_path: Path, least: int, dropped: list[str | None]
+) -> None:
+    """Lines of at most three words; the second has four, the Chinese ones three and five."""
+    spans = "The Weasley Family\nLily Potter's last sacrifice\n韦斯莱\n莉莉的牺牲"
+    engine = by_prompt(tmp_path, clue_spans=spans, clue_questions="NONE")
+    found = made(clues(min_query_words=least), engine)[1:]
+    assert [reason for _, _, reason in found] == dropped
+
+
+def test_a_thousand_clues_are_no_more_than_the_maximum(tmp_path: Path) -> None:
+    lines = "\n".join(f"clue number {n}" for n in range(1000))
+    engine = by_prompt(tmp_path, clue_spans=lines, clue_questions=lines)
+    found = made(clues(max_queries=10), engine)
+    used = [text for _, text, reason in found if reason is None]
+    assert used == [ASKED, *(f"clue number {n}" for n in range(20))]
+    assert len(found) == 2001
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [("", (None, "unparseable")), ("...", (None, "unparseable")), ("NONE", None)],
+)
+def test_without_clues_the_question_remains(
+    tmp_path: Path, reply: str, expected: tuple[None, str] | None
+) -> None:
+    engine = by_prompt(tmp_path, clue_spans=reply, clue_questions="Who?")
+    spans = [("span", *expected)] if expected else []
+    rest = [("question", ASKED, None), *spans, ("surrogate", "Who?", None)]
+    assert made(clues(), engine) == rest
+    rows, _ = run(clues(), memory(), engine)
+    assert [row.why_unusable() for row in rows] == [None] * len(rows)
+
+
+def test_no_reply_is_a_lack(tmp_path: Path) -> None:
+    rules = {"prompt": "clue_spans", "hang": True}, {"reply": "Who?"}
+    engine = scripted(tmp_path, *rules)
+    rows, _ = run(clues(), memory(), engine, deadline_seconds=deadline(*rules))
+    assert [(row.kind, row.problem, row.why_unusable()) for row in rows] == [
+        ("question", None, None),
+        ("span", "timeout", "queries: timeout"),
+        ("surrogate", None, None),
+    ]
+
+
+def test_a_memory_over_the_context_is_an_overflow() -> None:
+    rows, calls = run(clues(), memory("bell " * 500), always("x", context_tokens=400))
+    assert [row.problem for row in rows] == [None, "context_overflow", "context_overflow"]
+    assert calls == ()
+
+
+def test_each_part_of_the_memory_is_asked(tmp_path: Path) -> None:
+    engine = scripted(tmp_path, {"match": "(?s)one.*spans?|one", "reply": "first\nboth"},
+                      {"match": "two", "reply": "both\nsecond"})  # fmt: skip
+    rows, calls = run(clues(), memory("one", "two"), engine)
+    assert [(row.kind, row.text, row.part_index, row.dropped) for row in rows][:5] == [
+        ("question", ASKED, None, None),
+        ("span", "first", 0, None),
+        ("span", "both", 1, None),
+        ("span", "both", 0, "duplicate"),
+        ("span", "second", 1, None),
+    ]
+    assert sorted((call.prompt, call.turn) for call in calls) == [
+        ("clue_questions", 0), ("clue_questions", 1), ("clue_spans", 0), ("clue_spans", 1),
+    ]  # fmt: skip
+
+
+def test_every_part_is_searched_for(tmp_path: Path) -> None:
+    """Twenty parts of three clues each; the first of each comes before the second of any."""
+    rules = [{"match": rf"(?m)^part{n}$", "reply": "\n".join(f"p{n} c{line}" for line in range(3))}
+             for n in range(20)]  # fmt: skip
+    engine = scripted(tmp_path, *rules)
+    rows, _ = run(clues(max_queries=10), memory(*(f"part{n}" for n in range(20))), engine)
+    spans = [row for row in rows if row.kind == "span"]
+    assert [row.text for row in spans] == [f"p{n} c{line}" for line in range(3) for n in range(20)]
+    assert {row.dropped for row in spans} == {None}
+
+
+def test_an_instruction_is_searched_for_where_no_point_is(tmp_path: Path) -> None:
+    engine = by_prompt(tmp_path, key_points="Tax rise\nBudget cuts")
+    assert made(clues(task="summary", min_query_words=4), engine) == [
+        ("point", "Tax rise", "short"),
+        ("point", "Budget cuts", "short"),
+        ("question", ASKED, None),
+    ]
+
+
+def test_key_points_take_the_place_of_an_instruction(tmp_path: Path) -> None:
+    engine = by_prompt(tmp_path, key_points="The bell rings.\nNobody admits it.")
+    stage = clues(task="summary")
+    assert made(stage, engine) == [
+        ("point", "The bell rings.", None), ("point", "Nobody admits it.", None),
+    ]  # fmt: skip
+    nothing = by_prompt(tmp_path, key_points="NONE")
+    assert made(stage, nothing) == [("question", ASKED, None)]
+
+
+def test_rewriters(tmp_path: Path) -> None:
+    rows = UnitRows(document=document(TEXT), questions=(question(),))
+    engine = by_prompt(
+        tmp_path, hypothetical=" The sexton rang it.\n", sub_questions="Who?\n2) Which bell?"
+    )
+    assert made(MakeHypothetical(), engine, rows) == [("hypothetical", "The sexton rang it.", None)]
+    assert made(MakeSubQuestions(min_query_words=1, max_queries=10), engine, rows) == [
+        ("question", ASKED, None),
+        ("sub_question", "Who?", None),
+        ("sub_question", "Which bell?", None),
+    ]
+    assert made(MakeHypothetical(), always(""), rows) == [
+        ("hypothetical", None, "unparseable"), ("question", ASKED, None),
+    ]  # fmt: skip
+
+
+def test_recorded_calls_are_not_asked_again(tmp_path: Path) -> None:
+    engine = by_prompt(tmp_path, clue_spans="bell\nrope", clue_questions="Why?")
+    rows, calls = run(clues(), memory("one", "two"), engine)
+    assert len(calls) == 4
+    assert run(clues(), memory("one", "two"), never(), recorded=calls) == (rows, calls)
+
+
+def test_only_what_is_searched_for_is_searched_for() -> None:
+    asked: Question = question()
+    parts = [("a", None), ("b", "duplicate"), (None, None), ("c", None)]
+    rows = [
+        Query(document_id="d", question_id="q", query_index=n, kind="span", text=text,
+              dropped=dropped)
+        for n, (text, dropped) in enumerate(parts)
+    ]  # fmt: skip
+    found = searched(adding(memory(), {Query: rows}), asked)
+    assert [row.query_index for row in found] == [0, 3]

@@ -1,0 +1,420 @@
+"""Answers: what of the document is sent, how many words it has, and what becomes of a reply."""
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.engine import Reply, Request
+from pipeline.core.errors import AccountingError
+from pipeline.core.prompts import Message
+from pipeline.core.rows import Question, Span, UnitRows
+from stages.index.context import memory, raw_pages, raw_text
+from stages.prompts.parsing.passages import Passage
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.read.answer import AnswerFromContext, AnswerFromMemory, AnswerFromPages
+from stages.read.answer_from_text import AnswerFromText
+from stages.read.answer_without_text import AnswerClosedBook, AnswerConstant
+from stages.tables.answers import Answer
+from stages.tables.lookups import Lookup
+from tests.support.reading import (
+    NASTY,
+    Listener,
+    adding,
+    always,
+    book,
+    content,
+    deadline,
+    document,
+    in_turn,
+    looked_up,
+    never,
+    num_tokens,
+    passages,
+    question,
+    run,
+    scripted,
+)
+
+# 5 + 3 + 6 + 4 = 18 words in pages, gists of 2, 1, 2 and 1.
+PAGES = (
+    "The bell rings at noon.\n\n",
+    "Nobody admits it.\n",
+    "  The sexton says\nit was wind. ",
+    "The bell is silent.",
+)
+GISTS = ("bell rings", "denial", "wind blamed", "silence")
+TEXT = "".join(PAGES)
+COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30, "answer_page_tags": True}
+FROM_MEMORY = AnswerFromMemory(**COMMON)
+FROM_PAGES = AnswerFromPages(**COMMON)
+UNTAGGED = AnswerFromMemory(**{**COMMON, "answer_page_tags": False})
+
+
+def rows(*lookups: Lookup, questions: Sequence[Question] = (question(),)) -> UnitRows:
+    return book(PAGES, GISTS, questions, lookups)
+
+
+def text_stage(keep: str | None, num_words: int | None, by: str = "words") -> AnswerFromText:
+    values = {**COMMON, "keep": keep, "num_words": num_words, "truncate_by": by}
+    return AnswerFromText.model_validate(values)
+
+
+def one(stage: AnswerFromContext, given: UnitRows, engine: Listener) -> Answer:
+    (answer,), _ = run(stage, given, engine)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def before_the_question(engine: Listener) -> str:
+    (prompt,) = engine.prompts()
+    start, _, _ = prompt.partition("Question: ")
+    return start.partition("left out.\n\n")[2]
+
+
+def test_memory_shows_pages_in_their_gists_place_in_document_order() -> None:
+    engine = in_turn("The wind did it.")
+    answer = one(FROM_MEMORY, rows(looked_up(2, 0)), engine)
+    assert before_the_question(engine) == (
+        "<Page 0>\nThe bell rings at noon.\n\n"
+        "<Page 1>\ndenial\n\n"
+        "<Page 2>\nThe sexton says\nit was wind.\n\n"
+        "<Page 3>\nsilence\n\n"
+    )
+    assert answer == Answer(
+        document_id="d",
+        question_id="q",
+        reader="listener",
+        answer="The wind did it.",
+        page_indexes=(0, 2),
+        context_spans=(Span(0, 25), Span(43, 74)),
+        num_lookups=2,
+        num_context_words=5 + 1 + 6 + 1,
+        num_document_words=18,
+        compression_rate=100 * (1 - 13 / 18),
+        num_answer_words=4,
+    )
+
+
+def test_gists_alone() -> None:
+    engine = in_turn("Nobody knows.")
+    answer = one(FROM_MEMORY, rows(looked_up()), engine)
+    assert "bell rings\n\n<Page 1>\ndenial" in before_the_question(engine)
+    assert (answer.num_context_words, answer.compression_rate) == (6, 100 * (1 - 6 / 18))
+    assert (answer.page_indexes, answer.context_spans, answer.num_lookups) == ((), (), 0)
+
+
+def test_pages_of_several_turns_count_once_each() -> None:
+    lookups = looked_up(3), looked_up(0, turn=1), looked_up(turn=2)
+    answer = one(FROM_MEMORY, rows(*lookups), in_turn("Noon."))
+    assert (answer.page_indexes, answer.num_lookups) == ((0, 3), 2)
+
+
+def test_pages_alone_in_document_order() -> None:
+    engine = in_turn("Noon.")
+    stage = AnswerFromPages(**{**COMMON, "first_page": 1})
+    answer = one(stage, rows(looked_up(3, 1)), engine)
+    assert before_the_question(engine) == (
+        "<Page 2>\nNobody admits it.\n\n<Page 4>\nThe bell is silent.\n\n"
+    )
+    assert answer.page_indexes == (1, 3)
+    assert (answer.num_context_words, answer.compression_rate) == (7, 100 * (1 - 7 / 18))
+
+
+@pytest.mark.parametrize(
+    ("keep", "num_words", "shown"),
+    [
+        (None, None, TEXT),
+        ("first", 7, "The bell rings at noon.\n\nNobody admits"),
+        ("last", 6, "was wind. The bell is silent."),
+        ("first", 18, TEXT),
+        ("last", 100, TEXT),
+        ("first", 1, "The"),
+        ("last", 1, "silent."),
+    ],
+)
+def test_text_or_exactly_its_first_or_last_words(
+    keep: str, num_words: int | None, shown: str
+) -> None:
+    engine = in_turn("Noon.")
+    answer = one(text_stage(keep, num_words), rows(looked_up()), engine)
+    assert before_the_question(engine) == f"{shown}\n\n"
+    count = min(num_words or 18, 18)
+    assert (answer.num_context_words, len(shown.split())) == (count, count)
+    assert answer.compression_rate == 100 * (1 - count / 18)
+    (span,) = answer.context_spans
+    assert TEXT[span.start_char : span.end_char] == shown
+    assert (answer.page_indexes, answer.num_lookups) == ((), 0)
+
+
+SPACED = "ann: one  two\nbob: three\n\nann: four five"
+
+
+@pytest.mark.parametrize(
+    ("keep", "num_words", "shown"),
+    [
+        # ann:|one||two\nbob:|three\n\nann:|four|five
+        ("first", 3, "ann: one "),
+        ("first", 5, "ann: one  two\nbob: three\n\nann:"),
+        ("last", 3, "three\n\nann: four five"),
+        ("last", 6, "one  two\nbob: three\n\nann: four five"),
+        ("first", 7, SPACED),
+        ("last", 100, SPACED),
+    ],
+)
+def test_a_text_cut_at_single_spaces(keep: str, num_words: int, shown: str) -> None:
+    """As ReadAgent's truncated baselines: a line break separates nothing, two spaces do twice."""
+    words = SPACED.split(" ")
+    cut = words[:num_words] if keep == "first" else words[-num_words:]
+    assert " ".join(cut) == shown
+    rows = UnitRows(document=document(SPACED), questions=(question(),))
+    given = adding(rows, {Lookup: [looked_up()]})
+    answer = one(text_stage(keep, num_words, "spaces"), given, in_turn("Noon."))
+    (span,) = answer.context_spans
+    assert SPACED[span.start_char : span.end_char] == shown
+    assert answer.num_context_words == len(shown.split())
+    assert answer.compression_rate == 100 * (1 - len(shown.split()) / 8)
+
+
+def test_pages_are_shown_without_their_tags() -> None:
+    engines = in_turn("Noon."), in_turn("Noon.")
+    for stage, engine in zip((FROM_MEMORY, UNTAGGED), engines, strict=True):
+        one(stage, rows(looked_up(2, 0)), engine)
+    tagged, untagged = map(before_the_question, engines)
+    assert (
+        untagged
+        == "The bell rings at noon.\n\ndenial\n\nThe sexton says\nit was wind.\n\nsilence\n\n"
+    )
+    assert re.sub(r"<Page \d>\n", "", tagged) == untagged
+
+
+def test_a_brief_answer_is_asked_for() -> None:
+    engine = in_turn("Noon.")
+    one(
+        AnswerFromMemory.model_validate({**COMMON, "answer_words": None}), rows(looked_up()), engine
+    )
+    (prompt,) = engine.prompts()
+    assert "Answer the question briefly and concisely." in prompt
+    assert "words" not in prompt
+
+
+def test_closed_book_shows_nothing_of_the_document() -> None:
+    engine = in_turn("Noon.")
+    answer = one(AnswerClosedBook(**COMMON), rows(looked_up()), engine)
+    (prompt,) = engine.prompts()
+    assert prompt.startswith("Question: Who rang the bell?")
+    assert not any(gist in prompt for gist in GISTS)
+    assert (answer.num_context_words, answer.compression_rate) == (0, 100.0)
+    assert answer.context_spans == ()
+
+
+@pytest.mark.parametrize("used", [(), (1,), (3, 0, 2), (0, 1, 2, 3)])
+def test_spans_are_the_raw_text_shown(used: tuple[int, ...]) -> None:
+    for context in (memory(rows(), used, 0), raw_pages(rows(), used, 0)):
+        shown = [p.text for p in context.passages if p.kind == "page"]
+        cut = [TEXT[s.start_char : s.end_char].strip() for s in context.spans]
+        assert shown == cut == [PAGES[n].strip() for n in sorted(used)]
+        words = sum(len(p.text.split()) for p in context.passages)
+        assert context.num_words == words
+
+
+def test_a_text_without_words() -> None:
+    empty = UnitRows(document=replace(rows().document, text=" \n", num_words=0))
+    assert raw_text(empty, "first", 3).num_words == 0
+    given = adding(replace(empty, questions=(question(),)), {Lookup: [looked_up()]})
+    assert one(text_stage(None, None), given, in_turn("Noon.")).compression_rate == 100.0
+
+
+OPTIONS = ("the sexton", "nobody", "the wind")
+
+
+@pytest.mark.parametrize(
+    ("reply", "index", "problem"),
+    [
+        ("Answer: (C)", 2, None),
+        ("**Answer: B**\nas he says", 1, None),
+        ("Answer: (D)", None, "out_of_range"),
+        ("It was the wind.", None, "unparseable"),
+        ("", None, "unparseable"),
+    ],
+)
+def test_options(reply: str, index: int | None, problem: str | None) -> None:
+    engine = in_turn(f" {reply}\n")
+    given = rows(looked_up(1), questions=[question(options=OPTIONS)])
+    answer = one(FROM_MEMORY, given, engine)
+    assert "(A) the sexton\n(B) nobody\n(C) the wind\n" in engine.prompts()[0]
+    assert (answer.answer, answer.answer_index, answer.problem) == (reply, index, problem)
+    assert answer.num_answer_words == len(reply.split())
+    assert answer.page_indexes == (1,)  # what was read is known whatever was said
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "problem"),
+    [
+        ({"reply": "The wind", "finish_reason": "length"}, "The wind", "truncated"),
+        ({"reply": ""}, "", "unparseable"),
+        ({"reply": "The wind", "finish_reason": "abort"}, None, "engine_failed"),
+        ({"hang": True}, None, "timeout"),
+    ],
+)
+def test_cut_and_missing_replies(
+    tmp_path: Path, rule: dict[str, Any], text: str | None, problem: str
+) -> None:
+    engine = scripted(tmp_path, rule)
+    (answer,), _ = run(FROM_MEMORY, rows(looked_up(1)), engine, deadline_seconds=deadline(rule))
+    assert (answer.answer, answer.problem) == (text, problem)
+    assert answer.num_context_words == (None if text is None else 2 + 3 + 2 + 1)
+    assert answer.context_spans == (() if text is None else (Span(25, 43),))
+
+
+def test_a_prompt_too_long_for_the_context_is_a_row_of_nulls() -> None:
+    shown = passages(rows())
+    tokens = num_tokens(AnswerQuestion(shown, "Who rang the bell?", (), answer_words=30)) + 50
+    given, budget = rows(looked_up()), {"answer": 50}
+    (fits,), _ = run(FROM_MEMORY, given, always("Noon.", tokens), reply_tokens=budget)
+    assert fits.problem is None
+    made, calls = run(FROM_MEMORY, given, always("Noon.", tokens - 1), reply_tokens=budget)
+    assert made == [
+        Answer(
+            document_id="d",
+            question_id="q",
+            reader="listener",
+            answer=None,
+            num_document_words=18,
+            problem="context_overflow",
+        )
+    ]
+    assert calls == ()
+
+
+@pytest.mark.parametrize("stage", [FROM_MEMORY, FROM_PAGES])
+def test_pages_without_room_are_left_out_the_least_important_first(
+    stage: AnswerFromMemory | AnswerFromPages,
+) -> None:
+    """Room to the word for what pages 2 and 0 take, raw."""
+    given, budget = rows(looked_up(2, 0, 3, 1)), {"answer": 50}
+    engine = always("Noon.")
+    run(stage, rows(looked_up(2, 0)), engine)
+    (prompt,) = engine.prompts()
+    for less, read in ((0, (0, 2)), (1, (2,))):
+        engine = always("Noon.", len(prompt.split()) + 50 - less)
+        (answer,), calls = run(stage, given, engine, reply_tokens=budget)
+        assert (answer.page_indexes, answer.num_lookups) == (read, len(read))
+        assert answer.detail == f"no room for {4 - len(read)} of 4 pages"
+        assert len(calls) == 1
+
+
+@pytest.mark.parametrize("fitting", [0, 1, 2, 617, 998, 999, 1000])
+def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> None:
+    """The best first; the prompt is counted about ten times, not once for each page left out."""
+    pages = [f"Page {n} has {'many ' * (n % 7)}words. " for n in range(1000)]
+    best = random.Random(7).sample(range(1000), 1000)
+    kept = [pages[n].strip() for n in sorted(best[:fitting])]
+    given = book(pages, questions=[question()], lookups=[looked_up(*best)])
+    shown = tuple(Passage("page", None, text) for text in kept)
+    tokens = num_tokens(AnswerQuestion(shown, "Who rang the bell?", (), answer_words=30))
+    counted: list[int] = []
+
+    class Counting(Listener):
+        async def count_tokens(self, messages: Sequence[Message]) -> int:
+            counted.append(await super().count_tokens(messages))
+            return counted[-1]
+
+    engine = Counting(lambda request: "Noon.", context_tokens=tokens + 50)
+    stage = AnswerFromPages(**{**COMMON, "answer_page_tags": False})
+    (answer,), calls = run(stage, given, engine, reply_tokens={"answer": 50})
+    assert answer.page_indexes == tuple(sorted(best[:fitting]))
+    assert answer.detail == (
+        None if fitting == 1000 else f"no room for {1000 - fitting} of 1000 pages"
+    )
+    assert len(calls) == 1
+    assert len(counted) <= 20
+
+
+def test_a_server_that_refuses_what_was_counted_to_fit_gets_less() -> None:
+    """Counts of servers that do not count exactly may be too low."""
+
+    class Refusing(Listener):
+        async def generate(self, request: Request) -> Reply:
+            if len(content(request).split()) <= room:
+                return await super().generate(request)
+            return Reply(text="", finish_reason="abort", problem="context_overflow")
+
+    engine = always("Noon.")
+    run(FROM_PAGES, rows(looked_up(2)), engine)
+    room = len(engine.prompts()[0].split())
+    (answer,), calls = run(FROM_PAGES, rows(looked_up(2, 0, 3)), Refusing(lambda _: "Noon."))
+    assert (answer.page_indexes, answer.detail) == ((2,), "no room for 2 of 3 pages")
+    assert [call.problem for call in calls].count("context_overflow") == 2
+
+
+def test_a_failed_look_up_is_upstream() -> None:
+    lookups = looked_up(2), looked_up(turn=1, used=None, problem="timeout")
+    answer = one(FROM_MEMORY, rows(*lookups), never())
+    assert (answer.problem, answer.detail) == ("upstream", "look_up: timeout")
+    assert (answer.answer, answer.num_context_words, answer.page_indexes) == (None, None, ())
+
+
+def test_an_unreadable_look_up_is_answered_from_the_gists() -> None:
+    answer = one(FROM_MEMORY, rows(looked_up(problem="unparseable")), in_turn("Noon."))
+    assert (answer.answer, answer.problem, answer.num_context_words) == ("Noon.", None, 6)
+
+
+def test_a_skipped_look_up_is_skipped() -> None:
+    answer = one(AnswerFromPages(**COMMON), rows(looked_up(skipped=True)), never())
+    assert (answer.skipped, answer.problem, answer.answer) == (True, None, None)
+
+
+def test_each_question_is_answered_from_its_own_look_up(tmp_path: Path) -> None:
+    questions = question("b", "Where?"), question("a", "When?")
+    lookups = looked_up(1, question_id="a"), looked_up(3, question_id="b")
+    engine = scripted(
+        tmp_path,
+        {"match": "Where", "reply": "there", "seconds": 0.03},
+        {"match": "When", "reply": "then"},
+    )
+    made, calls = run(FROM_MEMORY, rows(*lookups, questions=questions), engine)
+    assert [(a.question_id, a.answer, a.page_indexes) for a in made] == [
+        ("b", "there", (3,)), ("a", "then", (1,)),
+    ]  # fmt: skip
+    assert sorted(call.question_id or "" for call in calls) == ["a", "b"]
+
+
+def test_one_constant_answer_without_a_call() -> None:
+    questions = question("a"), question("b", options=OPTIONS)
+    lookups = looked_up(question_id="a"), looked_up(question_id="b")
+    stage = AnswerConstant(**COMMON, constant_answer="He did it.")
+    made, calls = run(stage, rows(*lookups, questions=questions), never())
+    assert [(a.answer, a.answer_index, a.num_answer_words, a.reader) for a in made] == [
+        ("He did it.", None, 3, "constant"),
+        ("Answer: (A)", 0, 2, "constant"),
+    ]
+    assert [(a.num_context_words, a.compression_rate) for a in made] == [(0, 100.0)] * 2
+    assert calls == ()
+
+
+def test_texts_pass_verbatim_and_gold_does_not() -> None:
+    gold = question(text=NASTY, references=("the gold answer",), evidence=(Span(0, 9),))
+    given = book([f"{NASTY}\n<5>", "more"], ["gist", NASTY], [gold], [looked_up(0)])
+    engine = in_turn(NASTY)
+    answer = one(FROM_MEMORY, given, engine)
+    (prompt,) = engine.prompts()
+    assert f"<Page 0>\n{NASTY}\n<5>\n\n<Page 1>\n{NASTY}\n\nQuestion: {NASTY}" in prompt
+    assert answer.answer == NASTY
+    assert "gold answer" not in prompt
+
+
+def test_answers_must_match_the_questions() -> None:
+    given = rows(questions=[question("a"), question("b")])
+    made = FROM_MEMORY.failed(given, "unit_failed", "a line of ours")
+    FROM_MEMORY.check(given, made)
+    assert {(a.answer, a.problem, a.detail) for a in made} == {
+        (None, "unit_failed", "a line of ours")
+    }
+    for wrong in (made[:1], made[::-1], [*made, made[1]], []):
+        with pytest.raises(AccountingError, match="answers do not match questions"):
+            FROM_MEMORY.check(given, wrong)

@@ -1,0 +1,133 @@
+"""Chats as a reader is shown them, notes on each, and the answers made of either."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stages.prompts.longmemeval.answer_chats import AnswerFromChats
+from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
+from stages.prompts.longmemeval.note import NoteOnChat
+from stages.read.answer_from_chats import AnswerFromChat, AnswerFromNotes
+from stages.read.take_notes import TakeNotes
+from stages.tables.notes import Note
+from tests.support.reading import (
+    adding,
+    always,
+    book,
+    in_turn,
+    looked_up,
+    never,
+    question,
+    run,
+    scripted,
+)
+
+PAGES = (
+    '\f[2023/05/20 (Sat) 10:00]\nuser: I have a "cat".\n\nassistant: Nice.\n\n',
+    "user: She is three.\n\n",
+    "\f[2023/05/30 (Tue) 21:48]\nuser: Bye.\n\n",
+)
+ASKED = question(asked_at="2023/06/01 (Thu) 09:00")
+SETTINGS: dict[str, Any] = {"first_page": 0, "answer_words": 9, "answer_page_tags": False}
+
+
+def rows(*used: int) -> Any:
+    return book(PAGES, questions=[ASKED], lookups=[looked_up(*used)])
+
+
+def answered(
+    engine: Any, reading: Any = "direct", history: Any = "text", used: Any = (2, 0)
+) -> Any:
+    stage = AnswerFromChat(reading=reading, history=history, **SETTINGS)
+    (answer,), _ = run(stage, rows(*used), engine)
+    return answer
+
+
+def test_items_by_date_as_text_or_json() -> None:
+    for history, first in (
+        ("text", 'user: I have a "cat".\n\nassistant: Nice.'),
+        ("json", '[{"role": "user", "content": "I have a \\"cat\\"."}, '
+                 '{"role": "assistant", "content": "Nice."}]'),
+    ):  # fmt: skip
+        engine = always("A cat.")
+        answer = answered(engine, history=history)
+        (request,) = engine.requests
+        assert isinstance(request.fields, AnswerFromChats)
+        shown = [passage.text for passage in request.fields.passages]
+        assert shown[0] == f"### Session 1\nDate: 2023/05/20 (Sat) 10:00\n{first}"
+        assert shown[1].startswith("### Session 2\nDate: 2023/05/30 (Tue) 21:48\n")
+        assert len(shown) == 2 and "2023/06/01 (Thu) 09:00" in engine.prompts()[0]
+        # 7 and 2 words; `book` counts the 3 of a header, too
+        assert (answer.page_indexes, answer.num_context_words) == ((0, 2), 15)
+    assert json.loads(shown[0].split("\n", 2)[2])[0]["content"] == 'I have a "cat".'
+
+
+def test_the_answer_follows_the_notes() -> None:
+    engine = always("Notes:\n- a cat is named\nAnswer: A cat.")
+    answer = answered(engine, reading="con")
+    assert isinstance(engine.requests[0].fields, AnswerWithNotes)
+    assert (answer.answer, answer.num_answer_words, answer.problem) == ("A cat.", 2, None)
+    lost = answered(always("It is a cat, I think."), reading="con")
+    assert (lost.answer, lost.problem) == ("It is a cat, I think.", "unparseable")
+
+
+def test_the_last_found_is_left_out_where_there_is_no_room() -> None:
+    engine = always("A cat.", context_tokens=500 + 100)
+    long = question(text="Who? " + "word " * 20)
+    pages = ["user: " + "bell " * 40 + "\n\n", "user: " + "rope " * 40 + "\n\n", "user: oil\n\n"]
+    stage = AnswerFromChat(reading="direct", history="text", **SETTINGS)
+    made, _ = run(stage, book(pages, questions=[long], lookups=[looked_up(2, 1, 0)]), engine)
+    (answer,) = made
+    assert answer.problem is None and 0 not in answer.page_indexes
+    assert "no room for" in answer.detail
+
+
+def notes(engine: Any, *used: int) -> tuple[list[Note], Any]:
+    return run(TakeNotes(history="text"), rows(*used), engine)
+
+
+def test_a_note_for_each_page_that_was_found() -> None:
+    engine = in_turn("She is three.", "empty")
+    made, calls = notes(engine, 2, 1)
+    assert [(note.page_index, note.note) for note in made] == [(1, "She is three."), (2, "")]
+    assert [(call.page_index, call.question_id) for call in calls] == [(1, "q"), (2, "q")]
+    fields = [request.fields for request in engine.requests]
+    assert fields[0] == NoteOnChat(
+        chat="user: She is three.", said_at="2023/05/20 (Sat) 10:00", question=ASKED.question,
+        asked_at="2023/06/01 (Thu) 09:00",
+    )  # fmt: skip
+    (none,), _ = notes(never())
+    assert (none.page_index, none.note, none.why_unusable()) == (None, None, None)
+
+
+def test_answers_are_made_from_what_was_noted() -> None:
+    made, _ = notes(in_turn("She is three.", "empty"), 2, 1)
+    engine = always("Three.")
+    stage = AnswerFromNotes(reading="direct", history="text", **SETTINGS)
+    (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), engine)
+    (request,) = engine.requests
+    assert isinstance(request.fields, AnswerFromChats)
+    assert [passage.text for passage in request.fields.passages] == [
+        "### Session 1\nDate: 2023/05/20 (Sat) 10:00\nShe is three."
+    ]
+    assert (answer.answer, answer.page_indexes, answer.context_spans) == ("Three.", (1, 2), ())
+    assert answer.num_context_words == 3
+
+
+def test_a_note_without_a_reply_loses_the_answer(tmp_path: Path) -> None:
+    rules = ({"match": "She is three", "hang": True}, {"reply": "Bye."})
+    made, _ = run(TakeNotes(history="text"), rows(2, 1), scripted(tmp_path, *rules),
+                  deadline_seconds=1.0)  # fmt: skip
+    assert [note.problem for note in made] == ["timeout", None]
+    stage = AnswerFromNotes(reading="direct", history="text", **SETTINGS)
+    (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), never())
+    assert (answer.problem, answer.detail) == ("upstream", "notes: timeout")
+
+
+@pytest.mark.parametrize("reading", ["direct", "con"])
+def test_budgets_are_the_authors(reading: str) -> None:
+    engine = always("Answer: x")
+    answered(engine, reading=reading)
+    assert engine.requests[0].max_reply_tokens == {"direct": 500, "con": 800}[reading]

@@ -1,0 +1,122 @@
+"""Books that are too long for the context: no question of theirs ends as context_overflow."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import DATA, refused, sql, succeed
+from tests.support.loading import loaded
+from tests.support.own_methods import methods
+from tests.support.small_corpus import UNIFORM, document, question, write
+
+METHODS = "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=2),bm25(top_k=4)"
+BOTH = (
+    "select memory, count(*) as pages, sum(num_words)::bigint as words from gists group by memory"
+)
+Words = tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def long_book(tmp_path_factory: pytest.TempPathFactory) -> Words:
+    """One document of over 300,000 words: the seven real books in a row, with some questions."""
+    folder = tmp_path_factory.mktemp("long")
+    stories = loaded(DATA / "narrativeqa", "narrativeqa")
+    text = "\n\n".join(item.document.text.strip() for item in stories)
+    assert len(text.split()) > 300_000
+    row = {"document_id": "long", "text": text}
+    asked = [
+        {"document_id": "long", "question_id": f"q{n}", "question": f"Who is {name}?",
+         "references": ["a man"]}
+        for n, name in enumerate(("the captain", "the vicar", "her brother", "the old servant"))
+    ]  # fmt: skip
+    write(folder, [row], asked)
+    return ("corpus=tables", f"corpus.path={folder}", "family=narrativeqa_gutenberg", "rater=none",
+            "engine.context_tokens=8192", METHODS)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_book_of_300000_words_fits_8192_tokens(tmp_path: Path, long_book: Words) -> None:
+    succeed("run", *long_book, f"warehouse={tmp_path}", "run=r", "memory=fitted")
+    problems = sql(tmp_path, "select problem, count(*) as n from answers group by 1")
+    assert problems == [{"problem": None, "n": 16}]
+    found = {row["memory"]: row for row in sql(tmp_path, BOTH)}
+    before, after = found.pop("shared"), found.pop("paginate(kind=merged)")
+    assert found == {}
+    assert after["pages"] < before["pages"]
+    assert after["words"] < 2_500 < 8_192 < before["words"]
+    (longest,) = sql(
+        tmp_path,
+        """select max(prompt_tokens + case stage when 'look_up' then 128 else 512 end) as most
+        from calls where stage in ('look_up', 'answer')""",
+    )
+    assert longest["most"] <= 8192
+
+
+@pytest.mark.slow
+def test_without_it_the_same_book_overflows(tmp_path: Path, long_book: Words) -> None:
+    """Or the test above would show nothing."""
+    succeed("run", *long_book, f"warehouse={tmp_path}", "run=r", "memory=model", code=3)
+    rows = sql(tmp_path, "select method, problem from answers")
+    problems = Counter((row["method"].split("(")[0], row["problem"]) for row in rows)
+    assert problems == {
+        ("gist_only", "context_overflow"): 4, ("readagent_p", "upstream"): 4,
+        ("readagent_s", "upstream"): 4, ("bm25", None): 4,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Words:
+    """Two documents of three pages."""
+    folder = tmp_path_factory.mktemp("small")
+    write(folder, [document(1), document(2)], [question(1, of=1), question(2, of=2)])
+    return ("corpus=tables", f"corpus.path={folder}", "rater=none")
+
+
+@pytest.mark.slow
+def test_what_fits_costs_no_call(tmp_path: Path, small: Words) -> None:
+    words = (*small, f"warehouse={tmp_path}", "methods=gist_only", "memory.min_words=20",
+             "memory.max_words=50", "memory.tail_words=10")  # fmt: skip
+    plain = json.loads(succeed("run", *words, "run=a", "memory=model", "--json"))
+    fitted = json.loads(succeed("run", *words, "run=b", "memory=fitted", "--json"))
+    assert sum(plain["calls"].values()) > 0
+    assert sum(fitted["calls"].values()) == 2, "the two answers; pages and gists are there"
+    rows = sql(tmp_path, "select memory, document_id, page_index, gist from gists", "run=b")
+    of = {memory: {(r["document_id"], r["page_index"], r["gist"]) for r in rows
+                   if r["memory"] == memory} for memory in {r["memory"] for r in rows}}  # fmt: skip
+    assert of["shared"] == of["paginate(kind=merged)"]
+
+
+@pytest.mark.slow
+def test_gists_for_a_task_are_a_memory_of_their_own(tmp_path: Path, small: Words) -> None:
+    tasks = ("Find the mills.", "Count the pages.")
+    conditional = [f'readagent_p_conditional(task="{task}",max_pages=1)' for task in tasks]
+    words = (*small, *UNIFORM, f"warehouse={tmp_path}", "run=r")
+    succeed("run", *words, f"methods=readagent_p(max_pages=1),{','.join(conditional)}")
+    rows: list[dict[str, Any]] = sql(
+        tmp_path, "select memory, prompt, count(*) as n from calls "
+        "join steps using (step_id) where calls.stage = 'gist' group by all",
+    )  # fmt: skip
+    assert {(row["memory"], row["prompt"]): row["n"] for row in rows} == {
+        ("shared", "gist"): 6,
+        **{(f"paginate(kind=copied,purpose={task})", "gist_for_task"): 6 for task in tasks},
+    }
+    (joined,) = sql(
+        tmp_path,
+        "select count(*) as n from gists join pages using (memory, document_id, page_index)",
+    )
+    assert joined["n"] == 18
+
+
+def test_a_second_step_for_one_memorys_gists_is_refused(tmp_path: Path, small: Words) -> None:
+    """Its rows would double every join."""
+    text = (
+        "arguments: {}\nstages:\n  gist: {kind: conditional, task: Find it}\n"
+        "  look_up: {kind: none}\n  answer: {kind: memory}\n"
+    )
+    own = methods(tmp_path, twice=text)
+    line = refused("run", *small, own, "methods=gist_only,twice", f"warehouse={tmp_path}")
+    assert "twice.yaml: gist: gists of the memory shared are made already" in line
+    assert "paginate (kind copied)" in line

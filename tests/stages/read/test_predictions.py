@@ -1,0 +1,262 @@
+"""Answers of other systems: their files, what is made of each, and which units a change redoes."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.graph.own_inputs import check_own_inputs
+from jobs.graph.read_config import read_config, validated_config
+from jobs.graph.step_graph import run_steps
+from jobs.run.score_predictions import with_predictions
+from pipeline.core.errors import UsageError
+from pipeline.core.rows import Document, Question, UnitRows
+from pipeline.work.units import Committed, DocumentKey, Unit, plan_document
+from stages.read.imported_answers import ImportedAnswer
+from stages.read.prediction_file import read_predictions
+from stages.tables.answers import Answer
+
+THEIRS = {"q1": "Ann.", "q2": "2 Bs", "7": ""}
+OPTIONS = ("Ships", "Stars", "Gulls and waves", "Books")
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def lines(rows: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("key", ["answer", "hypothesis", "prediction"])
+def test_rows_by_id(tmp_path: Path, key: str) -> None:
+    rows = [{"question_id": i, key: a, "other": 1} for i, a in THEIRS.items()]
+    assert read_predictions(written(tmp_path, "a.jsonl", lines(rows))) == THEIRS
+    assert read_predictions(written(tmp_path, "b.json", json.dumps(rows))) == THEIRS
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "c.parquet")
+    assert read_predictions(str(tmp_path / "c.parquet")) == THEIRS
+    in_csv = f"question_id;{key}\nq1;Ann.\nq2;2 Bs\n7;\n"
+    assert read_predictions(written(tmp_path, "d.csv", in_csv)) == {**THEIRS, "7": None}
+
+
+def test_an_object_by_id_as_scrolls_has_it(tmp_path: Path) -> None:
+    assert read_predictions(written(tmp_path, "a.json", json.dumps(THEIRS))) == THEIRS
+    assert read_predictions(written(tmp_path, "b.json", json.dumps(THEIRS, indent=1))) == THEIRS
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_an_object_by_id_is_the_whole_file(tmp_path: Path, suffix: str) -> None:
+    path = written(tmp_path, f"a.{suffix}", '{"q1": "a"}\n{"q2": "b"}\n')
+    with pytest.raises(UsageError, match=rf"a.{suffix}:1: no `question_id`, the row has q1; "):
+        read_predictions(path)
+    assert read_predictions(written(tmp_path, f"b.{suffix}", '{"q1": "a"}\n')) == {"q1": "a"}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_rows_with_other_names_are_refused(tmp_path: Path, number: int) -> None:
+    rows = [{"id": f"q{n}", "text": "a"} for n in range(number)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    paths = [
+        str(tmp_path / "a.parquet"),
+        written(tmp_path, "b.json", json.dumps(rows)),
+        written(tmp_path, "c.csv", "id,text\n" + "q,a\n" * number),
+    ]
+    for path in paths:
+        with pytest.raises(UsageError, match=r":\d: no `question_id`, the row has id, text; "):
+            read_predictions(path)
+
+
+def test_the_file_is_stored_with_its_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later launch, from another folder, reads it again; the run's name is the same."""
+    path = written(tmp_path, "theirs.json", '{"q1": "x"}')
+    monkeypatch.chdir(tmp_path)
+    words = ["corpus=demo", "rater=none", "method=Theirs"]
+    config = with_predictions([*words, "predictions=theirs.json"])
+    assert config.predictions == {"Theirs": path}
+    assert config.run_name() == with_predictions([*words, f"predictions={path}"]).run_name()
+
+
+def test_values_are_kept_as_they_are_but_for_lone_surrogates(tmp_path: Path) -> None:
+    text = '{"question_id": 7, "answer": "a\\ud800b"}\n{"question_id": "8", "answer": [1]}\n'
+    assert read_predictions(written(tmp_path, "a.jsonl", text)) == {"7": "a\ufffdb", "8": [1]}
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.json", '{"q1": "x"}')
+    assert read_predictions(path) == {"q1": "x"}
+    written(tmp_path, "a.json", '{"q1": "longer"}')
+    assert read_predictions(path) == {"q1": "longer"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"question_id": "q", "answer": "a"}\n' * 2, "a.jsonl:2: `question_id` 'q' is used twice"),
+        ('{"question_id": "q", "answer": "a"}\n{"answer": "a"}\n', "a.jsonl:2: no `question_id`"),
+        ('{"question_id": "q", "reply": "a"}\n', "one of answer, hypothesis, prediction is needed"),
+        (
+            '{"question_id": "q", "answer": "", "prediction": ""}\n',
+            "there is answer and prediction",
+        ),
+        ('{"question_id": ["q"], "answer": "a"}\n', "a.jsonl:1: `question_id` is a list"),
+        ('{"question_id": "q", "answ\n', "a.jsonl:1: not JSON"),
+        ('{"q1": "a", "q1": "b"}\n', "'q1' is used twice, first in line 1"),
+        ("\n", "a.jsonl: holds no answer"),
+    ],
+)
+def test_a_file_that_cannot_be_used(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=r".") as error:
+        read_predictions(written(tmp_path, "a.jsonl", text))
+    assert says in str(error.value)
+    assert str(error.value).count("\n") == 0
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    damaged = written(tmp_path, "a.jsonl", "%PDF-1.7")
+    for path, says in ((tmp_path / "none", "no such file"), (tmp_path, "a folder"),
+                       (damaged, "a PDF, not text; .*; name a file with answers")):  # fmt: skip
+        with pytest.raises(UsageError, match=says):
+            read_predictions(str(path))
+
+
+def answered(folder: Path, value: Any, options: Sequence[str] = ()) -> Answer:
+    """The row that is made of a file's answer to q1."""
+    path = written(folder, "a.json", json.dumps({"q1": value}))
+    rows = UnitRows(
+        Document(document_id="d", num_words=9),
+        (Question(document_id="d", question_id="q1", options=tuple(options)),),
+    )
+    stage: Any = ImportedAnswer(file=path)
+    (row,) = asyncio.run(stage.run(rows, None))
+    stage.check(rows, [row])
+    assert row.reader == "given"
+    assert (row.num_context_words, row.compression_rate) == (None, None)
+    assert isinstance(row, Answer)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("value", "problem", "text"),
+    [
+        (" Ann, of course. ", None, "Ann, of course."),
+        (None, "no_answer", None),
+        (" \n", "no_answer", None),
+        (19, "bad_input", None),
+        (True, "bad_input", None),
+        (["a"], "bad_input", None),
+    ],
+)
+def test_answers_in_words(
+    tmp_path: Path, value: Any, problem: str | None, text: str | None
+) -> None:
+    row = answered(tmp_path, value)
+    assert (row.problem, row.answer) == (problem, text)
+    assert row.num_answer_words == (3 if text else 0)
+    assert (row.detail is None) == (problem is None)
+
+
+@pytest.mark.parametrize(
+    ("text", "index", "problem"),
+    [
+        ("C", 2, None),
+        ("(c)", 2, None),
+        ("Answer: (B)", 1, None),
+        ("gulls  and Waves.", 2, None),
+        ("Books", 3, None),
+        ("(A) Ships", 0, None),
+        ("Z", None, "out_of_range"),
+        ("Answer: (E)", None, "out_of_range"),
+        ("Gulls", None, "unparseable"),
+        ("A man with a lamp", None, "unparseable"),
+    ],
+)
+def test_the_option_by_letter_or_text(
+    tmp_path: Path, text: str, index: int | None, problem: str | None
+) -> None:
+    row = answered(tmp_path, text, OPTIONS)
+    assert (row.answer, row.answer_index, row.problem) == (text, index, problem)
+
+
+def test_an_option_whose_text_is_a_letter(tmp_path: Path) -> None:
+    options = ("B", "A", "a lamp", "A lamp")
+    assert answered(tmp_path, "A", options).problem == "unparseable"
+    assert answered(tmp_path, "A Lamp", options).problem == "unparseable"  # of two options
+    assert answered(tmp_path, "D", options).answer_index == 3
+    assert answered(tmp_path, "F", ("E", "F")).answer_index == 1  # no letter of two options
+
+
+def config_of(folder: Path, answers: Mapping[str, Any]) -> Any:
+    path = written(folder, "theirs.json", json.dumps(answers))
+    values = read_config(["methods=closed_book", f"warehouse={folder}"]).model_dump(mode="json")
+    return validated_config({**values, "methods": "", "predictions": {"theirs": path}})
+
+
+def asked(*ids: str) -> tuple[Document, list[Question]]:
+    document = Document(document_id="d", text="Some text.", num_words=2)
+    return document, [Question(document_id="d", question_id=i, references=("x",)) for i in ids]
+
+
+def planned(folder: Path, answers: Mapping[str, Any], committed: Sequence[Unit]) -> list[Unit]:
+    """The units of a document with the questions q1 and q2, `committed` being done."""
+    steps = [step for step, _ in run_steps(config_of(folder, answers))]
+    units: dict[str, dict[str, int]] = {}
+    inputs: dict[str, dict[str, str]] = {}
+    for unit in committed:
+        units.setdefault(unit.step_id, {})[unit.unit] = 1
+        inputs.setdefault(unit.step_id, {}).update(dict.fromkeys(unit.inputs.values(), unit.unit))
+    key = DocumentKey.of(*asked("q1", "q2"), steps)
+    return plan_document(steps, key, Committed(units=units, inputs=inputs), 50)
+
+
+def test_a_changed_answer_redoes_its_own_rows_alone(tmp_path: Path) -> None:
+    before = planned(tmp_path, {"q1": "a", "q2": "b"}, [])
+    assert not any(unit.is_done for unit in before)
+    same = planned(tmp_path, {"q1": "a", "q2": "b"}, before)
+    assert all(unit.is_done for unit in same)
+    after = planned(tmp_path, {"q1": "a", "q2": "other"}, before)
+    again = [unit for unit in after if not unit.is_done]
+    assert [unit.step_id.partition("-")[0] for unit in again] == ["answer", "rate", "score"]
+    assert {question for unit in again for question in unit.inputs} == {"q2"}
+    assert {unit.step_id for unit in before} == {unit.step_id for unit in after}
+
+
+def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {"q1": "a", "q3": "b", "q4": None, "q5": 3})
+    steps = [step for step, _ in run_steps(config)]
+    said: list[str] = []
+    key = DocumentKey.of(*asked("q1", "q2", "q4", "q5"), steps)
+    with pytest.raises(
+        UsageError, match=r"theirs.json: no question 'q3' in corpus=demo; there are q1"
+    ):
+        check_own_inputs(config, steps, [key], said.append)
+    assert said == []
+    key = DocumentKey.of(*asked("q1", "q2", "q3", "q4", "q5"), steps)
+    check_own_inputs(config, steps, [key], said.append)
+    place = f"predictions={tmp_path / 'theirs.json'}"
+    assert said == [
+        f"{place}: 2 of 5 questions have no answer and count 0: q2, q4",
+        f"{place}: 1 answers are no text and count 0 (bad_input), the first of 'q5'",
+    ]
+
+
+def test_with_a_limit_the_rest_of_the_corpus_is_known(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {"story-01": "a", "meeting-01": "b"}).model_copy(
+        update={"limit": 1}
+    )
+    steps = [step for step, _ in run_steps(config)]
+    key = DocumentKey.of(*asked("story-01"), steps)
+    said: list[str] = []
+    check_own_inputs(config, steps, [key], said.append)
+    assert said == []
+    wrong = config_of(tmp_path, {"story-01": "a", "meeting-99": "b"})
+    with pytest.raises(UsageError, match="no question 'meeting-99'"):
+        check_own_inputs(wrong.model_copy(update={"limit": 1}),
+                         [step for step, _ in run_steps(wrong)], [key], said.append)  # fmt: skip

@@ -1,0 +1,255 @@
+"""Recurrence: segments in order, a summary carried along, the answer from the last one."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.graph.read_config import read_config
+from pipeline.core.errors import AccountingError
+from pipeline.core.rows import Question, Span, UnitRows
+from pipeline.engines.counting import CountingEngine, Scenario
+from pipeline.engines.token_counts import token_counts
+from stages.prompts.memwalker.update_summary import UpdateSummary
+from stages.read.answer_from_summary import AnswerFromRunningSummary
+from stages.read.update_summary import UpdateRunningSummary
+from stages.tables.answers import Answer
+from stages.tables.running_summaries import RunningSummary
+from tests.support.reading import (
+    NASTY,
+    PLENTY,
+    Listener,
+    adding,
+    always,
+    deadline,
+    document,
+    in_turn,
+    never,
+    num_tokens,
+    question,
+    run,
+    scripted,
+)
+
+ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was wind, he says."
+TEXT = ONE + TWO + THREE  # segments of at most five words: these three
+STAGE = UpdateRunningSummary(segment_tokens=5, summary_tokens=4)
+ANSWER = AnswerFromRunningSummary(first_page=0, answer_words=30, answer_page_tags=True)
+
+
+def rows(*questions: Question, text: str = TEXT) -> UnitRows:
+    return UnitRows(document=document(text), questions=questions or (question(),))
+
+
+def read(engine: Listener, *questions: Question, text: str = TEXT) -> list[RunningSummary]:
+    made, _ = run(STAGE, rows(*questions, text=text), engine)
+    return made
+
+
+def prompt(segment: str, summary: str) -> UpdateSummary:
+    return UpdateSummary(segment, summary, "Who rang the bell?", (), max_words=3)
+
+
+def answered(summaries: Sequence[RunningSummary], engine: Listener) -> Answer:
+    (answer,), _ = run(ANSWER, adding(rows(), {RunningSummary: summaries}), engine)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def test_each_segment_is_read_with_the_summary_of_those_before() -> None:
+    engine = in_turn("bell at noon", " nobody admits \n", "wind")
+    assert read(engine) == [
+        RunningSummary(document_id="d", question_id="q", segment_index=0, start_char=0,
+                       end_char=24, summary="bell at noon", num_words=3),
+        RunningSummary(document_id="d", question_id="q", segment_index=1, start_char=24,
+                       end_char=43, summary="nobody admits", num_words=2),
+        RunningSummary(document_id="d", question_id="q", segment_index=2, start_char=43,
+                       end_char=64, summary="wind", num_words=1),
+    ]  # fmt: skip
+    assert [request.fields for request in engine.requests] == [
+        prompt(ONE.strip(), ""),
+        prompt(TWO.strip(), "bell at noon"),
+        prompt(THREE, "nobody admits"),
+    ]
+    first, second, _ = engine.prompts()
+    assert "notes so far" not in first and "There are none yet. Note what" in first
+    assert "notes so far, on the parts before this one:\n\nbell at noon\n\nRewrite" in second
+    assert all("Use 3 words at most" in text for text in (first, second))
+
+
+def test_a_step_is_a_turn_of_its_question() -> None:
+    _, calls = run(STAGE, rows(), always("bell"))
+    assert [(call.question_id, call.turn, call.prompt) for call in calls] == [
+        ("q", turn, "update_summary") for turn in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "segments"), [(13, 1), (12, 2), (8, 2), (7, 3), (5, 3), (4, 4), (3, 5)]
+)
+def test_segments_by_the_engines_tokens(tokens: int, segments: int) -> None:
+    """Sentences of 5, 3 and 5 words."""
+    stage = UpdateRunningSummary(segment_tokens=tokens, summary_tokens=4)
+    made, calls = run(stage, rows(), always("bell"))
+    assert len(made) == len(calls) == segments
+    assert "".join(TEXT[row.start_char : row.end_char] for row in made) == TEXT
+
+
+def test_each_question_has_a_summary_of_its_own(tmp_path: Path) -> None:
+    engine = scripted(
+        tmp_path,
+        {"match": "Where", "reply": "there", "seconds": 0.02},
+        {"match": "When", "reply": "then"},
+    )
+    asked = question("b", "Where?"), question("a", "When?")
+    made, _ = run(STAGE, rows(*asked), engine)
+    assert [(row.question_id, row.segment_index, row.summary) for row in made] == [
+        *(("b", index, "there") for index in range(3)),
+        *(("a", index, "then") for index in range(3)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept", "problem"),
+    [
+        ("one two three four", "one two three four", None),
+        ("One two. Three four.", "One two. Three four.", None),
+        ("one two three four five", "one two three four", "truncated"),
+        ("One two. Three four five.", "One two.", "truncated"),
+    ],
+)
+def test_a_summary_has_at_most_so_many_tokens(reply: str, kept: str, problem: str | None) -> None:
+    made = read(in_turn("x", reply, "y"))
+    assert [(row.summary, row.problem) for row in made] == [
+        ("x", None), (kept, problem), ("y", None),
+    ]  # fmt: skip
+    assert made[1].num_words == len(kept.split())
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem", "summary"),
+    [
+        ({"reply": ""}, "unparseable", "bell"),
+        ({"reply": "half", "finish_reason": "abort"}, "engine_failed", "bell"),
+        ({"hang": True}, "timeout", "bell"),
+        ({"reply": "half", "finish_reason": "length"}, "truncated", "half"),
+    ],
+)
+def test_a_failed_step_carries_the_summary_on_and_says_so(
+    tmp_path: Path, rule: dict[str, Any], problem: str, summary: str
+) -> None:
+    rules = ({"match": "Nobody admits", **rule}, {"match": "wind", "reply": "last"},
+             {"reply": "bell"})  # fmt: skip
+    engine = scripted(tmp_path, *rules)
+    made, calls = run(STAGE, rows(), engine, deadline_seconds=deadline(*rules))
+    assert [(row.summary, row.problem) for row in made] == [
+        ("bell", None), (summary, problem), ("last", None),
+    ]  # fmt: skip
+    assert len(calls) == 3
+    assert answered(made, in_turn("Noon.")).problem is None
+
+
+def test_a_failed_first_step_leaves_the_next_without_notes() -> None:
+    engine = in_turn("", "nobody", "wind")
+    made = read(engine)
+    assert [(row.summary, row.problem) for row in made] == [
+        (None, "unparseable"), ("nobody", None), ("wind", None),
+    ]  # fmt: skip
+    assert "There are none yet" in engine.prompts()[1]
+    assert answered(made, in_turn("Noon.")).problem is None, "a later step has a summary"
+
+
+def test_where_no_step_gave_a_summary_the_answer_is_upstream() -> None:
+    made = read(always(""))
+    assert [row.summary for row in made] == [None] * 3
+    answer = answered(made, never())
+    assert (answer.problem, answer.detail) == ("upstream", "running_summaries: unparseable")
+    failed = STAGE.failed(rows(), "unit_failed", "a line of ours")
+    assert answered(failed, never()).detail == "running_summaries: unit_failed"
+
+
+@pytest.mark.parametrize(("less", "problem"), [(0, None), (1, "context_overflow")])
+def test_a_step_that_does_not_fit_the_context(less: int, problem: str | None) -> None:
+    """The second prompt, with notes of four words, is the longest."""
+    replies = "one two three four", "x", "y"
+    tokens = max(num_tokens(prompt(ONE, "")), num_tokens(prompt(TWO, replies[0])))
+    engine = Listener(lambda request: "one two three four", tokens + 50 - less)
+    made, _ = run(STAGE, rows(text=ONE + TWO), engine, reply_tokens={"update_summary": 50})
+    assert [row.problem for row in made] == [None, problem]
+    assert [row.summary for row in made] == ["one two three four"] * 2
+
+
+@pytest.mark.parametrize("text", ["", " \n "])
+def test_a_text_without_words_asks_nobody(text: str) -> None:
+    (row,) = read(never(), text=text)
+    assert (row.summary, row.problem, row.end_char) == (None, "empty_input", len(text))
+
+
+def test_the_answer_is_from_the_last_summary_alone() -> None:
+    made = read(in_turn("bell at noon", "nobody admits", "wind it was"))
+    engine = in_turn("The wind did it.")
+    answer = answered(made, engine)
+    (text,) = engine.prompts()
+    assert re.search("left out\\.\n\nwind it was\n\nQuestion: Who rang the bell", text)
+    assert not any(part in text for part in (ONE, TWO, THREE, "nobody", "<Page"))
+    assert (answer.answer, answer.num_context_words) == ("The wind did it.", 3)
+    assert answer.compression_rate == 100 * (1 - 3 / 13)
+    assert (answer.page_indexes, answer.context_spans, answer.num_lookups) == ((), (), 0)
+
+
+def test_texts_pass_verbatim_and_gold_does_not() -> None:
+    gold = question(
+        text=NASTY, references=("the gold answer",), evidence=(Span(0, 9),), options=("a", NASTY),
+        asked_at="2023/05/30",
+    )  # fmt: skip
+    engine = always(NASTY)
+    stage = UpdateRunningSummary(segment_tokens=PLENTY, summary_tokens=PLENTY)
+    ((row,), _) = run(stage, rows(gold, text=f"{NASTY}\n<5>"), engine)
+    (text,) = engine.prompts()
+    assert f"next part:\n\n{NASTY}\n<5>\n\nAsked on: 2023/05/30\nQuestion: {NASTY}\n(A) a" in text
+    assert row.summary == NASTY
+    assert "gold answer" not in text
+
+
+def test_the_extractive_engine_keeps_what_the_question_is_about() -> None:
+    summary = "The sexton rings the bell at noon."
+    segment = "A candle burns. Nobody admits that the bell was rung. The smoke rose to the roof."
+    asked = UpdateSummary(segment, summary, "Who rings the bell?", (), max_words=30)
+    found = asked.extractive()
+    assert summary in found and "Nobody admits that the bell was rung." in found
+    assert len(found.split()) <= 30
+    assert UpdateSummary(segment, "", "Zebra?", (), max_words=6).extractive()
+
+
+@pytest.mark.parametrize("scenario", ["expected", "at_most", "fewest"])
+def test_a_plan_counts_a_call_for_every_segment(scenario: Scenario) -> None:
+    """Where nothing runs out of context, too: a segment has no more tokens for that."""
+    settings = read_config(["engine=simulated"]).engine
+    engine = CountingEngine(scenario, settings, token_counts(settings, [TEXT]), {})
+    made, calls = run(STAGE, rows(), engine)
+    assert len(made) == len(calls) == 3
+    assert all(len(row.summary.split()) <= 4 for row in made)
+    budget = {"expected": 3}.get(scenario, 500)  # three words are asked for
+    assert [call.reply_tokens for call in calls] == [budget] * 3
+
+
+def test_segments_must_be_numbered_for_every_question() -> None:
+    given = rows(question("a"), question("b"))
+    made = STAGE.failed(given, "unit_failed", "a line of ours")
+    STAGE.check(given, made)
+    assert {(row.summary, row.problem, row.detail) for row in made} == {
+        (None, "unit_failed", "a line of ours")
+    }
+    for wrong in (made[:1], made[::-1], [*made, made[1]], []):
+        with pytest.raises(AccountingError, match="segment_index has gaps or is out of order"):
+            STAGE.check(given, wrong)
+
+
+def test_it_is_traced_segment_by_segment() -> None:
+    row = {"segment_index": 1, "start_char": 24, "end_char": 43, "num_words": 2,
+           "summary": "bell rang", "problem": "timeout"}  # fmt: skip
+    assert RunningSummary.trace(row) == [
+        "segment 1 (characters 24-43) -> 2 words, timeout: bell rang"
+    ]

@@ -1,0 +1,187 @@
+"""Navigation by hand: every step of every walk (the tree: tests/support/walks.py)."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.tables.nodes import Node
+from tests.support.reading import (
+    Listener,
+    adding,
+    in_turn,
+    run,
+)
+from tests.support.walks import (
+    ANSWER,
+    PAGES,
+    act,
+    path,
+    stage,
+    tree,
+    walked,
+    wide,
+)
+
+
+def test_straight_down() -> None:
+    made = walked(act(1), act(0), ANSWER)
+    assert path(made) == [(6, "enter", 5), (5, "enter", 2), (2, "answer", None)]
+    assert [(visit.depth, visit.page_index) for visit in made] == [(0, None), (1, None), (2, 2)]
+    assert [visit.reason for visit in made] == ["why", "why", "it says so"]
+    assert [(visit.num_replies, visit.num_invalid) for visit in made] == [(1, 0)] * 3
+    # Summaries of two words; the first level's are two joined. A segment has five.
+    assert [visit.num_new_words for visit in made] == [8, 4, 5]
+    assert (made[-1].answer, made[-1].answer_index) == ("(C) a child", 2)
+    assert {visit.reader for visit in made} == {"listener"}
+
+
+def test_stray_and_recovery() -> None:
+    """From c back to 5, where d is left alone: entered without a call; from there to the root,
+    where 4 is left alone; there a is chosen, in vain, and b is left alone."""
+    made = walked(act(1), act(0), act(-1), act(-1), act(0), act(-1), ANSWER)
+    assert path(made) == [
+        (6, "enter", 5), (5, "enter", 2), (2, "revert", 5),
+        (5, "enter", 3), (3, "revert", 5), (5, "revert", 6),
+        (6, "enter", 4), (4, "enter", 0), (0, "revert", 4), (4, "enter", 1), (1, "answer", None),
+    ]  # fmt: skip
+    by_rule = [visit.turn for visit in made if visit.chosen_by == "rule"]
+    assert by_rule == [3, 5, 6, 9]
+    assert [visit.rejected for visit in made if visit.chosen_by == "rule"] == [
+        (2,), (2, 3), (5,), (0,),
+    ]  # fmt: skip
+    assert [visit.num_new_words for visit in made] == [8, 4, 5, 0, 5, 0, 0, 4, 5, 0, 5]
+
+
+def test_a_rejected_child_is_named_and_no_legal_action() -> None:
+    engine = in_turn(act(1), act(-1), act(1), act(2), "Action: -2\nAnswer: The wind,\nsaid she.")
+    made, calls = run(stage(), wide(), engine)
+    assert path(made) == [(3, "enter", 1), (1, "revert", 3), (3, "enter", 2), (2, "answer", None)]
+    assert (made[2].num_replies, made[2].num_invalid, made[2].rejected) == (2, 1, (1,))
+    assert [(call.turn, call.attempt) for call in calls] == [(0, 1), (1, 1), (2, 1), (2, 2), (3, 1)]
+    assert ["choose another: 1\n" in prompt for prompt in engine.prompts()] == [
+        False, False, True, True, False,
+    ]  # fmt: skip
+    assert ["valid action so far: 1" in p for p in engine.prompts()] == [False] * 3 + [True, False]
+    assert made[-1].answer == "The wind,\nsaid she."
+
+
+def test_children_need_not_be_named_where_they_were_rejected() -> None:
+    engine = in_turn(act(1), act(-1), act(1), act(-1), act(1))
+    made, _ = run(stage(name_rejected=False, max_steps=5), wide(), engine)
+    assert path(made) == [(3, "enter", 1), (1, "revert", 3)] * 2 + [(3, "enter", 1)]
+    assert not any("choose another" in prompt for prompt in engine.prompts())
+    assert [visit.num_new_words for visit in made] == [6, 5, 0, 0, 0]
+
+
+def test_at_the_root_nothing_is_left_and_it_stops_or_starts_over() -> None:
+    replies = [act(0), act(-1), act(1), act(-1), act(-1)]
+    made = walked(*replies, rows=wide())
+    assert path(made)[-2:] == [(2, "revert", 3), (3, "revert", None)]
+    again = walked(*replies, act(2), ANSWER, rows=wide(), all_rejected="start_over")
+    assert path(again)[-3:] == [(3, "revert", 3), (3, "enter", 2), (2, "answer", None)]
+    assert again[-2].rejected == ()
+
+
+def test_inner_nodes_may_revert_but_not_the_root() -> None:
+    """-1 at the root is no legal action; at node 5 it is one, and 4 is then left alone."""
+    engine = in_turn(act(-1), act(1), act(-1), act(0), ANSWER)
+    made, _ = run(stage(may_revert=True), tree(), engine)
+    assert path(made) == [
+        (6, "enter", 5), (5, "revert", 6), (6, "enter", 4), (4, "enter", 0), (0, "answer", None),
+    ]  # fmt: skip
+    assert made[0].num_invalid == 1 and made[2].chosen_by == "rule"
+    assert ["or -1 to go back" in prompt for prompt in engine.prompts()] == [
+        False, False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_without_it_no_inner_node_may_revert() -> None:
+    made = walked(act(1), act(-1), act(0), ANSWER)
+    assert path(made) == [(6, "enter", 5), (5, "enter", 2), (2, "answer", None)]
+    assert made[1].num_invalid == 1
+
+
+def test_a_document_without_text_has_no_tree() -> None:
+    (visit,) = walked(rows=tree(pages=[]))
+    assert (visit.problem, visit.why_unusable()) == ("empty_input", "navigate: empty_input")
+
+
+@pytest.mark.parametrize("setting", ["stop", "start_over"])
+def test_a_single_segment_is_root_and_leaf(setting: str) -> None:
+    rows = tree(pages=PAGES[:1])
+    assert path(walked(ANSWER, rows=rows)) == [(0, "answer", None)]
+    assert path(walked(act(-1), rows=rows, all_rejected=setting)) == [(0, "revert", None)]
+
+
+@pytest.mark.parametrize(
+    "bad", ["Perhaps the second.", "Action: 7", "Action: -2\nAnswer: (A)", "Action: 0 / 1", ""]
+)
+def test_three_bad_replies_in_a_row_end_it(bad: str) -> None:
+    made = walked(act(1), bad, bad, bad)
+    assert path(made) == [(6, "enter", 5), (5, None, None)]
+    assert (made[1].num_replies, made[1].num_invalid, made[1].problem) == (3, 3, "unparseable")
+    assert made[1].why_unusable() is None
+
+
+@pytest.mark.parametrize("bad", ["Action: 1", "Action: -2", "Answer: (A)", "So be it."])
+def test_at_a_leaf_too(bad: str) -> None:
+    made = walked(act(1), act(0), bad, bad, bad)
+    assert (made[2].action, made[2].problem) == (None, "unparseable")
+
+
+def test_two_bad_replies_do_not() -> None:
+    made = walked("Hm.", "Hm.", act(0), "?", act(1), "?", "?", ANSWER)
+    assert [(visit.num_replies, visit.num_invalid) for visit in made] == [(3, 2), (2, 1), (3, 2)]
+    assert made[-1].answer_index == 2
+
+
+def test_it_stops_at_its_maximum_of_steps() -> None:
+    made = walked(act(1), act(0), max_steps=2)
+    assert path(made) == [(6, "enter", 5), (5, "enter", 2)]
+
+
+def test_a_node_without_a_summary_is_not_offered() -> None:
+    rows = tree()
+    made = [n if n.node_index != 2 else _lost(n) for n in rows[Node]]
+    found = walked(act(1), ANSWER, rows=adding(rows, {Node: made}))
+    assert path(found) == [(6, "enter", 5), (5, "enter", 3), (3, "answer", None)]
+
+
+def _lost(node: Node) -> Node:
+    return replace(node, summary=None, problem="timeout")
+
+
+FIVE = tree(pages=[f"Segment {name} of the text.\n" for name in "abcde"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    replies=st.lists(st.sampled_from(["-2\nAnswer: (A)", *range(-2, 3)]), min_size=60, max_size=60),
+    may_revert=st.booleans(),
+    name_rejected=st.booleans(),
+    all_rejected=st.sampled_from(["stop", "start_over"]),
+)
+def test_whatever_is_replied_a_walk_is_a_path_in_the_tree(
+    replies: list[int | str], **own: bool | str
+) -> None:
+    left = [f"Action: {reply}" for reply in replies]
+    engine = Listener(lambda _: left.pop())
+    made, calls = run(stage(max_steps=20, reasoning=False, **own), FIVE, engine)
+    nodes = {node.node_index: node for node in FIVE[Node]}
+    assert made[0].node_index == len(nodes) - 1 and len(made) <= 20
+    for visit, following in pairwise(made):
+        assert visit.to_node == following.node_index and visit.node_index is not None
+        children, parent = nodes[visit.node_index].children, nodes[visit.node_index].parent
+        if visit.action == "enter":
+            assert visit.to_node in children and visit.to_node not in visit.rejected
+        else:
+            assert visit.action == "revert" and visit.to_node in (parent, visit.node_index)
+    assert len(calls) == sum(visit.num_replies for visit in made)
+    assert [visit.answer_index for visit in made[:-1]] == [None] * (len(made) - 1)
+    ended = made[-1].to_node is None
+    assert ended or len(made) == 20
+    assert (made[-1].answer == "(A)") == (made[-1].action == "answer")
+    assert (made[-1].problem == "unparseable") == (made[-1].num_invalid == 3)

@@ -1,0 +1,138 @@
+"""What the model is shown on its way through a tree, and what becomes of missing replies."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.errors import Problem
+from stages.prompts.memwalker.read_leaf import ReadLeaf
+from tests.support.reading import (
+    NASTY,
+    deadline,
+    in_turn,
+    never,
+    num_tokens,
+    question,
+    run,
+    scripted,
+)
+from tests.support.walks import (
+    ANSWER,
+    OPTIONS,
+    PAGES,
+    act,
+    path,
+    stage,
+    tree,
+)
+
+
+def test_what_the_model_sees_on_the_way() -> None:
+    engine = in_turn(act(1), act(0), ANSWER)
+    run(stage(), tree(), engine)
+    root, inner, leaf = engine.prompts()
+    assert "Summary 0: summary a\n\nsummary b\n\nSummary 1: summary c\n\nsummary d\n\n" in root
+    assert "Summary 0: summary c\n\nSummary 1: summary d\n\n" in inner
+    assert "the sexton" not in root and "(A) the sexton" in leaf
+    assert "Segment c of the text." in leaf and "Segment d" not in leaf
+    both = "summary c\n\nsummary d"
+    assert leaf.startswith(
+        f"What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n{both}\n\n{both}\n\n"
+    )
+    assert all("\nReasoning: " in prompt for prompt in engine.prompts())
+
+
+def test_without_reasoning_none_is_asked_for() -> None:
+    engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
+    made, _ = run(stage(reasoning=False), tree(), engine)
+    assert not any("Reasoning" in prompt or "Weigh" in prompt for prompt in engine.prompts())
+    assert [visit.reason for visit in made] == [None] * 3
+
+
+def test_without_working_memory_none_is_shown() -> None:
+    engine = in_turn(act(1), act(0), ANSWER)
+    made, _ = run(stage(working_memory=False), tree(), engine)
+    assert engine.prompts()[2].startswith("One part of the text, in full:\n\nSegment c")
+    assert made[2].num_memory_words == 0
+
+
+BUDGETS = {"triage": 5, "read_leaf": 30}
+
+
+def leaf_tokens(memory: str) -> int:
+    """Of the leaf prompt of segment c when it is asked for the third time."""
+    text = PAGES[2].strip()
+    return num_tokens(ReadLeaf(text, "Who rang the bell?", OPTIONS, True, 9, memory, "", 2))
+
+
+@pytest.mark.parametrize(
+    ("less", "keep", "shown"),
+    [
+        (0, "last", "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
+        (1, "last", "a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
+        (9, "last", "c\n\nsummary d"),
+        (9, "first", "summary a\n\nsummary"),
+    ],
+)
+def test_working_memory_is_cut_to_what_fits(less: int, keep: str, shown: str) -> None:
+    whole = "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"
+    context = leaf_tokens(whole) + 30 - less
+    engine = in_turn(act(1), act(0), ANSWER, context_tokens=context)
+    made, _ = run(stage(keep_memory=keep), tree(), engine, reply_tokens=BUDGETS)
+    assert f"rest of the text:\n\n{shown}\n\nOne part" in engine.prompts()[2]
+    assert made[2].num_memory_words == 12 - less
+    assert made[2].is_memory_cut == (less > 0)
+
+
+def test_a_segment_that_does_not_fit_is_not_asked_about() -> None:
+    engine = in_turn(act(1), act(0), context_tokens=170)
+    rows = tree(pages=[*PAGES[:2], PAGES[2] + "word " * 100, PAGES[3]])
+    made, _ = run(stage(), rows, engine, reply_tokens=BUDGETS)
+    assert (made[-1].problem, made[-1].num_replies) == ("context_overflow", 0)
+    assert made[-1].why_unusable() == "navigate: context_overflow"
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [({"finish_reason": "abort"}, "engine_failed"), ({"hang": True}, "timeout")],
+)
+def test_no_reply_ends_it(tmp_path: Path, rule: dict[str, Any], problem: Problem) -> None:
+    engine = scripted(tmp_path, {"match": "in full:", **rule}, {"reply": "Action: 1"})
+    made, _ = run(stage(), tree(), engine, deadline_seconds=deadline(rule))
+    assert path(made) == [(6, "enter", 5), (5, "enter", 3), (3, None, None)]
+    assert made[-1].problem == problem
+
+
+def test_questions_do_not_meet(tmp_path: Path) -> None:
+    rows = tree(question("b", "Where?"), question("a", "When?"))
+    engine = scripted(
+        tmp_path,
+        {"match": "in full.*Where", "reply": "Action: -2\nAnswer: Here.", "seconds": 0.02},
+        {"match": "in full.*When", "reply": "Action: -2\nAnswer: Now."},
+        {"match": "Where", "reply": "Action: 0"},
+        {"match": "When", "reply": "Action: 1"},
+    )
+    made, _ = run(stage(), rows, engine)
+    assert [(v.question_id, v.turn, v.node_index, v.answer) for v in made] == [
+        ("b", 0, 6, None), ("b", 1, 4, None), ("b", 2, 0, "Here."),
+        ("a", 0, 6, None), ("a", 1, 5, None), ("a", 2, 3, "Now."),
+    ]  # fmt: skip
+
+
+def test_texts_pass_verbatim() -> None:
+    rows = tree(question(text=NASTY, options=(NASTY,)), pages=[NASTY])
+    engine = in_turn(ANSWER, "Action: -1")
+    run(stage(), rows, engine)
+    assert engine.prompts()[0].count(NASTY) == 3
+
+
+def test_recorded_calls_are_not_asked_again() -> None:
+    """Replies that were no legal action among them."""
+    replies = act(1), "?", act(0), act(-1), "Hm.", ANSWER
+    made, calls = run(stage(), tree(), in_turn(*replies))
+    again, replayed = run(stage(), tree(), never(), recorded=calls)
+    assert (again, replayed) == (made, calls)
+    assert len(calls) == len(replies)
+    rest = in_turn(*replies[4:])
+    assert run(stage(), tree(), rest, recorded=calls[:4])[0] == made

@@ -1,0 +1,239 @@
+"""Look-up without a model: BM25, random and oracle pages, and who may see gold."""
+
+from dataclasses import replace
+from math import log
+
+import pytest
+
+from pipeline.core.rows import Document, Question, Span, UnitRows
+from pipeline.work.stage import GOLD, STAGES, Stage
+from pipeline.work.units import mask_fields
+from stages.judge.rate import RateAnswers
+from stages.judge.rate_by_type import RateByType
+from stages.read.imported_answers import ImportedAnswer
+from stages.retrieve.ranked_pages import BM25, OraclePages, RandomPages
+from stages.score.score import ScoreAnswers
+from stages.tables.gists import Gist
+from stages.tables.lookups import Lookup, RankedPage
+from stages.tables.pages import Page
+from tests.support.reading import book, given_to, looked_up, never, question, run
+
+PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke rose. "]
+
+
+def look_up(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[Lookup]:
+    """Its rows without their rankings, which begin with what is requested."""
+    made, calls = run(stage, rows, never())
+    assert calls == ()
+    for row in made:
+        order = [page.page_index for page in row.ranked]
+        assert order[: len(row.requested)] == list(row.requested[:50])
+        assert len(order) <= min(50, len(rows[Page]))
+    return [replace(row, ranked=()) for row in made]
+
+
+def ranking(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[RankedPage]:
+    """Of the only question."""
+    (row,) = run(stage, rows, never())[0]
+    return list(row.ranked)
+
+
+@pytest.mark.parametrize(
+    ("text", "pages"),
+    [
+        ("What burned, a candle?", (1, 0)),
+        ("Who heard the bells?", (2, 0)),  # twice in page 2
+        ("the of and", (0, 1)),  # no terms: all tie
+        ("zebra", (0, 1)),
+        ("smoke or candle", (1, 3)),  # equal pages
+    ],
+)
+def test_bm25_best_first_ties_to_the_lower_page(text: str, pages: tuple[int, ...]) -> None:
+    rows = book(PAGES, questions=[question(text=text)])
+    assert look_up(BM25(top_k=2, bm25="plus_on_stems"), rows) == [looked_up(*pages)]
+
+
+@pytest.mark.parametrize(
+    ("text", "pages"),
+    [
+        ("What burned, a CANDLE", (1, 0)),  # `burned.` is another word than `burned,`
+        ("and the", (0, 2)),  # each of one page, and page 0 is shorter
+        ("bell", (0, 1)),  # two pages of four: as good as none
+        ("bells?", (0, 1)),
+        ("rang. rose.", (3, 0)),  # the shorter page
+    ],
+)
+def test_okapi_on_words_as_they_stand(text: str, pages: tuple[int, ...]) -> None:
+    rows = book(PAGES, questions=[question(text=text)])
+    assert look_up(BM25(top_k=2, bm25="okapi_on_words"), rows) == [looked_up(*pages)]
+
+
+def test_more_pages_than_there_are() -> None:
+    rows = book(PAGES[:2], questions=[question(text="candle", evidence=(Span(0, 20),))])
+    assert look_up(BM25(top_k=9, bm25="plus_on_stems"), rows) == [looked_up(1, 0)]
+    assert look_up(OraclePages(top_k=9), rows) == [looked_up(0, 1)]
+    (random,) = look_up(RandomPages(top_k=9, seed=1, repeat=0), rows)
+    assert sorted(random.used or ()) == [0, 1]
+
+
+def test_without_a_number_all_pages_are_ranked() -> None:
+    rows = book(PAGES, questions=[question(text="Who heard the bells?", evidence=(Span(16, 40),))])
+    assert look_up(BM25(top_k=None, bm25="plus_on_stems"), rows) == [looked_up(2, 0, 1, 3)]
+    assert look_up(OraclePages(top_k=None), rows) == [looked_up(1, 2)]
+    (random,) = look_up(RandomPages(top_k=None, seed=1, repeat=0), rows)
+    assert sorted(random.used or ()) == [0, 1, 2, 3]
+
+
+def test_bm25_keeps_ranks_and_scores() -> None:
+    """Stems: 2 of 4 pages have `bell`. BM25+ with k1 1.5, b 0.75, delta 1 (Lv and Zhai 2011): idf
+    log(5 / 2), pages of 2, 2, 3 and 2 stems; what delta gives every page is left out."""
+    idf, mean = log(5 / 2), 9 / 4
+
+    def score(times: int, stems: int) -> float:
+        return idf * times * 2.5 / (times + 1.5 * (0.25 + 0.75 * stems / mean))
+
+    rows = book(PAGES, questions=[question(text="the bells")])
+    found = ranking(BM25(top_k=1, bm25="plus_on_stems"), rows)
+    assert [page.page_index for page in found] == [2, 0, 1, 3]
+    assert [page.score for page in found] == [
+        pytest.approx(score(2, 3)), pytest.approx(score(1, 2)), 0, 0,
+    ]  # fmt: skip
+
+
+def test_rankings_are_kept_to_depth_50() -> None:
+    rows = book(["word "] * 60, questions=[question(evidence=(Span(0, 300),))])
+    for stage in (
+        BM25(top_k=1, bm25="plus_on_stems"),
+        RandomPages(top_k=1, seed=0, repeat=0),
+        OraclePages(top_k=1),
+    ):
+        assert len({page.page_index for page in ranking(stage, rows)}) == 50
+
+
+def test_random_pages_have_ranks_and_no_scores() -> None:
+    rows = book(PAGES, questions=[question()])
+    found = ranking(RandomPages(top_k=1, seed=0, repeat=0), rows)
+    assert sorted(page.page_index for page in found) == [0, 1, 2, 3]
+    assert {page.score for page in found} == {None}
+
+
+def test_oracle_pages_are_ranked_by_gold_characters() -> None:
+    rows = book(PAGES, questions=[question(evidence=(Span(10, 20),))])
+    found = ranking(OraclePages(top_k=1), rows)  # page 0 ends at 15
+    assert found == [RankedPage(0, 5.0), RankedPage(1, 5.0)]
+
+
+def test_a_trace_lists_the_first_of_many_pages() -> None:
+    row = {"turn": 0, "query_index": None, "requested": [*range(33)], "used": [2, 0],
+           "dropped": [], "problem": None}  # fmt: skip
+    thirty = ", ".join(map(str, range(30)))
+    assert Lookup.trace(row) == [f"look-up 0: asked for [{thirty} and 3 more], read [2, 0]"]
+
+
+def test_no_pages() -> None:
+    rows = book([], questions=[question()])
+    okapi, plus = (BM25(top_k=2, bm25=kind) for kind in ("okapi_on_words", "plus_on_stems"))
+    for stage in (okapi, plus, RandomPages(top_k=2, seed=0, repeat=0)):
+        assert look_up(stage, rows) == [looked_up()]
+
+
+def drawn(seed: int, repeat: int, num_questions: int = 20, top_k: int = 3) -> list[Lookup]:
+    rows = book(["word "] * 30, questions=[question(f"q{i}") for i in range(num_questions)])
+    return look_up(RandomPages(top_k=top_k, seed=seed, repeat=repeat), rows)
+
+
+def test_random_pages_are_those_of_seed_question_and_repeat() -> None:
+    first = drawn(0, 0)
+    assert drawn(0, 0) == first
+    assert drawn(0, 0, num_questions=5) == first[:5]  # whoever else is asked
+    for other in (drawn(0, 1), drawn(1, 0)):
+        assert sum(a.used == b.used for a, b in zip(first, other, strict=True)) <= 2
+    assert len({row.used for row in first}) >= 18
+
+
+def test_random_pages_are_distinct_and_any() -> None:
+    used = [row.used or () for row in drawn(0, 0, num_questions=300)]
+    assert all(len(set(pages)) == 3 for pages in used)
+    assert {page for pages in used for page in pages} == set(range(30))
+
+
+def test_a_larger_draw_begins_with_the_smaller() -> None:
+    pairs = zip(drawn(0, 0, top_k=2), drawn(0, 0, top_k=5), strict=True)
+    assert all(few.used == (many.used or ())[:2] for few, many in pairs)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        [(0, 3), (25, 60)],
+        [(10, 20), (15, 26), (15, 26)],  # overlaps count once
+        [(29, 31)],  # a character of page 2, one of page 3: a tie
+        [(0, 66)],
+        [(40, 50), (3, 9), (16, 24)],
+    ],
+)
+def test_oracle_orders_pages_by_their_gold_characters(evidence: list[tuple[int, int]]) -> None:
+    pages = ["x" * 15, "x" * 15, "x" * 30, "x" * 6]  # 0-15, 15-30, 30-60, 60-66
+    gold = {char for start, end in evidence for char in range(start, end)}
+    ends = [(0, 15), (15, 30), (30, 60), (60, 66)]
+    counts = [len(gold & set(range(*page))) for page in ends]
+    best = sorted((n for n in range(4) if counts[n]), key=lambda n: (-counts[n], n))
+    asked = question(evidence=tuple(Span(*span) for span in evidence))
+    for top_k in (1, 2, 4):
+        made = look_up(OraclePages(top_k=top_k), book(pages, questions=[asked]))
+        assert made == [looked_up(*best[:top_k])]
+
+
+def test_oracle_skips_a_question_without_gold() -> None:
+    asked = [question("a", evidence=(Span(16, 20),)), question("b")]
+    made = look_up(OraclePages(top_k=2), book(PAGES, questions=asked))
+    assert made == [looked_up(1, question_id="a"), looked_up(question_id="b", skipped=True)]
+
+
+OURS = [stage for kinds in STAGES.values() for stage in kinds.values()
+        if stage.__module__.startswith("stages.")]  # fmt: skip
+
+
+def test_only_oracle_rate_and_score_are_given_gold() -> None:
+    """And of documents no stage is given more than its text and its length."""
+    gold = {stage for stage in OURS if set(stage.question_fields) & set(GOLD)}
+    assert gold == {OraclePages, RateAnswers, RateByType, ScoreAnswers}
+    assert {field for stage in OURS for field in stage.document_fields} == {"text", "num_words"}
+    assert len(OURS) > 10
+
+
+WHOLE = question(
+    options=("a", "b"), references=("a",), answer_index=0, evidence=(Span(0, 5),), metadata="{}",
+    asked_at="2023/05/30", question_type="why", only_judged=True, problem="bad_input", detail="x",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", [s for s in OURS if s.name in ("look_up", "answer")])
+def test_a_stage_is_given_what_it_names_and_no_more(stage: type[Stage]) -> None:
+    """Ids and problems come with every row; of the rest a look-up and an answer are given what is
+    asked, a ceiling the evidence too."""
+    bare = question(problem="bad_input", detail="x")
+    shown = replace(bare, options=("a", "b"), asked_at="2023/05/30")
+    with_gold = replace(shown, references=("a",), answer_index=0, evidence=(Span(0, 5),))
+    expected: dict[type[Stage], Question] = {
+        OraclePages: with_gold,
+        ImportedAnswer: replace(
+            bare, question="", options=("a", "b")
+        ),  # it only tells which option was meant
+    }
+    assert mask_fields(WHOLE, stage.question_fields) == expected.get(stage, shown)
+
+
+def test_a_document_s_title_is_given_to_nobody() -> None:
+    document = Document(
+        document_id="d", title="Title", text="Text.", num_words=1, num_paragraphs=1, metadata="[]"
+    )
+    assert mask_fields(document, BM25.document_fields) == Document(
+        document_id="d", text="Text.", num_words=1
+    )
+    assert mask_fields(document, RateAnswers.document_fields) == Document(document_id="d")
+
+
+def test_a_table_that_a_stage_does_not_read_is_not_there() -> None:
+    with pytest.raises(KeyError):
+        given_to(BM25(top_k=1, bm25="plus_on_stems"), book(PAGES, PAGES))[Gist]

@@ -1,0 +1,137 @@
+"""Values found by their keys, and what a time range does to them."""
+
+from typing import Any
+
+import pytest
+
+from pipeline.core.rows import UnitRows
+from stages.index.embed import EmbedKeys
+from stages.query.time_range import MakeTimeRange
+from stages.retrieve.ranked_pages import LatestPages
+from stages.retrieve.search_keys import SearchKeysByBM25, SearchKeysByVectors
+from stages.tables.expansions import Expansion
+from stages.tables.keys import Key
+from stages.tables.lookups import Lookup
+from stages.tables.queries import Query
+from tests.stages.retrieve.test_search import Axes
+from tests.support.reading import adding, always, book, never, question, run
+
+# page, text, day: rank for "bell rope" is 1, 2, 0 by their best keys
+KEYS: list[tuple[int, str | None, str | None]] = [
+    (0, "tower", "2023/05/01"),
+    (0, "bell tower stair oil", "2023/05/20"),
+    (1, "bell rope", "2023/05/10"),
+    (2, "rope monk", None),
+    (3, None, "2023/05/10"),
+]
+EVENT = Expansion(document_id="d", page_index=1, item_index=0, kind="event", text="It rang.",
+                  day="2023/05/12")  # fmt: skip
+ASKED = "bell rope"
+AXES = Axes(model=None, chunk_words=None, device="cpu", batch_size=1)
+
+
+def history(*ranges: tuple[str | None, str | None], **more: Any) -> UnitRows:
+    keys = [
+        Key(document_id="d", page_index=page, key_index=n, kind="value", text=text, day=day)
+        for n, (page, text, day) in enumerate(KEYS)
+    ]
+    queries = [
+        Query(document_id="d", question_id="q", query_index=0, kind="question", text=ASKED),
+        *(
+            Query(document_id="d", question_id="q", query_index=1, kind="time_range", text=None,
+                  start_date=start, end_date=end, **more)
+            for start, end in ranges
+        ),
+    ]  # fmt: skip
+    rows = book(["a ", "b ", "c ", "d"], questions=[question(text=ASKED)])
+    return adding(rows, {Key: keys, Expansion: [EVENT], Query: queries})
+
+
+def found(rows: UnitRows, top_k: int | None = None, **settings: Any) -> Lookup:
+    stage = SearchKeysByBM25(
+        top_k=top_k, bm25="plus_on_stems",
+        **{"widen_days": 0, "out_of_range": "last", **settings},
+    )  # fmt: skip
+    (turn,), _ = run(stage, rows, never())
+    assert isinstance(turn, Lookup)
+    return turn
+
+
+def test_a_page_ranks_by_its_best_key_and_one_without_is_never_found() -> None:
+    assert found(history()).used == (1, 2, 0)
+    assert found(history(), top_k=1).used == (1,)
+    vectors = run(EmbedKeys(embedder=AXES), history(), never())[0]
+    stage = SearchKeysByVectors(top_k=None, widen_days=0, out_of_range="last", embedder=AXES)
+    rows = adding(history(), {type(vectors[0]): vectors})
+    (turn,), _ = run(stage, rows, never())
+    assert turn.used == (1, 0, 2), "two words of the question; then one, and ties in page order"
+
+
+def test_keys_have_a_vector_each() -> None:
+    made, _ = run(EmbedKeys(embedder=AXES), history(), never())
+    assert [(row.page_index, row.chunk_index, row.problem) for row in made] == [
+        (0, 0, None), (0, 1, None), (1, 0, None), (2, 0, None), (3, 0, "empty_input"),
+    ]  # fmt: skip
+    assert [sum(row.embedding) for row in made[:4]] == [1, 4, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "last", "dropped"),
+    [
+        (None, None, (1, 2, 0), (1, 2, 0)),
+        ("2023/05/15", None, (2, 0, 1), (2, 0)),
+        (None, "2023/05/05", (2, 0, 1), (2, 0)),
+        ("2023/05/11", "2023/05/13", (1, 2, 0), (1, 2)),
+        ("2023/05/02", "2023/05/09", (2, 1, 0), (2,)),
+        ("2024/01/01", "2024/02/01", (2, 1, 0), (2,)),
+    ],
+)
+def test_what_is_out_of_range_goes_to_the_end_or_away(
+    start: str | None, end: str | None, last: tuple[int, ...], dropped: tuple[int, ...]
+) -> None:
+    """A page is within by any of its keys and events, and one without a date always."""
+    rows = history((start, end))
+    assert found(rows).used == last
+    assert found(rows, out_of_range="drop").used == dropped
+
+
+def test_a_range_is_widened() -> None:
+    rows = history(("2023/05/14", "2023/05/18"))
+    assert found(rows, out_of_range="drop").used == (2,)
+    assert found(rows, out_of_range="drop", widen_days=2).used == (1, 2, 0)
+    assert found(history(("0001/01/01", "9999/12/31")), widen_days=2).used == (1, 2, 0)
+
+
+def test_without_a_reply_nothing_is_looked_up() -> None:
+    turn = found(history((None, None), problem="timeout"))
+    assert (turn.used, turn.problem, turn.detail) == (None, "upstream", "queries: timeout")
+    assert found(history((None, None), problem="unparseable")).used == (1, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "start", "end", "problem"),
+    [
+        ('{"start": "2023/05/01", "end": "2023/05/07"}', "2023/05/01", "2023/05/07", None),
+        ("N/A", None, None, None),
+        ('{"start": "2023/05/30", "end": "2023/06/30"}', None, "2023/06/30", None),
+        ('{"start": "2023/06/01", "end": "2023/05/01"}', None, None, "unparseable"),
+        ("soon", None, None, "unparseable"),
+    ],
+)
+def test_the_time_that_a_question_is_about(
+    reply: str, start: str | None, end: str | None, problem: str | None
+) -> None:
+    """The question is asked on May 30th: a range cannot begin then."""
+    rows = book(["a"], questions=[question(asked_at="2023/05/30 (Tue) 23:40")])
+    made, calls = run(MakeTimeRange(time_aware=True), rows, always(reply))
+    assert [row.kind for row in made] == ["question", "time_range"]
+    assert (made[1].start_date, made[1].end_date, made[1].problem) == (start, end, problem)
+    assert [call.prompt for call in calls] == ["time_range"]
+    plain, _ = run(MakeTimeRange(time_aware=False), rows, never())
+    assert [row.kind for row in plain] == ["question"]
+
+
+def test_the_latest_come_first() -> None:
+    rows = book(["a ", "b ", "c"], questions=[question()])
+    (turn,), _ = run(LatestPages(top_k=2), rows, never())
+    assert turn.used == (2, 1)

@@ -1,0 +1,226 @@
+"""Scores: metrics against rouge_score itself, accuracy, and evidence by sets of characters."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
+
+from pipeline.core.errors import AccountingError
+from pipeline.core.rows import Question, Span, UnitRows
+from stages.score.metrics import METRICS, PARTS
+from stages.score.score import ScoreAnswers
+from stages.tables.answers import Answer
+from stages.tables.scores import Score
+from tests.support.reading import adding, book, never, question, run
+
+STAGE = ScoreAnswers(metrics=("rouge1_stem", "rougeL_stem", "squad_em"))
+EVIDENCE = ("evidence_recall", "evidence_any_hit", "evidence_full", "evidence_precision")
+REFERENCES = ("The wind rang the bells.", "It was a gust of wind")
+Pairs = list[tuple[int, int]]
+
+
+def answer(text: str | None = "The wind rings a bell", **more: Any) -> Answer:
+    more = {"question_id": "q", "num_context_words": 5, **more}
+    return Answer(document_id="d", reader="r", answer=text, **more)
+
+
+def spans(*pairs: tuple[int, int]) -> tuple[Span, ...]:
+    return tuple(Span(*pair) for pair in pairs)
+
+
+def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> UnitRows:
+    return adding(book(["The bell rings."], questions=questions), {Answer: answers})
+
+
+def scored(asked: Question, said: Answer, stage: ScoreAnswers = STAGE) -> list[Score]:
+    made, calls = run(stage, rows([asked], [said]), never())
+    assert calls == ()
+    return made
+
+
+def values(asked: Question, said: Answer, stage: ScoreAnswers = STAGE) -> dict[str, float | None]:
+    return {score.metric: score.value for score in scored(asked, said, stage)}
+
+
+def problems(made: Sequence[Score]) -> dict[str, tuple[float | None, str | None]]:
+    return {score.metric: (score.value, score.problem) for score in made}
+
+
+def test_free_form_answers_have_the_family_s_metrics() -> None:
+    scorer = RougeScorer(["rouge1", "rougeL"], use_stemmer=True)
+    said = "The wind rings a bell"
+    by_reference = [scorer.score(reference, said) for reference in REFERENCES]
+    found = values(question(references=REFERENCES), answer(said))
+    assert list(found) == ["rouge1_stem", "rougeL_stem", "squad_em", "evidence_recall"]
+    for name, kind in (("rouge1_stem", "rouge1"), ("rougeL_stem", "rougeL")):
+        best = max(scores[kind].fmeasure for scores in by_reference)
+        assert found[name] == pytest.approx(100 * best)
+    # Of five stems each, "the", "wind" and "bell" are shared: "rang" is not the stem of "rings".
+    assert found["rouge1_stem"] == pytest.approx(60)
+    assert (found["squad_em"], found["evidence_recall"]) == (0, None)
+
+
+@pytest.mark.parametrize("said", [answer(), answer(None, problem="timeout")])
+def test_an_answer_that_only_a_rater_can_judge_has_no_overlap(said: Answer) -> None:
+    """LongMemEval's rubrics and refusals; its evidence is scored as any other."""
+    asked = question(references=REFERENCES, evidence=spans((0, 4)))
+    assert list(values(asked, said)) == [*STAGE.metrics, *EVIDENCE]
+    asked = replace(asked, only_judged=True)
+    assert list(values(asked, said)) == list(EVIDENCE)
+
+
+def test_an_exact_answer() -> None:
+    found = values(question(references=REFERENCES), answer("it was gust of wind!"))
+    assert found["squad_em"] == 100
+
+
+def test_every_metric_there_is_can_be_asked_for() -> None:
+    """Null where it does not apply: Chinese ones to English texts, LongBench's without a task."""
+    stage = ScoreAnswers(metrics=(*METRICS, *PARTS))
+    made = scored(question(references=REFERENCES), answer(REFERENCES[1]), stage)
+    found = {s.metric: s.value for s in made[:-1]}
+    assert list(found) == list(METRICS)
+    not_here = {"longbench_f1_zh", "longbench_rouge_zh", "longbench"}
+    assert {metric for metric, value in found.items() if value is None} == not_here
+    assert [found[m] for m in found if m not in not_here] == pytest.approx([100] * (len(found) - 3))
+    nothing = values(question(references=REFERENCES), answer(None, problem="timeout"), stage)
+    assert {metric for metric in METRICS if nothing[metric] is None} == not_here
+
+
+def test_scrolls_rouge_is_scored_part_by_part() -> None:
+    stage = ScoreAnswers(metrics=("scrolls_rouge", "squad_em"))
+    found = values(question(references=REFERENCES), answer(), stage)
+    parts = ["scrolls_rouge1", "scrolls_rouge2", "scrolls_rougeL"]
+    assert list(found) == [*parts, "squad_em", "evidence_recall"]
+    columns = stage.columns()["free"]
+    assert [c.measure for c in columns] == ["scrolls_rouge", "squad_em"]
+    assert [list(c.geometric_mean_of) for c in columns] == [parts, []]
+
+
+@pytest.mark.parametrize("problem", ["truncated", "unparseable", "timeout", "upstream"])
+def test_an_answer_with_a_problem_scores_0_and_says_so(problem: Any) -> None:
+    said = answer(REFERENCES[0], problem=problem)
+    made = problems(scored(question(references=REFERENCES), said))
+    assert [made[m] for m in STAGE.metrics] == [(0.0, "upstream")] * 3
+
+
+@pytest.mark.parametrize(
+    ("chosen", "problem", "expected"),
+    [
+        (1, None, (100.0, None)),
+        (0, None, (0.0, None)),
+        (None, "unparseable", (0.0, "upstream")),
+        (None, "out_of_range", (0.0, "upstream")),
+        (1, "truncated", (0.0, "upstream")),
+        (None, "context_overflow", (0.0, "upstream")),
+    ],
+)
+def test_multiple_choice_has_accuracy(
+    chosen: int | None, problem: Any, expected: tuple[float, str | None]
+) -> None:
+    asked = question(options=("a", "b"), references=("b",), answer_index=1)
+    made = problems(scored(asked, answer("Answer: (B)", answer_index=chosen, problem=problem)))
+    assert made["accuracy"] == expected
+    assert list(made) == ["accuracy", "evidence_recall"]
+
+
+@pytest.mark.parametrize("asked", [question(), question(options=("a", "b"))])
+def test_without_a_key_there_is_evidence_recall_alone(asked: Question) -> None:
+    assert problems(scored(asked, answer())) == {"evidence_recall": (None, None)}
+
+
+@pytest.mark.parametrize(
+    ("read", "recall", "any_hit", "full", "precision"),
+    [
+        # Gold is 10-30 and 40-50.
+        ([(0, 100)], 100, 100, 100, 30),
+        ([(25, 45)], 100 / 3, 100, 0, 50),
+        ([(0, 10), (30, 40)], 0, 0, 0, 0),
+        ([], 0, 0, 0, None),
+        ([(10, 30), (40, 50)], 100, 100, 100, 100),
+        ([(29, 30)], 100 / 30, 100, 0, 100),
+    ],
+)
+def test_evidence_by_hand(
+    read: Pairs, recall: float, any_hit: float, full: float, precision: float | None
+) -> None:
+    asked = question(evidence=spans((10, 30), (40, 50)))
+    found = values(asked, answer(context_spans=spans(*read)))
+    shares = [found[name] for name in EVIDENCE]
+    assert shares == [pytest.approx(recall), any_hit, full, pytest.approx(precision)]
+
+
+pairs = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(1, 25)).map(lambda p: (p[0], p[0] + p[1])),
+    max_size=6,
+)
+
+
+@given(pairs.filter(bool), pairs)
+def test_evidence_by_sets_of_characters(gold: Pairs, read: Pairs) -> None:
+    wanted = {char for pair in gold for char in range(*pair)}
+    shown = {char for pair in read for char in range(*pair)}
+    found = values(
+        question(evidence=spans(*gold)),
+        answer(context_spans=spans(*read)),
+    )
+    hit = len(wanted & shown)
+    assert found["evidence_recall"] == pytest.approx(100 * hit / len(wanted))
+    assert found["evidence_any_hit"] == (100 if hit else 0)
+    assert found["evidence_full"] == (100 if wanted <= shown else 0)
+    precision = found["evidence_precision"]
+    assert precision == (pytest.approx(100 * hit / len(shown)) if shown else None)
+
+
+def test_evidence_of_an_unreadable_answer_was_read_all_the_same() -> None:
+    asked = question(evidence=spans((0, 10)), references=REFERENCES)
+    said = answer("", problem="unparseable", context_spans=spans((0, 5)))
+    made = problems(scored(asked, said))
+    assert made["evidence_recall"] == (50, None)
+    assert made["rouge1_stem"] == (0, "upstream")
+
+
+def test_evidence_of_an_answer_never_asked_for_is_0_and_upstream() -> None:
+    asked = question(evidence=spans((0, 10)))
+    said = answer(None, num_context_words=None, problem="context_overflow")
+    assert problems(scored(asked, said)) == {
+        "evidence_recall": (0, "upstream"),
+        "evidence_any_hit": (0, "upstream"),
+        "evidence_full": (0, "upstream"),
+        "evidence_precision": (None, "upstream"),
+    }
+
+
+def test_a_skipped_answer_has_a_skipped_row() -> None:
+    asked = question(references=REFERENCES)
+    (score,) = scored(asked, answer(None, num_context_words=None, skipped=True))
+    assert (score.metric, score.value, score.problem) == ("evidence_recall", None, None)
+    assert score.skipped
+
+
+def test_scores_are_in_question_order_then_by_metric() -> None:
+    asked = [question(q, references=("x",)) for q in "bac"]
+    said = [answer(question_id=q) for q in "abc"]
+    made, _ = run(STAGE, rows(asked, said), never())
+    names = (*STAGE.metrics, "evidence_recall")
+    assert [(s.question_id, s.metric) for s in made] == [(q, m) for q in "bac" for m in names]
+
+
+def test_every_question_must_have_a_score() -> None:
+    asked = [question("a", references=("x",)), question("b", options=("x", "y"), answer_index=0)]
+    both = rows(asked, [answer(question_id="a"), answer(question_id="b")])
+    made = STAGE.failed(both, "unit_failed", "a line of ours")
+    STAGE.check(both, made)
+    assert [(s.question_id, s.metric, s.value, s.problem) for s in made] == [
+        *(("a", metric, 0.0, "unit_failed") for metric in STAGE.metrics),
+        ("a", "evidence_recall", None, "unit_failed"),
+        ("b", "accuracy", 0.0, "unit_failed"),
+        ("b", "evidence_recall", None, "unit_failed"),
+    ]
+    for wrong in (made[:4], made[4:], made[::-1], []):
+        with pytest.raises(AccountingError, match="scores do not match questions"):
+            STAGE.check(both, wrong)

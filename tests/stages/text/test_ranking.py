@@ -1,0 +1,154 @@
+"""Terms, BM25 ranks and centrality."""
+
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.text.ranking import (
+    best_first,
+    centrality,
+    rank,
+    relevance,
+    relevance_by_words,
+    terms,
+    weights,
+)
+from stages.text.words import num_words, word_spans
+from tests.support.command import ROOT
+
+
+def test_terms_are_stems_without_stop_words() -> None:
+    assert terms("The Batteries of the remote-controls, and batteries") == [
+        "batteri", "remot", "control", "batteri",
+    ]  # fmt: skip
+
+
+def test_the_words_that_stories_are_made_of_are_terms() -> None:
+    said = "fire man mill world home found"
+    assert terms(said) == said.split()
+    assert terms("I don't think it's his, isn't it?") == ["think"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("the of and", []),
+        ("!?! {} --", []),
+        ("中文 2024", ["中", "文", "2024"]),
+        ("Война и мир", ["война", "и", "мир"]),
+        ("ΜΗΝΙΝ", ["μηνιν"]),
+    ],
+)
+def test_terms_of_odd_texts(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+def test_terms_may_be_changed_by_the_caller() -> None:
+    terms("whale ship").clear()
+    assert terms("whale ship") == ["whale", "ship"]
+
+
+def test_words_are_split_at_white_space_and_between_characters_without_it() -> None:
+    assert num_words("don't stop-it now") == 3
+    assert num_words("“中文。”ok, then") == 5
+    assert word_spans("a  bc") == [(0, 1), (3, 5)]
+
+
+def test_the_best_text_comes_first() -> None:
+    texts = ["a ship at sea", "a whale, a whale", "the whale and the ship at sea on a Monday"]
+    assert rank(texts, "Where is the whale?") == [1, 2, 0]
+
+
+def test_two_texts_are_told_apart() -> None:
+    # Okapi gives a word that one of two texts has a score of 0.
+    assert rank(["a tiger behind a door", "a lady behind a door"], "lady") == [1, 0]
+
+
+@pytest.mark.parametrize("query", ["", "the", "zebra", "!"])
+def test_ties_go_to_the_lower_index(query: str) -> None:
+    assert rank(["whale", "ship", "whale"], query) == [0, 1, 2]
+    assert relevance(["whale", "ship", "whale"], query).tolist() == [0, 0, 0]
+
+
+def test_texts_without_terms() -> None:
+    assert rank([], "whale") == []
+    assert rank(["", "the", ""], "whale") == [0, 1, 2]
+    assert rank(["", "the whale", ""], "whale") == [1, 0, 2]
+    assert centrality([]).tolist() == []
+    assert centrality(["", "the"]).tolist() == [0, 0]
+
+
+def rank_by_words(texts: list[str], query: str) -> list[int]:
+    return best_first(relevance_by_words(texts, query))
+
+
+def test_okapi_by_hand() -> None:
+    """Of four texts one has `whale`: idf log(3.5 / 1.5); two have `a`: idf 0; `the` three times is
+    less than nothing in Okapi, and a quarter of the mean idf in rank_bm25."""
+    texts = ["The whale the", "a ship the", "A Whale! the", "sea"]
+    assert rank_by_words(texts, "WHALE") == [0, 1, 2, 3]
+    assert rank_by_words(texts, "a") == [0, 1, 2, 3]
+    assert rank_by_words(texts, "sea") == [3, 0, 1, 2]
+    assert rank_by_words(texts, "whale!") == [2, 0, 1, 3]
+    # 3 words, 2.5 on average: k1 times (1 - b) + b * 3 / 2.5, with k1 1.5 and b 0.75.
+    score = math.log(3.5 / 1.5) * 2.5 / (1 + 1.5 * (0.25 + 0.75 * 3 / 2.5))
+    assert relevance_by_words(texts, "whale").tolist() == [pytest.approx(score), 0, 0, 0]
+
+
+@pytest.mark.parametrize("query", ["", "zebra"])
+def test_okapi_of_nothing(query: str) -> None:
+    assert rank_by_words([], query) == []
+    assert rank_by_words(["", " "], query) == [0, 1]
+    assert relevance_by_words(["", " "], query).tolist() == [0, 0]
+    assert rank_by_words(["whale", "", "ship"], query) == [0, 1, 2]
+
+
+def test_other_scripts_are_ranked() -> None:
+    assert rank(["今天下雨", "他去了学校"], "学校在哪里？") == [1, 0]
+    assert rank(["мир", "война"], "Война") == [1, 0]
+
+
+def test_central_is_what_the_others_speak_of() -> None:
+    scores = centrality(["whale ship harpoon", "whale ship", "biscuit"])
+    assert scores.tolist() == sorted(scores, reverse=True)
+    assert scores[0] == 1
+
+
+def test_frequent_and_long_terms_weigh_most() -> None:
+    weight = weights(["whale harpoon 2024", "whale whale", "a" * 64, "b" * 12])
+    assert weight["whale"] > weight["2024"] and weight["harpoon"] > weight["2024"]
+    assert weight["whale"] == pytest.approx(5 * math.log(3))
+    assert weight["a" * 64] == weight["b" * 12]  # a hash is not worth more than a long word
+
+
+@given(st.lists(st.text("abc 中.", max_size=8), max_size=6), st.text("abc 中.", max_size=8))
+def test_every_text_is_ranked_once(texts: list[str], query: str) -> None:
+    assert sorted(rank(texts, query)) == list(range(len(texts)))
+    assert rank(texts, query) == rank(list(texts), query)
+    assert (relevance(texts, query) >= 0).all()
+
+
+def test_the_order_does_not_hang_on_the_hash_seed() -> None:
+    program = (
+        "from stages.text.excerpts import gist, best_sentences\n"
+        "said = [f'The w{i % 7} met x{i % 5} near y{i % 11} on day z{i}.' for i in range(60)]\n"
+        "text = ' '.join(said)\n"
+        "print(gist(text), best_sentences([text], 'Where did w3 meet y5?', 40))"
+    )
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(made) == 1

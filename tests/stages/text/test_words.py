@@ -1,0 +1,135 @@
+"""What a word is, in scripts with spaces between words and in those without."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.core.rows import UnitRows
+from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.tables.pages import Page
+from stages.text.paragraphs import sentence_spans
+from stages.text.words import header_of, num_words, without_header, word_spans
+from tests.support.loading import DATA
+from tests.support.reading import always, document, never, run
+
+CHINESE = "他们在山上看见了一只鸟。"  # 11 characters and a full stop
+
+
+def uniform(text: str, words: int = 600, max_words: int = 1000) -> list[Page]:
+    stage = PaginateUniform(
+        page_breaks=False, paragraphs="auto", words=words, max_words=max_words
+    )  # fmt: skip
+    made, _ = run(stage, UnitRows(document=document(text)), never())
+    assert "".join(page.text for page in made) == text
+    return made
+
+
+def test_english_books_count_as_split_does() -> None:
+    for file in sorted((DATA / "txt").glob("*.txt")):
+        text = file.read_bytes().decode("latin-1")
+        assert num_words(text) == len(text.split()) > 3000
+        spans = word_spans(text)
+        assert [text[start:end] for start, end in spans] == text.split()
+
+
+@given(st.text("ab é1’.,\n\t\x1c\x85\u2028\u00a0\u3000ßжאع-ǅ", max_size=60))
+def test_with_spaces_words_are_those_of_split(text: str) -> None:
+    assert num_words(text) == len(text.split())
+    assert [text[start:end] for start, end in word_spans(text)] == text.split()
+
+
+@pytest.mark.parametrize("size", [999_999, 1_000_000, 1_000_001, 2_500_000])
+def test_a_long_text_is_counted_without_being_split_wrongly(size: int) -> None:
+    for unit in ("a", "ab ", "word  \n", " "):
+        text = (unit * (size // len(unit) + 1))[:size]
+        assert num_words(text) == len(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", 0),
+        (" \n\f", 0),
+        ("他们在山上", 5),
+        ("他们，在山上。", 5),
+        ("「他们」在 山上 ABC 12", 8),  # 「, 他, 们」, 在, 山, 上, ABC, 12
+        ("カタカナとひらがな", 9),
+        ("한국어는 띄어쓰기가 있다", 3),
+        ("สวัสดีครับ", 3),  # ten characters, four a word
+        ("Kant说：Ja", 3),
+        ("\U00020000\U00020001", 2),
+    ],
+)
+def test_scripts_without_spaces(text: str, words: int) -> None:
+    assert num_words(text) == words
+    assert len(word_spans(text)) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "header"),
+    [
+        ("\f[2023/05/30 (Tue) 21:48]\nuser: hello", 2, "[2023/05/30 (Tue) 21:48]"),
+        ("\f[a b]\none\f[c d]\ntwo", 2, "[a b]"),
+        ("\fone two", 2, None),
+        ("[a b] one", 3, None),
+        ("one\f[a b]\ntwo", 2, None),
+        ("\f[not closed\none", 3, None),
+    ],
+)
+def test_a_header_is_text_but_no_words(text: str, words: int, header: str | None) -> None:
+    assert (num_words(text), header_of(text)) == (words, header)
+    rest = text if header is None else text.partition("\n")[2]
+    assert without_header(text) == rest
+
+
+def test_a_chinese_book_without_spaces_makes_pages_near_the_wished_size() -> None:
+    text = (CHINESE * 4200)[:50_000]
+    assert num_words(text) == 50_000 - text.count("。")
+    made = uniform(text)
+    assert all(abs(page.num_words - 600) <= 80 for page in made[:-1])
+    assert all((page.text or "").endswith("。") for page in made[:-1])
+    assert sum(page.num_words for page in made) == num_words(text)
+
+
+def test_a_thai_book_makes_pages_near_the_wished_size() -> None:
+    text = "เขาเห็นนกตัวหนึ่งบนภูเขา" * 1000
+    made = uniform(text)
+    assert all(abs(page.num_words - 600) <= 170 for page in made[:-1]) and len(made) > 5
+
+
+def test_chinese_is_cut_by_a_model_too() -> None:
+    stage = PaginateByModel(
+        page_breaks=False, paragraphs="auto", min_words=280, max_words=600, tail_words=100,
+        preceding_words=30, following="nothing", label_rule="within_limits",
+    )  # fmt: skip
+    text = CHINESE * 900
+    made, calls = run(stage, UnitRows(document=document(text)), always("nowhere"))
+    assert "".join(page.text for page in made) == text
+    assert all(280 <= page.num_words <= 600 for page in made[:-1])
+    assert len(calls) >= 15
+
+
+def test_sentences_end_at_full_width_marks_and_their_quotes() -> None:
+    text = "他说：“好！”她问？ 真的。完"
+    assert [text[a:b] for a, b in sentence_spans(text)] == [
+        "他说：“好！”",
+        "她问？ ",
+        "真的。",
+        "完",
+    ]
+
+
+@pytest.mark.slow
+def test_a_line_of_600_000_characters_is_cut_between_words() -> None:
+    text = "mill " * 120_000
+    made = uniform(text)
+    assert len(text) == 600_000 and sum(page.num_words for page in made) == 120_000
+    assert all(
+        (page.text or "").startswith("mill ") and (page.text or "").endswith(" ") for page in made
+    )
+    assert all(abs(page.num_words - 600) <= 83 for page in made[:-1])
+
+
+def test_a_word_of_600_000_characters_is_a_page_of_its_own() -> None:
+    made = uniform("one two\n" + "x" * 600_000 + "\nthree", words=1)
+    assert [page.num_words for page in made] == [2, 1, 1]

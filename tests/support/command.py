@@ -1,0 +1,112 @@
+"""The real `gistmill` command, and the data that tests read."""
+
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data"  # ships with the project
+QMSUM = DATA / "qmsum" / "val.jsonl"  # the first 8 of 35 meetings
+# Whole corpora, for tests marked with NEEDS_WHOLE: slow, and failed in one line without the data.
+WHOLE = Path(os.environ.get("GISTMILL_DATA") or ROOT.parent / "shared" / "data")
+WHOLE_QMSUM = WHOLE / "qmsum" / "val.jsonl"
+NEEDS_WHOLE = [pytest.mark.slow, pytest.mark.whole]
+
+
+def gistmill(*words: str | Path) -> "CompletedProcess[str]":
+    """Run the command here: starting Python and Ray anew would take longer than most runs."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 1
+    with _argv(*map(str, words)), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+    return CompletedProcess(sys.argv, code, out.getvalue(), err.getvalue())
+
+
+def own_process(*words: str | Path, timeout: float = 300) -> "CompletedProcess[str]":
+    """Run the command as a user does: for what is killed, or left to the environment."""
+    command = [sys.executable, "-m", "jobs", *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+
+
+def succeed(*words: str | Path, code: int = 0) -> str:
+    """The command's standard output; the exit code must be `code`."""
+    return succeeded(gistmill(*words), code)
+
+
+def succeeded(done: "CompletedProcess[str]", code: int = 0) -> str:
+    """The standard output of a command that must have ended in exit code `code`."""
+    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def refused(*words: str | Path) -> str:
+    """The one line that a mistake leads to; the exit code must be 2."""
+    return one_line(gistmill(*words))
+
+
+def one_line(done: "CompletedProcess[str]") -> str:
+    """The complaint of a command that must have ended in exit code 2 and nothing else, without the
+    indented lines below it that mark the place in a query."""
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    line, *hints = done.stderr.splitlines()
+    assert all(hint.startswith("  ") for hint in hints)
+    assert line.startswith("gistmill: ")
+    return line.removeprefix("gistmill: ")
+
+
+def sql(warehouse: str | Path, query: str, *words: str) -> list[dict[str, Any]]:
+    """Rows of `gistmill sql --json`."""
+    rows: list[dict[str, Any]] = json.loads(
+        succeed("sql", query, f"warehouse={warehouse}", *words, "--json")
+    )
+    return rows
+
+
+def without_identity(text: str) -> str:
+    """Raters' names as their scripts are called: the 4 hex of their settings are left out."""
+    return re.sub(r"(scripted:\w+)-[0-9a-f]{4}", r"\1", text)
+
+
+@contextmanager
+def _argv(*words: str) -> Iterator[None]:
+    before = sys.argv
+    sys.argv = ["gistmill", *words]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+def in_terminal(width: int, *words: str) -> str:
+    """What the command prints in a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": str(width), "LINES": "50"}
+    command = [sys.executable, "-m", "jobs", *words]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=theirs, env=env)
+    os.close(theirs)
+    found = b""
+    try:
+        while part := os.read(ours, 65536):
+            found += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    return found.decode().replace("\r\n", "\n")

@@ -1,0 +1,28 @@
+"""Real commands whose file operations fail on purpose: see sitecustomize.py for the faults."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+
+
+def faulty(*faults: dict[str, Any]) -> dict[str, str]:
+    """The environment of a process in which, and in whose children, these faults happen."""
+    path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, "GISTMILL_FAULTS": json.dumps(faults)}
+
+
+def gistmill_with(
+    faults: list[dict[str, Any]], *words: str | Path, timeout: float = 300
+) -> "CompletedProcess[str]":
+    """Run the command, in a process of its own, on storage with these faults."""
+    command = [sys.executable, "-m", "jobs", *map(str, words)]
+    return subprocess.run(
+        command, cwd=ROOT, env=faulty(*faults), capture_output=True, text=True, timeout=timeout
+    )

@@ -1,0 +1,103 @@
+"""The README and the pages of docs: the commands they show, and what those are said to print."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.command import ROOT
+
+README = "README.md"
+GENERATED = "docs/schema.md"  # by `gistmill schema --markdown`, with a test of its own
+# Titles of blocks that no test runs, with what a reader has to have for them.
+NEEDS = frozenset(
+    {
+        *("needs a GPU", "needs a server", "needs a cluster", "needs a download"),
+        *("needs a notebook", "needs a file of yours", "takes minutes", "in a clone"),
+    }
+)
+_FENCE = re.compile(r'^( *)```(\w*)(?: title="([^"\n]*)")?\n(.*?)^\1```$', re.DOTALL | re.MULTILINE)
+_PRINTED = re.compile(
+    r"^<!-- printed -->\n(.*?)^<!-- end of printed -->$", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A block of code. `title` says what it needs; empty: it runs anywhere."""
+
+    language: str
+    title: str
+    code: str
+    start: int
+
+
+@dataclass
+class Command:
+    """A block of commands that runs here, and the parts of its output that the page shows."""
+
+    code: str
+    printed: list[str] = field(default_factory=list)
+
+
+def page(name: str) -> str:
+    """The text of a page, named by its path in the repository."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def pages() -> list[str]:
+    """The README and every page of docs that is written by hand."""
+    found = sorted(file.relative_to(ROOT).as_posix() for file in (ROOT / "docs").rglob("*.md"))
+    return [README, *(name for name in found if name != GENERATED)]
+
+
+def fences(text: str) -> list[Fence]:
+    """Its blocks of code, in their order."""
+    return [Fence(m[2], m[3] or "", m[4], m.start()) for m in _FENCE.finditer(text)]
+
+
+def blocks(name: str, language: str) -> list[str]:
+    """The code of a page's blocks in one language, whatever they need."""
+    return [fence.code for fence in fences(page(name)) if fence.language == language]
+
+
+def commands(text: str) -> list[Command]:
+    """The blocks of commands that run here; each with what is shown between it and the next one:
+    blocks in the language `text`, and whatever is marked as printed."""
+    found: list[Command] = []
+    for _, part in sorted(_parts(text), key=lambda part: part[0]):
+        if isinstance(part, Command):
+            found.append(part)
+        else:
+            assert found, f"printed by no command:\n{part}"
+            found[-1].printed.append(part)
+    return found
+
+
+def _parts(text: str) -> Iterator[tuple[int, Command | str]]:
+    for fence in fences(text):
+        if fence.language == "sh" and not fence.title:
+            yield fence.start, Command(fence.code)
+        elif fence.language == "text":
+            yield fence.start, fence.code
+    for match in _PRINTED.finditer(text):
+        yield match.start(), match[1]
+
+
+def missing(shown: str, output: str) -> list[str]:
+    """The lines of what is shown that a command did not print; `...` stands for any lines."""
+    printed = set(output.splitlines())
+    lines = (line for line in shown.splitlines() if line.strip() and not line.startswith("```"))
+    return [line for line in lines if line != "..." and line not in printed]
+
+
+def base(text: str) -> str | None:
+    """The page in whose folder, as its commands leave it, this one's commands run."""
+    match = re.match(r"<!-- builds on: (\S+) -->\n", text)
+    return f"docs/{match[1]}" if match else None
+
+
+def markdown_files() -> list[Path]:
+    """All that people read in the repository, generated pages, too."""
+    top = [ROOT / name for name in (README, "CONTRIBUTING.md", "CHANGELOG.md")]
+    return [*top, *sorted((ROOT / "docs").rglob("*.md"))]

@@ -1,0 +1,84 @@
+"""Real vLLM engines on a tiny model for tests: settings, requests, and their event loop."""
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.slots import Slots
+from pipeline.core.calls import Replay
+from pipeline.core.compose import compose
+from pipeline.core.engine import Request
+from pipeline.core.prompts import Constraint, Message
+from pipeline.engines.vllm import VllmSettings
+from stages.prompts.readagent.gist import ShortenPage
+from tests.support.reading import family
+
+T = TypeVar("T")
+os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; vLLM would take half the memory
+# Eager: compiling takes twice as long as all the rest of the start.
+CPU = (
+    "engine.gpus_per_worker=0",
+    "engine.start_timeout=900",
+    "engine.args.enforce_eager=true",
+)
+FAMILY = family("generic")
+
+
+class Talk:
+    """An engine and the one event loop that it is used from."""
+
+    def __init__(self, *words: str | Path) -> None:
+        self._runner = asyncio.Runner()
+        self.engine: Any = self.run(settings(*words).start())
+
+    def run(self, talk: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(talk)
+
+    def close(self) -> None:
+        self.engine.llm.shutdown()
+        self._runner.close()
+
+
+def settings(*words: str | Path) -> VllmSettings:
+    composed = compose(["engine=vllm", *CPU, *map(str, words)])
+    return VllmSettings.model_validate(composed["engine"])
+
+
+def messages(text: str) -> tuple[Message, ...]:
+    return ({"role": "user", "content": text},)
+
+
+def request(
+    text: str,
+    max_reply_tokens: int,
+    constraint: Constraint | None = None,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> Request:
+    return Request(
+        prompt="gist",
+        fields=ShortenPage(page=text),
+        messages=messages(text),
+        max_reply_tokens=max_reply_tokens,
+        constraint=constraint,
+        temperature=temperature,
+        seed=seed,
+    )
+
+
+def ask(engine: Any, gist_tokens: int, deadline: float = 300.0) -> Ask:
+    """Of a gist's reply budget."""
+    reader = Reader(
+        engine=engine,
+        identity="a vLLM engine",
+        is_model=True,
+        family=family("generic", {"gist": gist_tokens}),
+        temperature=0.0,
+        seed=0,
+        deadline_seconds=deadline,
+        slots=Slots(8),
+    )
+    return Ask(reader, "gist", "d1", Replay())
