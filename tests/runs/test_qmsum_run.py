@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import QMSUM, sql, succeed
+from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM, sql, succeed
 
-pytestmark = pytest.mark.slow
+pytestmark = NEEDS_WHOLE
 
 
 def report(warehouse: Path, *words: str) -> dict[str, Any]:
     """The means of a run over QMSum val with uniform pages, by method and measure."""
     out = succeed(
-        "run", "experiment=qmsum", f"corpus.path={QMSUM}", f"warehouse={warehouse}",
+        "run", "experiment=qmsum", f"corpus.path={WHOLE_QMSUM}", f"warehouse={warehouse}",
         "memory=uniform", "rater=none", *words, "--json",
     )  # fmt: skip
     made: dict[str, Any] = json.loads(out)["report"]

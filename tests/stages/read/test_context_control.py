@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import DATA, refused, sql, succeed
+from tests.support.command import NEEDS_WHOLE, WHOLE, refused, sql, succeed
 from tests.support.loading import loaded
 from tests.support.own_methods import methods
 from tests.support.small_corpus import UNIFORM, document, question, write
@@ -23,7 +23,7 @@ Words = tuple[str, ...]
 def long_book(tmp_path_factory: pytest.TempPathFactory) -> Words:
     """One document of over 300,000 words: the seven real books in a row, with some questions."""
     folder = tmp_path_factory.mktemp("long")
-    stories = loaded(DATA / "narrativeqa", "narrativeqa")
+    stories = loaded(WHOLE / "narrativeqa", "narrativeqa")
     text = "\n\n".join(item.document.text.strip() for item in stories)
     assert len(text.split()) > 300_000
     row = {"document_id": "long", "text": text}
