@@ -114,7 +114,7 @@ def _executed(
     for _, items in phase.executions(keys, prepared.units, pool.size):
         stall = StallWatch(folder, launch, config.cluster.stall_minutes)
         watch = functools.partial(_look, stall, driver)
-        execute_documents(make, items, pool, watch, {}, functools.partial(_count, stall, done))
+        execute_documents(make, pool, {}, items, watch, functools.partial(_count, stall, done))
     return [*driver, done[-1], Moment.now()]
 
 

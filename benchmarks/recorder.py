@@ -13,7 +13,6 @@ from typing import Any
 
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.readers import ReplyFormat, start_reader
-from pipeline.cluster.actor import AnyWorker, MakeWorker
 from pipeline.core.calls import Replay
 from pipeline.core.engine import Engine, EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
@@ -21,6 +20,7 @@ from pipeline.families.family import Family
 from pipeline.work.units import Unit
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
+from pipeline.worker.outcomes import AnyWorker, MakeWorker
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,9 @@ class RecordedWorker:
         summary = await self._worker.work(document_id, units)
         _keep(self._folder, Moment.now())
         return summary
+
+    async def close(self) -> None:
+        await self._worker.close()
 
 
 class _RecordedEngine:

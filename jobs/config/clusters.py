@@ -29,6 +29,13 @@ def _with_variables(given: dict[str, Any]) -> dict[str, Any]:
 RuntimeEnv = Annotated[dict[str, Any], AfterValidator(_with_variables)]
 
 
+class InlineCluster(ClusterSettings):
+    """No Ray: one worker in the process of the command."""
+
+    name: Literal["inline"]
+    address: None
+
+
 class LocalCluster(ClusterSettings):
     """A Ray that the run starts on this machine."""
 
@@ -103,8 +110,14 @@ class SlurmCluster(ClusterSettings):
 
 
 AnyCluster = Annotated[
-    LocalCluster | RayCluster | KubeRayCluster | SlurmCluster, Field(discriminator="name")
+    InlineCluster | LocalCluster | RayCluster | KubeRayCluster | SlurmCluster,
+    Field(discriminator="name"),
 ]
+
+
+def is_here(cluster: ClusterSettings) -> bool:
+    """True if a run executes on this machine, by itself."""
+    return cluster.name in ("inline", "local")
 
 
 def refuse_elsewhere(cluster: ClusterSettings) -> None:

@@ -20,10 +20,11 @@ from pipeline.files.place import AnyPath
 from pipeline.work.stage import ROLES, Role
 from pipeline.work.steps import Step
 from pipeline.work.units import DocumentKey, DocumentWork, Unit
+from pipeline.worker.outcomes import MakeWorker
 from pipeline.worker.worker import Start, Worker
 
 if TYPE_CHECKING:
-    from pipeline.cluster import MakeWorker, Pool
+    from pipeline.cluster import Pool
 
 PlannedUnits = Mapping[str, Sequence[Unit]]
 """The units of every document, by its id."""
@@ -46,6 +47,11 @@ class Phase:
         """Seconds that the engine may take to start."""
         return self.engine.start_timeout if self.engine else 60.0
 
+    @property
+    def slots(self) -> int:
+        """Concurrent requests of a worker; without an engine, documents."""
+        return num_slots(self.engine) if self.engine else _SCORING_DOCUMENTS
+
     def with_upstream(self) -> dict[str, Step]:
         """The steps and all they read directly, by id."""
         upstream = [up for step in self.steps for up in step.upstream]
@@ -63,7 +69,7 @@ class Phase:
                 max_workers=cluster.scoring_workers,
                 cpus=1.0,
                 gpus=0.0,
-                slots=_SCORING_DOCUMENTS,
+                slots=self.slots,
                 cluster=cluster,
             )
         return Pool(
@@ -72,11 +78,11 @@ class Phase:
             max_workers=engine.max_workers,
             cpus=engine.cpus_per_worker,
             gpus=engine.gpus,
-            slots=num_slots(engine),
+            slots=self.slots,
             cluster=cluster,
         )
 
-    def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> "MakeWorker":
+    def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> MakeWorker:
         """The function that makes a worker in its own process; `start` starts the phase's engine.
 
         The worker gets no RunConfig, whose import would take it a second.

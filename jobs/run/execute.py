@@ -1,4 +1,4 @@
-"""Execute the phases of a run, one Ray Data execution after another, with progress and limits."""
+"""Execute the phases of a run, one execution after another, with progress and limits."""
 
 import functools
 import uuid
@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared
+from jobs.run.backends import Backend, backend
 from jobs.run.eta import REPLY_COSTS, weights
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
@@ -36,28 +37,24 @@ class RunExecutor:
 
     def execute(self, stop: GracefulStop) -> None:
         """Execute the phases, until `stop` has begun. Raises the errors of workers."""
-        from pipeline.cluster import join  # imported here, as ray takes a second
-
-        join(self._config.cluster.address)
+        where = backend(self._config.cluster)
         stop.workers_see(StopSignal(self._folder.path, self._launch))
         with self.progress:
             for phase in self._phases:
                 with suppress(EndedError):  # units still in flight are not committed
-                    self._phase(phase, stop)
+                    self._phase(phase, where, stop)
                 if stop.has_begun:
                     self.ended = stop.reason
                     return
 
-    def _phase(self, phase: Phase, stop: GracefulStop) -> None:
-        from pipeline.cluster import execute_documents
-
-        cluster = self._config.cluster
-        pool = phase.pool(cluster)
+    def _phase(self, phase: Phase, where: Backend, stop: GracefulStop) -> None:
         make = phase.make_worker(self._folder.path, self._launch, self._start(phase))
+        minutes = self._config.cluster.stall_minutes
         asking = {step.id for step in phase.steps if step.prompts}
-        for name, documents in phase.executions(self._keys, self._units, pool.size):
+        num_workers = functools.partial(where.num_workers, phase)
+        for name, documents in phase.executions(self._keys, self._units, num_workers):
             on_heartbeats = functools.partial(_take_heartbeats, stop, self.progress)
-            stall = StallWatch(self._folder, self._launch, cluster.stall_minutes, on_heartbeats)
+            stall = StallWatch(self._folder, self._launch, minutes, on_heartbeats)
             watch = functools.partial(_look, stop, stall)
             finished = functools.partial(_count, stall, self.progress)
             planned = weights(documents, self._keys, asking)
@@ -65,7 +62,7 @@ class RunExecutor:
             self._publish(self.progress.state())
             tags = {"run": self._folder.path.name, "phase": name}
             try:
-                execute_documents(make, documents, pool, watch, tags, finished)
+                where.executor(phase, make, tags)(documents, watch, finished)
             finally:
                 self._folder.took(self.progress.took())
             if stop.has_begun:

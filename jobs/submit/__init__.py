@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TextIO
 
-from jobs.config.clusters import KubeRayCluster, RayCluster
+from jobs.config.clusters import KubeRayCluster, RayCluster, is_here
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_config import read_config
 from jobs.submit.manifests import dns_name, hand_over, rayjob, slurm_script
@@ -69,6 +69,6 @@ def _read(words: Sequence[str]) -> tuple[RunConfig, Sequence[str]]:
     if not any(word.startswith("cluster=") for word in words):
         words = ["cluster=ray", *words]
     config = read_config(words)
-    if config.cluster.name == "local":
-        raise UsageError("cluster=local: use gistmill run on this machine")
+    if is_here(config.cluster):
+        raise UsageError(f"cluster={config.cluster.name}: use gistmill run on this machine")
     return config, words

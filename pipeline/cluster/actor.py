@@ -2,32 +2,23 @@
 
 import asyncio
 import gc
-import json
 import os
 import pickle
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import ray
 from ray.util.metrics import Counter
 
 from pipeline.cluster.joining import is_lost
-from pipeline.core.errors import (
-    AccountingError,
-    EngineError,
-    OutageError,
-    StartError,
-    StorageError,
-    UsageError,
-)
+from pipeline.core.errors import EngineError
 from pipeline.core.plugins import unpickle_with_plugins
 from pipeline.core.unit_progress import UsageCounters
 from pipeline.files.storage_retries import retry_for
-from pipeline.work.units import Unit
-from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
+from pipeline.worker.outcomes import MakeWorker, Outcomes
 
 _SECONDS_BETWEEN_METRICS = 5.0
 
@@ -46,42 +37,23 @@ COUNTERS = {
 }
 
 
-class AnyWorker(Protocol):
-    """The interface of `pipeline.worker.worker.Worker` that an actor uses."""
-
-    usage: UsageCounters
-
-    async def work(self, document_id: str, units: Sequence[Unit]) -> Summary: ...
-
-
-MakeWorker = Callable[[Placement], AnyWorker]
-"""Makes a worker; called in the worker's own process."""
-
-# Ray preserves only the text of an exception, so these return as rows; the driver raises them.
-ERRORS: dict[str, type[Exception]] = {
-    error.__name__: error
-    for error in (AccountingError, OutageError, StartError, StorageError, UsageError)
-}
-
-
 class Actor:
     """The Ray Data UDF around a `Worker`.
 
-    A block holds rows (document_id, pickled units). It returns one row per document: `error`, the
-    name of an error class or "", and `payload`, the error's message or the Summary as JSON. After a
-    StorageError no document is begun: its replies could not be kept.
+    A block holds rows (document_id, pickled units). It returns one row per document, its outcome
+    (pipeline/worker/outcomes.py).
     """
 
     def __init__(self, make_worker: bytes, tags: Mapping[str, str], storage_seconds: float) -> None:
         """`make_worker`: a MakeWorker and its plugins, made by `pickle_with_plugins`."""
         retry_for(storage_seconds)
-        self._refused: StorageError | None = None
         make: MakeWorker = unpickle_with_plugins(make_worker)
         context = ray.get_runtime_context()
         # The id stays the same when Ray restarts the actor in another process.
         actor = context.get_actor_id() or ""
-        self._worker = make(Placement(actor, context.get_node_id(), is_lost))
-        self._metrics = _Metrics(self._worker.usage, tags)
+        worker = make(Placement(actor, context.get_node_id(), is_lost))
+        self._outcomes = Outcomes(worker)
+        self._metrics = _Metrics(worker.usage, tags)
         self._publishing: asyncio.Task[None] | None = None
         # What is imported stays, and is not searched for garbage: the process would do it when it
         # ends, for a quarter of the CPU time that it takes to start and end.
@@ -93,18 +65,10 @@ class Actor:
         yield pa.Table.from_pylist([await self._result(row) for row in batch.to_pylist()])
 
     async def _result(self, row: dict[str, Any]) -> dict[str, str]:
-        units = pickle.loads(row["units"])
         try:
-            if self._refused:
-                raise self._refused
-            summary = await self._worker.work(row["document_id"], units)
-        except tuple(ERRORS.values()) as error:
-            if isinstance(error, StorageError):
-                self._refused = error
-            return {"error": type(error).__name__, "payload": str(error)}
+            return await self._outcomes.outcome(row["document_id"], pickle.loads(row["units"]))
         except EngineError:
             os._exit(1)  # Ray restarts the actor, with a new engine, and retries the document
-        return {"error": "", "payload": json.dumps(asdict(summary))}
 
 
 class _Metrics:

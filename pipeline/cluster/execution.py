@@ -1,6 +1,5 @@
 """A Ray Data execution over documents, one document per block."""
 
-import json
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,26 +8,24 @@ from typing import Any
 import ray
 from ray.data import ActorPoolStrategy, DataContext
 
-from pipeline.cluster.actor import ERRORS, Actor, MakeWorker
+from pipeline.cluster.actor import Actor
 from pipeline.cluster.joining import first_line
 from pipeline.cluster.pool import Pool
 from pipeline.cluster.shadowing import refuse_shadowed_workers
-from pipeline.cluster.watching import Failures, watch_in_thread
-from pipeline.core.errors import AccountingError, EngineError, StorageError, UsageError
+from pipeline.core.errors import EngineError, UsageError
 from pipeline.core.plugins import pickle_with_plugins
 from pipeline.work.units import DocumentWork
 from pipeline.worker.executor import Summary
-
-# In-flight documents of a worker beyond its request slots: some of them are between requests.
-_DOCUMENTS_OVER_SLOTS = 4
+from pipeline.worker.outcomes import DOCUMENTS_OVER_SLOTS, MakeWorker, take
+from pipeline.worker.watching import Failures, watch_in_thread
 
 
 def execute_documents(
     make_worker: MakeWorker,
-    documents: Sequence[DocumentWork],
     pool: Pool,
-    watch: Callable[[], None],
     tags: Mapping[str, str],
+    documents: Sequence[DocumentWork],
+    watch: Callable[[], None],
     finished: Callable[[Summary], None],
 ) -> None:
     """Execute the documents; `finished` is called with a summary of each, in the order they finish,
@@ -51,7 +48,7 @@ def execute_documents(
         with _rays_errors(pool), watch_in_thread(watch, failures):
             for batch in batches:
                 for row in batch.to_pylist():
-                    _take(row, finished, failures)
+                    take(row, finished, failures)
     finally:
         batches.close()  # stops documents that are still in flight
     if failures.first:  # raised last, so that the other documents are committed
@@ -74,17 +71,6 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
         ) from None
 
 
-def _take(row: Mapping[str, str], finished: Callable[[Summary], None], failures: Failures) -> None:
-    """Handle a row that a worker returned. Raises the errors that end a run at once."""
-    if not row["error"]:
-        finished(Summary(**json.loads(row["payload"])))
-        return
-    error = ERRORS[row["error"]](row["payload"])
-    if not isinstance(error, (AccountingError, StorageError)):
-        raise error
-    failures.add(error)
-
-
 def _dataset(
     rows: list[dict[str, Any]], make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool
 ) -> Any:
@@ -92,7 +78,7 @@ def _dataset(
     documents queue at another. The pool grows onto machines that join later."""
     size = min(pool.size(), len(rows))
     most = min(pool.most(size), len(rows))
-    in_flight = min(pool.slots + _DOCUMENTS_OVER_SLOTS, -(-len(rows) // most))
+    in_flight = min(pool.slots + DOCUMENTS_OVER_SLOTS, -(-len(rows) // most))
     # Wait for all workers, or the first one up would be given all of the longest documents.
     DataContext.get_current().wait_for_min_actors_s = int(60 * pool.cluster.wait_minutes)
     return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(

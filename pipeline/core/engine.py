@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
@@ -61,6 +61,15 @@ class Engine(Protocol):
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """The tokens of the whole prompt, rendered as `generate` renders it."""
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """An engine that holds connections, processes or GPU memory beyond its own lifetime."""
+
+    async def close(self) -> None:
+        """Give them back; the engine answers nothing afterwards."""
         ...
 
 

@@ -188,6 +188,9 @@ class OpenAIEngine:
                     problem=error.problem,
                 )
 
+    async def close(self) -> None:
+        await self._client.close()
+
     async def _sent(self, request: Request) -> Reply:
         started = time.perf_counter()
         reply = await self._in_time(self._complete(request))

@@ -99,6 +99,9 @@ class OpenAIClient:
         count = answer.get("count") if isinstance(answer, dict) else None
         return count if isinstance(count, int) else None
 
+    async def close(self) -> None:
+        await self._client.close()
+
     def _key_refused(self, words: str) -> str:
         if self._key:
             return (

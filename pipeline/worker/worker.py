@@ -9,6 +9,7 @@ import socket
 import time
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from errno import ENOENT
 from functools import partial
@@ -17,7 +18,8 @@ from itertools import count
 from pipeline.asking.ask import Reader
 from pipeline.asking.shared_replies import SharedReplies
 from pipeline.asking.slots import Capacity
-from pipeline.core.errors import AccountingError, StartError, UsageError
+from pipeline.core.engine import Closable
+from pipeline.core.errors import AccountingError, CommandError, StartError, UsageError
 from pipeline.core.unit_progress import UsageCounters
 from pipeline.files.place import AnyPath, as_path, exists
 from pipeline.files.storage_retries import refusal_error
@@ -107,6 +109,15 @@ class Worker:
                 await executor.finish()
         executor.summary.seconds = time.perf_counter() - began
         return executor.summary
+
+    async def close(self) -> None:
+        """End the engine. For a worker whose process goes on."""
+        if self._reader is None:
+            return
+        with suppress(CommandError):  # it did not start
+            engine = (await self._reader).engine
+            if isinstance(engine, Closable):
+                await engine.close()
 
     def _refuse_unshared(self) -> None:
         """Raise UsageError if this machine does not see what the driver has committed, StorageError

@@ -20,14 +20,14 @@ from jobs.run.progress import Progress
 from jobs.run.progress_line import progress_line
 from jobs.run.stall import StallWatch
 from pipeline.cluster import Pool, execute_documents
-from pipeline.cluster.actor import Actor, AnyWorker
-from pipeline.cluster.watching import Failures, watch_in_thread
 from pipeline.core.errors import AccountingError, EndedError, EngineError, StorageError
 from pipeline.core.unit_progress import UsageCounters
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.executor import Summary
 from pipeline.worker.heartbeat import Heartbeat
 from pipeline.worker.in_flight import Placement
+from pipeline.worker.outcomes import AnyWorker, Outcomes
+from pipeline.worker.watching import Failures, watch_in_thread
 from tests.support.clusters import LOCAL
 from tests.support.command import succeed
 from tests.support.small_run import SmallRun
@@ -139,7 +139,7 @@ def test_an_end_while_a_summary_is_counted_keeps_its_reason(
         threading.Event().wait(30)
 
     with pytest.raises(EndedError, match="the deadline"):
-        execute_documents(never_made, [], pool, watch, {}, finished)
+        execute_documents(never_made, pool, {}, [], watch, finished)
 
 
 def test_a_worker_begins_nothing_after_a_refusal() -> None:
@@ -152,10 +152,11 @@ def test_a_worker_begins_nothing_after_a_refusal() -> None:
             begun.append(document_id)
             raise StorageError("/w/x: No space left on device")
 
-    actor = object.__new__(Actor)
-    actor._worker, actor._refused = Full(), None
-    rows = [{"document_id": name, "units": b"\x80\x04)."} for name in ("a", "b", "c")]
-    results = [asyncio.run(actor._result(row)) for row in rows]
+        async def close(self) -> None:
+            pass
+
+    outcomes = Outcomes(Full())
+    results = [asyncio.run(outcomes.outcome(name, [])) for name in ("a", "b", "c")]
     assert results == [{"error": "StorageError", "payload": "/w/x: No space left on device"}] * 3
     assert begun == ["a"]
 

@@ -54,6 +54,9 @@ class Lost:
         (self._folder / "found").write_text(json.dumps(crashes.limit))
         return Summary(document_id)
 
+    async def close(self) -> None:
+        pass
+
 
 @pytest.mark.parametrize(("what", "limit"), [("machine", None), ("process", 1)])
 def test_only_a_crash_makes_suspects(
@@ -67,6 +70,6 @@ def test_only_a_crash_makes_suspects(
 
     items: Any = [("d1", [])]
     done: list[Summary] = []
-    execute_documents(make, items, pool, lambda: None, {}, done.append)
+    execute_documents(make, pool, {}, items, lambda: None, done.append)
     assert [summary.document_id for summary in done] == ["d1"]
     assert json.loads((tmp_path / "found").read_text()) == limit

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.command import QMSUM, gistmill, sql, succeed
+from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM, gistmill, sql, succeed
 from tests.support.embedding import minilm, model_folder
 from tests.support.own_methods import methods
 
-pytestmark = [pytest.mark.dense, pytest.mark.timeout(1800), pytest.mark.slow]
+pytestmark = [pytest.mark.dense, pytest.mark.timeout(1800), *NEEDS_WHOLE]
 DEMO = ("run", "corpus=demo", "memory=uniform", "rater=none", "run=demo")
 
 
@@ -45,7 +45,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def means(warehouse: Path) -> dict[str, dict[str, float]]:
     """The means of a run over QMSum val, by method and measure."""
     done = gistmill(
-        "run", "corpus=qmsum", f"corpus.path={QMSUM}", "memory=uniform", "memory.words=430",
+        "run", "corpus=qmsum", f"corpus.path={WHOLE_QMSUM}", "memory=uniform", "memory.words=430",
         "methods=dense(over=pages,top_k=1|3|6),random_pages(top_k=3),oracle_pages(top_k=3)",
         "rater=none", f"embedder.model={minilm()}", f"warehouse={warehouse}", "run=qmsum", "--json",
     )  # fmt: skip

@@ -3,6 +3,7 @@
 import time
 import uuid
 from array import array
+from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -58,6 +59,10 @@ class VllmEngine:
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """The tokens of the whole prompt, the chat template's own included."""
         return len(await self.tokens(messages))
+
+    async def close(self) -> None:
+        """End the engine's processes, and free the GPU."""
+        await to_thread(self.llm.shutdown)
 
     async def generate(self, request: Request) -> Reply:
         """One reply; if vLLM refuses the request, a Reply with finish_reason abort.

@@ -16,7 +16,7 @@ from tests.support.command import ROOT, one_line, own_process, sql, succeeded
 from tests.support.small_corpus import UNIFORM, document, question, write
 
 # What a plugin brings is known to a whole process: these runs have processes of their own.
-PLUGIN = f"plugins={ROOT / 'tests' / 'recall_plugin'}"
+PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'recall_plugin'}"
 PHASES = """
 import json, sys
 from jobs.graph.read_config import read_config

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from tests.pipeline.core.test_plugins import words as quotes
-from tests.support.command import DATA, QMSUM, ROOT, own_process, sql, succeed, succeeded
+from tests.support.command import (
+    DATA,
+    NEEDS_WHOLE,
+    QMSUM,
+    ROOT,
+    WHOLE,
+    own_process,
+    sql,
+    succeed,
+    succeeded,
+)
 from tests.support.plans import exceeded, files, made, off, planned, since, stages
 from tests.support.small_corpus import UNIFORM, document, question, write
 
@@ -37,7 +47,7 @@ CORPORA = {
                         "methods=memorag(memory=full,retriever=bm25),rag(retriever=bm25)"),
     "books": ("corpus=narrativeqa", f"corpus.path={DATA / 'narrativeqa'}", "run=r", "limit=1",
               "corpus.split=test", "methods=gist_only,readagent_p(max_pages=2)"),
-    "choice": ("corpus=quality", f"corpus.path={DATA / 'quality' / 'QuALITY.one_record.jsonl'}",
+    "choice": ("corpus=quality", f"corpus.path={WHOLE / 'quality' / 'QuALITY.one_record.jsonl'}",
                "methods=gist_only,readagent_p(max_pages=2),closed_book", "run=r"),
     "histories": ("corpus=longmemeval", "run=r", "methods=gist_only", "limit=6",
                   f"corpus.path={DATA / 'longmemeval' / 'longmemeval_oracle_16.json'}"),
@@ -49,7 +59,10 @@ CORPORA = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=NEEDS_WHOLE if n == "choice" else ()) for n in CORPORA],
+)
 def test_a_run_makes_what_was_planned(tmp_path: Path, name: str) -> None:
     """The extractive engine breaks, shortens and looks up much as is expected; the simulated one
     always chooses the first of what is legal, which is what is asked of `at most`."""

@@ -10,7 +10,7 @@ import yaml
 from rouge_score.rouge_scorer import RougeScorer
 
 from stages.score import score
-from tests.support.command import QMSUM, sql, succeed
+from tests.support.command import WHOLE_QMSUM, sql, succeed
 from tests.support.finished_run import FinishedRun
 from tests.support.loading import written
 from tests.support.reading import written_family
@@ -167,7 +167,7 @@ def scrolls(folder: Path, *words: str) -> dict[str, Any]:
     own = {"constant_answer": constant["constant_answer"], "metrics": ["scrolls_rouge"]}
     family = written_family(folder, settings=own)
     succeed(
-        "run", "corpus=qmsum", f"corpus.path={QMSUM}", f"family={family}", "methods=constant",
+        "run", "corpus=qmsum", f"corpus.path={WHOLE_QMSUM}", f"family={family}", "methods=constant",
         "memory=uniform", "rater=none", f"warehouse={folder / 'warehouse'}", "run=r", *words,
     )  # fmt: skip
     means, table = report(folder)
@@ -176,6 +176,7 @@ def scrolls(folder: Path, *words: str) -> dict[str, Any]:
     return means["constant"]
 
 
+@pytest.mark.whole
 def test_scrolls_rouge_is_the_geometric_mean_of_means(tmp_path: Path) -> None:
     """QMSum val, answered by one sentence: by rouge-score itself. The mean of every question's
     geometric mean would be 11.41."""

@@ -1,10 +1,10 @@
-"""Ray Data around workers: summaries come back, trouble comes back as ours, nothing is endless."""
+"""Workers on Ray Data and inline: summaries come back, trouble as ours, nothing is endless."""
 
 import asyncio
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import ray
@@ -14,6 +14,7 @@ from pipeline.core.errors import AccountingError, EngineError, StartError, Usage
 from pipeline.core.unit_progress import UsageCounters
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
+from pipeline.worker.inline import execute_inline
 from tests.support.clusters import LOCAL
 from tests.support.command import refused
 
@@ -40,18 +41,32 @@ class Troubled:
             await asyncio.sleep(600)
         return Summary(document_id)
 
+    async def close(self) -> None:
+        pass
+
 
 def worker(trouble: Exception | None = None) -> Any:
     """Makes such workers."""
     return functools.partial(Troubled, trouble)
 
 
-def through(make: Any, *documents: str) -> tuple[list[str], Exception | None]:
+BACKENDS = {
+    "ray": functools.partial(execute_documents, pool=POOL, tags={}),
+    "inline": functools.partial(execute_inline, num_in_flight=2, grace_seconds=60.0),
+}
+of_both = pytest.mark.parametrize(
+    "backend", [pytest.param("ray", marks=pytest.mark.slow), "inline"]
+)
+
+
+def through(backend: str, make: Any, *documents: str) -> tuple[list[str], Exception | None]:
     """The documents that came back, and what was raised at the end."""
     done: list[str] = []
     items: Any = [(document, []) for document in documents]
     try:
-        execute_documents(make, items, POOL, lambda: None, {}, lambda s: done.append(s.document_id))
+        BACKENDS[backend](
+            make, documents=items, watch=lambda: None, finished=lambda s: done.append(s.document_id)
+        )
     except (AccountingError, EngineError) as error:
         return done, error
     return done, None
@@ -61,36 +76,63 @@ def ignored(summary: Summary) -> None:
     pass
 
 
-@pytest.mark.slow
-def test_every_document_comes_back_once() -> None:
-    done, error = through(worker(), "a", "b", "c", "bad")
+@of_both
+def test_every_document_comes_back_once(backend: str) -> None:
+    done, error = through(backend, worker(), "a", "b", "c", "bad")
     assert (sorted(done), error) == (["a", "b", "bad", "c"], None)
 
 
-@pytest.mark.slow
-def test_trouble_with_one_document_costs_no_other() -> None:
+@of_both
+def test_trouble_with_one_document_costs_no_other(backend: str) -> None:
     trouble = AccountingError("pages do not tile the text")
-    done, error = through(worker(trouble), "bad", "a", "b", "c")
+    done, error = through(backend, worker(trouble), "bad", "a", "b", "c")
     assert sorted(done) == ["a", "b", "c"]
     assert isinstance(error, AccountingError)
     assert str(error) == "pages do not tile the text"
 
 
-@pytest.mark.slow
-def test_an_engine_that_cannot_start_ends_it() -> None:
-    _, error = through(worker(StartError("no such model")), "bad")
+@of_both
+def test_an_engine_that_cannot_start_ends_it(backend: str) -> None:
+    _, error = through(backend, worker(StartError("no such model")), "bad")
     assert isinstance(error, StartError)
     assert str(error) == "no such model"
 
 
-def test_who_watches_may_end_it() -> None:
+class Failing:
+    """A worker whose engine dies with the document `bad` in flight, once."""
+
+    made: ClassVar[list["Failing"]] = []
+
+    def __init__(self, placement: Placement) -> None:
+        self.usage = UsageCounters()
+        self.is_closed = False
+        self.made.append(self)
+
+    async def work(self, document_id: str, units: Any) -> Summary:
+        if document_id == "bad" and len(self.made) == 1:
+            raise EngineError("the engine is dead")
+        return Summary(document_id)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def test_an_engine_that_dies_is_started_again_inline() -> None:
+    Failing.made.clear()
+    done, error = through("inline", Failing, "a", "bad", "b", "c")
+    assert (sorted(done), error) == (["a", "b", "bad", "c"], None)
+    assert [worker.is_closed for worker in Failing.made] == [True, True]
+
+
+@of_both
+def test_who_watches_may_end_it(backend: str) -> None:
     """As the watch for stalls does; the document in flight would take ten minutes more."""
 
     def watch() -> None:
         raise EngineError("nothing was finished")
 
     with pytest.raises(EngineError, match="nothing was finished"):
-        execute_documents(worker(), [("slow", [])], POOL, watch, {}, ignored)
+        BACKENDS[backend](worker(), documents=[("slow", [])], watch=watch, finished=ignored)
 
 
 @pytest.mark.parametrize(
@@ -121,9 +163,9 @@ def test_a_cluster_that_cannot_be_joined_is_refused(
     assert not (tmp_path / "w").exists()
 
 
-@pytest.mark.slow
-def test_a_worker_that_does_not_see_the_warehouse_ends_it() -> None:
+@of_both
+def test_a_worker_that_does_not_see_the_warehouse_ends_it(backend: str) -> None:
     trouble = UsageError("warehouse=w: not visible from n2")
     items: Any = [(name, []) for name in ("bad", "a")]
     with pytest.raises(UsageError, match="not visible from n2"):
-        execute_documents(worker(trouble), items, POOL, lambda: None, {}, ignored)
+        BACKENDS[backend](worker(trouble), documents=items, watch=lambda: None, finished=ignored)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import NEEDS_WHOLE, WHOLE, refused, sql, succeed
+from tests.support.command import WHOLE, refused, sql, succeed
 from tests.support.loading import loaded
 from tests.support.own_methods import methods
 from tests.support.small_corpus import UNIFORM, document, question, write

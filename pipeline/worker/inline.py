@@ -1,0 +1,112 @@
+"""Execute documents by one worker in this process, without Ray: `cluster=inline`.
+
+Nothing isolates a crash: what ends the worker ends the command, and the same command resumes it.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+from pipeline.core.errors import CommandError, EngineError, StartError
+from pipeline.work.units import DocumentWork
+from pipeline.worker.executor import Summary
+from pipeline.worker.in_flight import Placement
+from pipeline.worker.outcomes import MakeWorker, Outcomes, take
+from pipeline.worker.watching import Failures, watch_in_thread
+
+
+def execute_inline(
+    make_worker: MakeWorker,
+    num_in_flight: int,
+    grace_seconds: float,
+    documents: Sequence[DocumentWork],
+    watch: Callable[[], None],
+    finished: Callable[[Summary], None],
+) -> None:
+    """Execute the documents, `num_in_flight` at a time; `finished` is called with a summary of each
+    in the order they finish, and `watch` every second meanwhile.
+
+    Raises what `pipeline.cluster.execute_documents` does, but for the errors of placing workers: a
+    document's AccountingError once all others are finished, a StorageError once those in flight
+    are, or `grace_seconds` later. After an EngineError another worker goes on with the rest.
+    """
+    failures = Failures(grace_seconds)
+    execution = _Execution(
+        make_worker, documents, num_in_flight, lambda row: take(row, finished, failures)
+    )
+    with watch_in_thread(watch, failures):
+        execution.finish()
+    if failures.first:  # raised last, so that the other documents are committed
+        raise failures.first
+
+
+class _Execution:
+    """An execution in a thread of its own: the caller's may have an event loop, as a notebook's."""
+
+    def __init__(
+        self,
+        make_worker: MakeWorker,
+        documents: Sequence[DocumentWork],
+        num_in_flight: int,
+        take_row: Callable[[dict[str, str]], None],
+    ) -> None:
+        self._make_worker, self._take_row = make_worker, take_row
+        self._left = dict(enumerate(documents))
+        self._num_in_flight = num_in_flight
+        self._raised: CommandError | None = None
+        self._loop = asyncio.new_event_loop()
+        self._task = self._loop.create_task(self._all())
+
+    def finish(self) -> None:
+        """Execute every document. An interruption cancels those in flight."""
+        thread = threading.Thread(target=self._in_thread)
+        thread.start()
+        try:
+            thread.join()
+        finally:
+            if thread.is_alive():
+                self._loop.call_soon_threadsafe(self._task.cancel)
+                thread.join()
+        if self._raised:
+            raise self._raised
+
+    def _in_thread(self) -> None:
+        try:
+            with suppress(asyncio.CancelledError):
+                self._loop.run_until_complete(self._task)
+        except CommandError as error:
+            self._raised = error
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    async def _all(self) -> None:
+        while self._left:
+            worker = self._make_worker(Placement("inline"))
+            try:
+                await self._with(Outcomes(worker))
+            except StartError:
+                raise
+            except EngineError:  # its markers say which documents were in flight
+                continue
+            finally:
+                await worker.close()
+
+    async def _with(self, outcomes: Outcomes) -> None:
+        """Execute what is left with this worker, the first documents first."""
+        numbers = iter([*self._left])
+        tasks = [
+            asyncio.create_task(self._next(outcomes, numbers)) for _ in range(self._num_in_flight)
+        ]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _next(self, outcomes: Outcomes, numbers: Iterator[int]) -> None:
+        for number in numbers:
+            self._take_row(await outcomes.outcome(*self._left[number]))
+            del self._left[number]
