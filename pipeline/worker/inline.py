@@ -4,11 +4,11 @@ Nothing isolates a crash: what ends the worker ends the command, and the same co
 """
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from pipeline.core.errors import CommandError, EngineError, StartError
+from pipeline.core.errors import EngineError, StartError
 from pipeline.work.units import DocumentWork
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
@@ -54,32 +54,27 @@ class _Execution:
         self._make_worker, self._take_row = make_worker, take_row
         self._left = dict(enumerate(documents))
         self._num_in_flight = num_in_flight
-        self._raised: CommandError | None = None
         self._loop = asyncio.new_event_loop()
-        self._task = self._loop.create_task(self._all())
 
     def finish(self) -> None:
         """Execute every document. An interruption cancels those in flight."""
-        thread = threading.Thread(target=self._in_thread)
-        thread.start()
-        try:
-            thread.join()
-        finally:
-            if thread.is_alive():
-                self._loop.call_soon_threadsafe(self._task.cancel)
-                thread.join()
-        if self._raised:
-            raise self._raised
+        with ThreadPoolExecutor(1) as thread:
+            execution = thread.submit(self._in_thread)
+            try:
+                execution.result()
+            finally:
+                if not execution.done():
+                    with suppress(RuntimeError):  # the loop has just been closed
+                        self._loop.call_soon_threadsafe(self._cancel)
 
     def _in_thread(self) -> None:
-        try:
-            with suppress(asyncio.CancelledError):
-                self._loop.run_until_complete(self._task)
-        except CommandError as error:
-            self._raised = error
-        finally:
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
-            self._loop.close()
+        runner = asyncio.Runner(loop_factory=lambda: self._loop)
+        with suppress(asyncio.CancelledError), runner:
+            runner.run(self._all())
+
+    def _cancel(self) -> None:
+        for task in asyncio.all_tasks():
+            task.cancel()
 
     async def _all(self) -> None:
         while self._left:
