@@ -1,4 +1,4 @@
-"""What comes of a document: a summary or an error, as texts that travel between processes."""
+"""Outcomes of documents: a summary or an error, as texts that travel between processes."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -26,13 +26,10 @@ WHOLE_QMSUM = WHOLE / "qmsum" / "val.jsonl"
 NEEDS_WHOLE = [pytest.mark.slow, pytest.mark.whole]
 
 
-_MAKE_RUNS = ("run", "score", "rate")
-
-
 def gistmill(*words: str | Path) -> "CompletedProcess[str]":
     """Run the command here: starting Python and Ray anew would take longer than most runs. It
     works without Ray unless a cluster is named."""
-    if words[0] in _MAKE_RUNS and not any(str(word).startswith("cluster=") for word in words):
+    if _executes(*words) and not any(str(word).startswith("cluster=") for word in words):
         words = (*words, "cluster=inline")
     out, err = io.StringIO(), io.StringIO()
     code = 1
@@ -88,6 +85,14 @@ def sql(warehouse: str | Path, query: str, *words: str) -> list[dict[str, Any]]:
 def without_identity(text: str) -> str:
     """Raters' names as their scripts are called: the 4 hex of their settings are left out."""
     return re.sub(r"(scripted:\w+)-[0-9a-f]{4}", r"\1", text)
+
+
+def _executes(verb: str | Path = "", *words: str | Path) -> bool:
+    """Whether these words ask a model: `rate sheet` does not, and `run --help` only explains."""
+    if "--help" in words or "-h" in words:
+        return False
+    people = ("sheet", "import", "agreement")
+    return verb in ("run", "score") or (verb == "rate" and not {*words[:1]} & {*people})
 
 
 @contextmanager

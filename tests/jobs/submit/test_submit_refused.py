@@ -118,6 +118,7 @@ def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
         (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
          "engine.model=stages: the cluster does not see this folder"),
         (["warehouse=/x"], "cluster.address is not set"),
+        (["cluster=inline"], "cluster=inline: use gistmill run on this machine"),
         (["cluster=local"], "cluster=local: use gistmill run on this machine"),
         (["cluster.address=http://h:1", "limitt=1"], "limitt: no such key"),
         (["cluster=slurm", "cluster.partition=a b", "warehouse=/x"], "cluster.partition=a b:"),

@@ -65,7 +65,7 @@ def test_the_command_ends_in_one_line(
     starts(monkeypatch, NODE, fails=9)
     done = gistmill(
         "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
-        "methods=bm25(top_k=1)", f"warehouse={tmp_path / 'warehouse'}",
+        "methods=bm25(top_k=1)", f"warehouse={tmp_path / 'warehouse'}", "cluster=local",
     )  # fmt: skip
     assert done.returncode == 4
     (line,) = done.stderr.splitlines()

@@ -41,6 +41,7 @@ SECTIONS = {
     "engine=vllm": ("engine.model=m/m",),
     "engine=simulated": (),
     "cluster=local": (),
+    "cluster=inline": (),
     "cluster=ray": ("cluster.address=auto",),
     "cluster=kuberay": ("cluster.image=i",),
     "cluster=slurm": (),
