@@ -31,7 +31,9 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def outcome(words: list[str]) -> dict[str, dict[str, int]]:
     """Units by worker and phase."""
     done = json.loads(
-        succeed(*words, "engine.min_workers=2", "engine.cpus_per_worker=0.5", "cluster=local", "--json")
+        succeed(
+            *words, "engine.min_workers=2", "engine.cpus_per_worker=0.5", "cluster=local", "--json"
+        )
     )
     workers: dict[str, dict[str, int]] = done["workers"]
     return workers
