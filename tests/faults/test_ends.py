@@ -22,7 +22,7 @@ def words(folder: Path, *rules: dict[str, object]) -> list[str]:
     return [
         "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
         "methods=gist_only", "engine=scripted", f"engine.script={folder / 'script.yaml'}",
-        f"warehouse={folder / 'warehouse'}",
+        f"warehouse={folder / 'warehouse'}", "cluster=local",
     ]  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
     assert driver.returncode == 4, told
     assert told.splitlines()[-1].startswith("gistmill: interrupted")
     succeed(*command)
-    assert "complete" in succeed("status", command[-1])
+    assert "complete" in succeed("status", command[-2])
 
 
 def test_a_worker_that_no_machine_could_hold_is_refused(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ def words(folder: Path, *rules: dict[str, Any], **script: Any) -> list[str]:
     return [
         "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
         "methods=gist_only,bm25(top_k=1)", "engine=scripted", f"engine.script={path}",
-        "engine.max_workers=1", "max_problem_rate=1.0", f"warehouse={folder / 'warehouse'}",
+        "engine.max_workers=1", "max_problem_rate=1.0", "cluster=local",
+        f"warehouse={folder / 'warehouse'}",
     ]  # fmt: skip
 
 

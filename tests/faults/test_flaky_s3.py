@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import ray
 
 from pipeline.core.errors import StorageError
 from pipeline.core.settings import CONF
@@ -23,8 +22,6 @@ WORDS = ("experiment=demo", f"corpus.path=s3://{BUCKET}/demo", "cluster.storage_
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[dict[str, str], Outage]]:
-    """Its environment is that of the commands and of the workers, so Ray starts below it."""
-    ray.shutdown()
     with flaky_s3_server() as (environment, outage):
         for file in (CONF / "demo").iterdir():
             client(environment).upload_file(str(file), BUCKET, f"demo/{file.name}")
@@ -32,7 +29,6 @@ def server() -> Iterator[tuple[dict[str, str], Outage]]:
             for key, value in environment.items():
                 patch.setenv(key, value)
             yield environment, outage
-    ray.shutdown()
 
 
 @pytest.fixture

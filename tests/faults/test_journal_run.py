@@ -38,7 +38,8 @@ def processes_of(driver: int) -> list[int]:
 
 @pytest.mark.slow
 def test_a_killed_run_asks_again_what_was_in_flight(tmp_path: Path) -> None:
-    """SIGKILL for the driver and for all that it has started: Ray's processes and the worker."""
+    """SIGKILL for the driver and for all that it has started: Ray's processes and the worker. The
+    run goes on without Ray."""
 
     def slowly(body: dict[str, Any]) -> Answer:
         return Answer(seconds=0.1)

@@ -2,92 +2,26 @@
 prints what the page shows."""
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from tests.support.command import DATA, NEEDS_WHOLE, WHOLE, own_process, sql, succeeded
+from tests.support.command import own_process, sql, succeeded
+from tests.support.executed_pages import COMMANDS, OF_WHOLE_QMSUM, Outcome, check, run
 from tests.support.pages import NEEDS, base, blocks, commands, fences, missing, page, pages
 
-# Pages with tables of all of QMSum's validation set.
-OF_WHOLE_QMSUM = ("docs/report.md", "docs/papers.md")
-COMMANDS = {name: commands(page(name)) for name in pages() if commands(page(name))}
 _STARTS = re.compile(r"^\s*(\$ )?(nohup |\S+=\S+ )*(gistmill|make|pip|python|jupyter) ", re.M)
-
-
-class Outcome(NamedTuple):
-    """A page's commands, executed: the folder they ran in, and what each block printed."""
-
-    folder: Path
-    outputs: list[str]
-
-
-@pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Outcome]:
-    """A page's outcome by its name; a page that builds on another begins with a copy of its
-    folder. No page runs twice."""
-    done: dict[str, Outcome] = {}
-
-    def outcome(name: str) -> Outcome:
-        if name not in done:
-            folder = tmp_path_factory.mktemp(Path(name).stem) / "here"
-            before = base(page(name))
-            if before:
-                shutil.copytree(outcome(before).folder, folder, symlinks=True)
-            else:
-                _lay_out(folder, name)
-            done[name] = Outcome(folder, [_run(one.code, folder) for one in COMMANDS[name]])
-        return done[name]
-
-    return outcome
-
-
-def _lay_out(folder: Path, name: str) -> None:
-    """What a clone has; and QMSum as its authors lay it out, where a page reads all of it."""
-    (folder / "tests").mkdir(parents=True)
-    (folder / "tests" / "data").symlink_to(DATA)
-    if name in OF_WHOLE_QMSUM:
-        corpus = folder / "QMSum" / "data" / "ALL" / "jsonl"
-        corpus.mkdir(parents=True)
-        (corpus / "val.jsonl").symlink_to(WHOLE / "qmsum" / "val.jsonl")
-
-
-def _run(block: str, folder: Path) -> str:
-    """Whatever terminal the tests were started from, what is shown is no terminal's width."""
-    binaries = str(Path(sys.executable).parent)
-    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", block],
-        cwd=folder,
-        env={**environment, "PATH": f"{binaries}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=NEEDS_WHOLE) if n in OF_WHOLE_QMSUM else n for n in COMMANDS],
-)
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in OF_WHOLE_QMSUM])
 def test_a_pages_commands_run_and_print_what_it_shows(
     executed: Callable[[str], Outcome], name: str
 ) -> None:
-    for command, output in zip(COMMANDS[name], executed(name).outputs, strict=True):
-        assert output.strip(), command.code
-        for shown in command.printed:
-            assert missing(shown, output) == [], command.code
+    check(name, executed(name))
 
 
 @pytest.mark.slow
@@ -109,8 +43,8 @@ def test_the_comparison_is_all_that_the_command_prints(
 def test_the_sql_of_the_means_is_the_reports(executed: Callable[[str], Outcome]) -> None:
     (query,) = [block for block in blocks("docs/sql.md", "sh") if "from measures" in block]
     folder = executed("docs/sql.md").folder
-    rows = json.loads(_run(query.rstrip() + " --json", folder))
-    report = json.loads(_run("gistmill report --json", folder))
+    rows = json.loads(run(query.rstrip() + " --json", folder))
+    report = json.loads(run("gistmill report --json", folder))
     means = {row["method"]: row["means"] for row in report["rows"]}
     assert len(rows) > 50
     for row in rows:

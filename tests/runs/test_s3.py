@@ -62,7 +62,7 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     driver = subprocess.Popen(
-        [sys.executable, "-m", "jobs", "run", *WORDS, "run=night"],
+        [sys.executable, "-m", "jobs", "run", *WORDS, "run=night", "cluster=inline"],
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -73,7 +73,7 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(
     driver.wait()
     number = len(names(environment, "w/tables/scores/"))
     assert number < 30, "ten methods, three documents"
-    done = json.loads(succeed("run", *WORDS, "run=night", "--json"))
+    done = json.loads(succeed("run", *WORDS, "run=night", "cluster=local", "--json"))
     assert done["exit_code"] == 0
     succeed("run", "experiment=demo", f"warehouse={tmp_path}", "run=night")
     for table in TABLES:

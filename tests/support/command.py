@@ -29,11 +29,9 @@ NEEDS_WHOLE = [pytest.mark.slow, pytest.mark.whole]
 def gistmill(*words: str | Path) -> "CompletedProcess[str]":
     """Run the command here: starting Python and Ray anew would take longer than most runs. It
     works without Ray unless a cluster is named."""
-    if _executes(*words) and not any(str(word).startswith("cluster=") for word in words):
-        words = (*words, "cluster=inline")
     out, err = io.StringIO(), io.StringIO()
     code = 1
-    with _argv(*map(str, words)), redirect_stdout(out), redirect_stderr(err):
+    with _argv(*without_ray(*words)), redirect_stdout(out), redirect_stderr(err):
         try:
             main()
         except SystemExit as end:
@@ -42,8 +40,9 @@ def gistmill(*words: str | Path) -> "CompletedProcess[str]":
 
 
 def own_process(*words: str | Path, timeout: float = 300) -> "CompletedProcess[str]":
-    """Run the command as a user does: for what is killed, or left to the environment."""
-    command = [sys.executable, "-m", "jobs", *map(str, words)]
+    """Run the command in a process of its own, as a user does: for what is killed, or left to the
+    environment. It works without Ray unless a cluster is named."""
+    command = [sys.executable, "-m", "jobs", *without_ray(*words)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
 
 
@@ -85,6 +84,13 @@ def sql(warehouse: str | Path, query: str, *words: str) -> list[dict[str, Any]]:
 def without_identity(text: str) -> str:
     """Raters' names as their scripts are called: the 4 hex of their settings are left out."""
     return re.sub(r"(scripted:\w+)-[0-9a-f]{4}", r"\1", text)
+
+
+def without_ray(*words: str | Path) -> list[str]:
+    """The words of a command that works with `cluster=inline` unless they name a cluster."""
+    if _executes(*words) and not any(str(word).startswith("cluster=") for word in words):
+        words = (*words, "cluster=inline")
+    return [str(word) for word in words]
 
 
 def _executes(verb: str | Path = "", *words: str | Path) -> bool:

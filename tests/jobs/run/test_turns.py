@@ -99,7 +99,7 @@ def words(
         "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
         f"methods={methods}", f"warehouse={folder / 'warehouse'}", "engine=openai",
         f"engine.base_url={server.url}", "engine.model=m", "engine.max_workers=1",
-        "engine.sequences=2", f"run={run}",
+        "engine.sequences=2", f"run={run}", "cluster=inline",
     ]  # fmt: skip
 
 

@@ -79,9 +79,9 @@ def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
     calls = {"quote": 4, "answer": 8, "rate": 16}
     assert {stage["stage"]: stage["expected"]["calls"] for stage in plan["stages"]} == calls
     quotes = tmp_path / "warehouse" / "tables" / "quotes"
-    kill_when(lambda: any(quotes.glob("*/*.parquet")), "run", *own)
+    kill_when(lambda: any(quotes.glob("*/*.parquet")), "run", *own, "cluster=inline")
     assert 0 < len(list(quotes.glob("*/*.parquet"))) < 4
-    done = own_process("run", *own, "--json")
+    done = own_process("run", *own, "cluster=local", "--json")
     out = json.loads(succeeded(done))
     assert out["report"]["inputs"]["not_done"] == 0
 

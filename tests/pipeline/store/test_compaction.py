@@ -212,20 +212,21 @@ def crashes(monkeypatch: pytest.MonkeyPatch, at: int, before: bool) -> Callable[
     return lambda: done
 
 
+_PARTS = 6
+_AT_TIMES = [pytest.mark.slow, pytest.mark.sampled]
+
+
+@pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(
-    ("before", "every"),
-    [
-        (True, 11),
-        pytest.param(True, 1, marks=pytest.mark.slow),
-        pytest.param(False, 1, marks=pytest.mark.slow),
-    ],
+    "first", [1, *(pytest.param(n, marks=_AT_TIMES) for n in range(2, _PARTS + 1))]
 )
 def test_a_crash_at_any_write_loses_and_doubles_nothing(
-    tmp_path: Path, before: bool, every: int
+    tmp_path: Path, before: bool, first: int
 ) -> None:
-    at = 0
+    """At every sixth write from the first on."""
+    at = first - _PARTS
     while True:
-        at += every
+        at += _PARTS
         warehouse = Warehouse(tmp_path / str(at))
         warehouse.plan("night")
         commit_some(warehouse, random.Random(7), range(5))
