@@ -18,7 +18,7 @@ from jobs.output.cells import counted
 from jobs.output.print_tables import print_json, print_line
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
 
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")

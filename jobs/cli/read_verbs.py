@@ -29,7 +29,7 @@ from jobs.warehouse.status import show_status, watch_status
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.runs.people import num_labels
-from pipeline.store.sql.connect import query as rows_of
+from pipeline.store.sql.connection import query as rows_of
 from pipeline.store.sql.sql_sandbox import only_select
 
 _OPTION = re.compile(r"[\w.]+=")  # a method's first = is behind a bracket

@@ -12,7 +12,8 @@ from pipeline.core.registry import nearest
 from pipeline.core.sql_files import sql_beside
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
 

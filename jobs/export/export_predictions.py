@@ -11,7 +11,8 @@ from jobs.report.answer_rows import answers
 from jobs.report.report import INPUTS
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
-from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -12,7 +12,7 @@ from jobs.report.memory_sizes import samples
 from jobs.report.render import notes, provenance_line
 from jobs.report.report import Report
 from pipeline.core.sql_files import filled, sql_beside
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
 

@@ -13,7 +13,7 @@ from jobs.trace.trace import STEPS, TABLES
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
 from pipeline.core.trace_lines import PLACE, Line, RawText, columns_line
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
 

@@ -12,7 +12,7 @@ from jobs.report.answer_rows import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store import connect
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
 

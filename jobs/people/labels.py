@@ -14,7 +14,8 @@ from pipeline.files.place import as_path, exists
 from pipeline.store import connect
 from pipeline.store.runs.people import add_labels
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.row import Row
 

@@ -16,7 +16,8 @@ from pipeline.core.settings import sha
 from pipeline.files.place import AnyPath
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 
 _REPLIES = """
 select prompt, s.engine, avg(reply_tokens) as tokens from calls join steps s using (step_id)

@@ -11,7 +11,8 @@ from jobs.report.intervals import LEAST_DOCUMENTS, RESAMPLES
 from jobs.report.report import Report, make_report
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 
 MEANS = (
     "Means are over all answers of a method; an answer with a problem counts 0. Intervals are "

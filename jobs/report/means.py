@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.report.intervals import interval, sd
 from pipeline.core.sql_files import filled, sql_beside
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
 
 _SQL = sql_beside(__file__)

@@ -12,7 +12,7 @@ from typing import Any
 from pipeline.core.errors import UsageError
 from pipeline.files.place import AnyPath
 from pipeline.store import connect
-from pipeline.store.sql.connect import query as rows_of
+from pipeline.store.sql.connection import query as rows_of
 from pipeline.store.sql.memory_names import is_shared_sql
 
 _MEASURES = f"""

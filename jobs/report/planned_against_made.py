@@ -10,7 +10,7 @@ from jobs.output.cells import Part, Table
 from pipeline.files.place import list_paths
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from pipeline.work.units import Unit
 
 _MEASURES = ("calls", "prompt_tokens", "reply_tokens")

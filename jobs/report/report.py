@@ -14,7 +14,8 @@ from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED, is_shared_sql
 from pipeline.store.sql.sql_sandbox import expression
 from pipeline.work.stage import Column

@@ -15,7 +15,7 @@ from pipeline.core.settings import sha
 from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from pipeline.work.methods import NO_METHODS, stage_specs
 from pipeline.work.steps import Step
 from pipeline.work.units import DocumentKey

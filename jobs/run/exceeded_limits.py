@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.config.run_config import RunConfig
 from pipeline.store.sql.accounts import StepCounts
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 
 _NUM_WORST = 3
 _INPUTS = "from inputs where step_id = '{}' and problem is not null"

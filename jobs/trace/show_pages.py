@@ -17,7 +17,8 @@ from jobs.output.print_tables import print_json, print_line
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
 from pipeline.store import connect
-from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
 
 _SQL = sql_beside(__file__)

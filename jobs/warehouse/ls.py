@@ -16,7 +16,8 @@ from pipeline.core.settings import CONF
 from pipeline.families.family_file import read_family_file
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query, readable_run
+from pipeline.store.sql.connect import readable_run
+from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.lease import holder
 from pipeline.work.methods import methods_in
 

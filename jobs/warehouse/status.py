@@ -19,7 +19,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.lease import holder
 
 _SQL = sql_beside(__file__)

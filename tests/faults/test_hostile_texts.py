@@ -9,7 +9,7 @@ from jobs.output.cells import printable
 from jobs.output.print_tables import markdown, print_json, print_line
 from jobs.report.render import report_page
 from pipeline.store import connect
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from tests.support.command import gistmill, one_line, refused
 from tests.support.small_corpus import document, question, write
 from tests.support.small_run import SmallRun

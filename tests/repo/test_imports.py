@@ -71,7 +71,7 @@ HOMES = {
     "ray": ("pipeline/cluster/",),
     "vllm": ("pipeline/engines/vllm/",),
     "openai": ("pipeline/engines/openai_client.py",),
-    "duckdb": ("pipeline/store/sql/connect.py",),
+    "duckdb": ("pipeline/store/sql/connection.py",),
     "pyarrow": (
         *("pipeline/store/", "pipeline/core/rows.py", "pipeline/core/arrow.py"),
         "pipeline/cluster/",
@@ -191,7 +191,7 @@ def broad_handlers(tree: ast.Module) -> list[ast.ExceptHandler]:
 def test_the_files_are_found() -> None:
     some = {"pipeline/store/sql/connect.py", "stages/index/gist.py", "jobs/cli/__init__.py"}
     assert some <= trees().keys()
-    assert "duckdb" in libraries_of()["pipeline/store/sql/connect.py"]
+    assert "duckdb" in libraries_of()["pipeline/store/sql/connection.py"]
     assert "jobs.warehouse.status" in graph()["jobs.cli.read_verbs"], "a name from a module"
     assert "pipeline.store.sql.connect" in graph()["pipeline.store"], "within a function"
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pipeline.store import connect
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from stages.tables.ratings import Label, Rating
 from tests.jobs.report.test_report_means import column, report
 from tests.support.command import DATA, refused, sql, succeed, without_identity

@@ -1,4 +1,4 @@
-"""DuckDB views over the committed files of a warehouse. The only file that imports duckdb.
+"""DuckDB views over the committed files of a warehouse.
 
 `answers`, `scores` ... show one run, `all_answers`, `all_scores` ... every run of the warehouse,
 each row once per run that planned it (run_views.py). A table without files is an empty view
@@ -7,12 +7,11 @@ with typed columns.
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel
@@ -23,7 +22,6 @@ from pipeline.core.registry import nearest
 from pipeline.files.place import (
     AnyPath,
     as_path,
-    exists,
     is_remote,
     list_paths,
     map_in_threads,
@@ -32,13 +30,14 @@ from pipeline.files.place import (
 )
 from pipeline.store.runs.people import ALL_PEOPLE, people_rows
 from pipeline.store.runs.planned_units import UNITS, check_planned
-from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, damaged_inside, read_parsed
+from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.store.shards.layout import check_layout
-from pipeline.store.sql.contracts import derived, sections
+from pipeline.store.sql.connection import Connection, View
+from pipeline.store.sql.contracts import derived
 from pipeline.store.sql.python_rows import create_table
 from pipeline.store.sql.run_views import run_views
 from pipeline.store.sql.shard_views import shard_views, sql_list
-from pipeline.store.sql.sql_sandbox import lock, sql_error
+from pipeline.store.sql.sql_sandbox import lock
 
 _STEPS = pa.schema(
     [
@@ -53,12 +52,7 @@ _STEPS = pa.schema(
         ("upstream", pa.list_(pa.string())),
     ]
 )
-_FILES = pa.schema([("file", pa.string())])
 _LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
-_OF_STATEMENTS = (  # errors that are no file's fault
-    duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
-    duckdb.ConversionException, duckdb.OutOfRangeException,
-)  # fmt: skip
 
 
 class _Description(BaseModel):
@@ -74,121 +68,38 @@ class _Description(BaseModel):
     upstream: list[str]
 
 
-def connect(
-    warehouse: AnyPath, run: str | None = None, unsafe: bool = False
-) -> duckdb.DuckDBPyConnection:
+def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) -> Connection:
     """An in-memory connection with the views of one run, by default the latest.
 
     It sees the files committed so far; later ones need a new connection. It is locked
     (sql_sandbox.py) unless `unsafe`. Damaged files are left out with a LeftOutWarning each; the
-    view `left_out` has them. Raises UsageError where the warehouse or the run does not exist, or
-    the SQL of a table is wrong, DamagedError where the run's planned inputs cannot be read.
+    view `left_out` has them. Raises UsageError where the warehouse or the run does not exist,
+    DamagedError where the run's planned inputs cannot be read; the connection raises UsageError
+    where a view is named of which the SQL of a table is wrong.
     """
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
     name = run_name(folder, run)
-    connection = duckdb.connect()
-    _without_progress_bar(connection)
-    connection.execute("set parquet_metadata_cache = true")  # else every view reads all footers
-    tables, steps, files = shard_views(connection, folder, left_out)
+    connection = Connection()
+    connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
+    tables, steps = shard_views(connection, folder, left_out)
     _view_of(connection, "raw_steps", _STEPS, _step_rows(folder, left_out))
     planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
     _planned_view(connection, planned)
     for statement in run_views(tables, name, steps):
-        connection.execute(statement)
-    _create_derived(connection, tables)
-    files += planned
-    _register_files(connection, files)
+        connection.add(View(statement))
+    for view in derived(tables):
+        connection.add(view)
+    connection.files += planned
     _view_of(connection, "all_people", ALL_PEOPLE, people_rows(folder, left_out))
     quoted = name.replace("'", "''")
-    connection.execute(f"create view people as from all_people where run = '{quoted}'")
+    connection.add(View(f"create view people as from all_people where run = '{quoted}'"))
     _view_of(connection, "left_out", _LEFT_OUT, left_out.rows)
-    if not unsafe:
-        lock(connection, (address for file in files for address in _addresses(file)))
+    if unsafe:  # variables of the caller are tables, as in DuckDB
+        connection.raw.execute("set python_scan_all_frames = true")
+    else:
+        lock(connection.raw, (address for file in connection.files for address in _addresses(file)))
     return connection
-
-
-def _create_derived(connection: Any, tables: Mapping[str, Any]) -> None:
-    """Raises UsageError, naming file and section, for SQL of a table that DuckDB refuses."""
-    try:
-        for statement in derived(tables):
-            connection.execute(statement)
-    except _OF_STATEMENTS:
-        for place, statement in sections(tables):
-            try:
-                connection.execute(statement)
-            except _OF_STATEMENTS as error:
-                raise UsageError(f"{place}: {str(error).splitlines()[0]}; correct it") from None
-        raise
-
-
-def _without_progress_bar(connection: Any) -> None:
-    """Switch the progress bar off, if it is on: in Jupyter without ipywidgets DuckDB has none and
-    refuses the setting."""
-    ((is_on,),) = connection.execute("select current_setting('enable_progress_bar')").fetchall()
-    if is_on:
-        connection.execute("set enable_progress_bar = false")
-
-
-def query(connection: Any, statement: str) -> list[dict[str, Any]]:
-    """The rows of a user's query. Raises UsageError with DuckDB's error and hints, and DamagedError
-    if a file caused it: `connect` had read only the footers."""
-    with errors_of(connection):
-        done = connection.execute(statement)
-        rows = [] if done is None else done.fetchall()
-    if done is None:
-        raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
-    names = _unique([column[0] for column in connection.description or ()])
-    return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-@contextmanager
-def errors_of(connection: Any) -> Iterator[None]:
-    """Turn DuckDB's errors in the `with` block into UsageError, or DamagedError if a file caused
-    them."""
-    try:
-        yield
-    except duckdb.Error as error:
-        if damaged := _to_blame(error, _files_of(connection)):
-            raise damaged from None
-        raise sql_error(str(error)) from None
-
-
-@contextmanager
-def errors_of_arrow() -> Iterator[None]:
-    """Turn errors of a later batch, such as of a value that is no number, back into DuckDB's
-    errors: they come through Arrow as an OSError without a number."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise duckdb.Error(str(error)) from None
-
-
-def _to_blame(error: duckdb.Error, files: list[UPath]) -> DamagedError | None:
-    """The first damaged file of those that the views read, if a file may have caused the error;
-    else None."""
-    if isinstance(error, duckdb.PermissionException):  # raised for a missing path
-        files = [file for file in files if not exists(file)]
-    return None if isinstance(error, _OF_STATEMENTS) else damaged_inside(files)
-
-
-def _register_files(connection: Any, files: Iterable[UPath]) -> None:
-    """Keep the names of the files that the views read, for `query`."""
-    create_table(connection, "files_rows", _FILES, [{"file": str(file)} for file in files])
-
-
-def _files_of(connection: Any) -> list[UPath]:
-    return [as_path(file) for (file,) in connection.execute("from files_rows").fetchall()]
-
-
-def _unique(names: list[str]) -> list[str]:
-    """The names made unique: a second column `name` becomes `name_1`, as in DuckDB's tables."""
-    earlier = [names[:index].count(name) for index, name in enumerate(names)]
-    return [
-        f"{name}_{count}" if count else name for name, count in zip(names, earlier, strict=True)
-    ]
 
 
 def run_name(warehouse: AnyPath, run: str | None) -> str:
@@ -229,8 +140,8 @@ def _addresses(file: UPath) -> set[str]:
 
 
 def _view_of(connection: Any, name: str, columns: Any, rows: list[dict[str, Any]]) -> None:
-    create_table(connection, f"{name}_rows", columns, rows)
-    connection.execute(f"create view {name} as from {name}_rows")
+    make = partial(create_table, connection.raw, f"{name}_rows", columns, rows)
+    connection.add(View(f"create view {name} as from {name}_rows", before=make))
 
 
 def _step_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
@@ -249,11 +160,12 @@ def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
     """Create the view of all planned inputs: run, step_id, unit, document_id, question_id."""
     if is_remote(files[0]):
         parts = map_in_threads(_units_of_run, files)
-        connection.register("all_planned", pa.concat_tables(parts))
+        connection.register("planned_rows", pa.concat_tables(parts))
+        connection.add(View("create view all_planned as from planned_rows"))
     else:
         source = f"read_parquet({sql_list(files)}, union_by_name = true, filename = true)"
         columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
-        connection.execute(f"create view all_planned as select {columns} from {source}")
+        connection.add(View(f"create view all_planned as select {columns} from {source}"))
 
 
 def _units_of_run(file: UPath) -> Any:

@@ -10,56 +10,46 @@ from typing import Any
 
 from pipeline.core.rows import RECORDS, Call, Record
 from pipeline.core.sql_files import filled, sql_beside, table_file, table_views
+from pipeline.store.sql.connection import View
 
 _SQL = sql_beside(__file__)
 _UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of sections of that name
 _PREFIXES = ("", "all_")
 
 
-def derived(tables: Mapping[str, Any]) -> Iterator[str]:
-    """`create view` statements for the views of record classes and all contract views.
+def derived(tables: Mapping[str, Any]) -> Iterator[View]:
+    """The views of record classes and all contract views.
 
     `tables`: table name -> Arrow schema.
     """
     records = _records(tables)
     for prefix in _PREFIXES:
         for record in records:
-            yield from (statement for _, statement in table_views(record.sql(), prefix))
-    yield _inputs_view(tables)
-    yield _inputs_view(tables, "all_", "raw_")
-    yield filled(_SQL["accounting"], prefix="", run="")
-    yield filled(_SQL["accounting"], prefix="all_", run="run, ")
-    yield _SQL["runs"]
-    yield _rests_on_view(tables)
-    yield _memories_view(tables, _parts(records, "memories"))
-    for view in _UNIONS:
-        parts = " union all by name ".join(f"from ({part}\n)" for part in _parts(records, view))
-        yield f"create view {view} as {parts}"
-
-
-def sections(tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every section of the tables' .sql files by itself, to find the one that is wrong: file and
-    section, and a statement that fails where it does. In the order of `derived`."""
-    records = _records(tables)
-    for prefix in _PREFIXES:
-        for record in records:
             for name, statement in table_views(record.sql(), prefix):
-                yield _place(record, name), f"create or replace{statement[len('create') :]}"
-    for name in ("memories", *_UNIONS):
-        for record in records:
-            for part in _parts([record], name):
-                yield (
-                    _place(record, name),
-                    f"create or replace view section_rows as from ({part}\n)",
-                )
+                body = statement.split(None, 4)[4]
+                yield View(statement, [(_place(record, name), body)])
+    yield View(_inputs_view(tables))
+    yield View(_inputs_view(tables, "all_", "raw_"))
+    yield View(filled(_SQL["accounting"], prefix="", run=""))
+    yield View(filled(_SQL["accounting"], prefix="all_", run="run, "))
+    yield View(_SQL["runs"])
+    yield View(_rests_on_view(tables))
+    parts = _parts(records, "memories")
+    yield View(_memories_view(tables, [part for _, part in parts]), parts)
+    for view in _UNIONS:
+        parts = _parts(records, view)
+        union = " union all by name ".join(f"from ({part}\n)" for _, part in parts)
+        yield View(f"create view {view} as {union}", parts)
 
 
 def _records(tables: Mapping[str, Any]) -> list[type[Record]]:
     return [record for name, record in RECORDS.items() if name in tables]
 
 
-def _parts(records: list[type[Record]], name: str) -> list[str]:
-    return [part for record in records if (part := record.sql().get(name))]
+def _parts(records: list[type[Record]], name: str) -> list[tuple[str, str]]:
+    """The sections of that name, each after its file and name."""
+    return [(_place(record, name), record.sql()[name]) for record in records
+            if record.sql().get(name)]  # fmt: skip
 
 
 def _place(record: type[Record], name: str) -> str:

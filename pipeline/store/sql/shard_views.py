@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import chain, groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import fsspec
 import pyarrow as pa
@@ -28,6 +29,7 @@ from pipeline.store.shards.loose import (
     not_compacted,
 )
 from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
+from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
 from pipeline.store.sql.python_rows import create_table
 from pipeline.store.sql.run_views import run_views, text
@@ -41,10 +43,9 @@ _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # column
 
 
 def shard_views(
-    connection: Any, folder: UPath, left_out: DamagedFiles
-) -> tuple[dict[str, Any], dict[str, set[str]], list[UPath]]:
-    """Create the views. Returns the Arrow schema and the steps of every table, and the files that
-    are read."""
+    connection: Connection, folder: UPath, left_out: DamagedFiles
+) -> tuple[dict[str, Any], dict[str, set[str]]]:
+    """Add the views. Returns the Arrow schema and the steps of every table."""
     found, index = list_shard_files(folder), Compacted(folder).refresh()
     names = not_compacted(found, index)
     left_out.misnamed(misnamed_files(folder, names))
@@ -53,16 +54,26 @@ def shard_views(
         for table, files in current_shards(folder, names, index).items()
     }
     _index_rows(connection, index)
-    compacted = _compacted_files(connection, folder, left_out)
+    compacted = _compacted_files(connection, folder, left_out) if index.path else {}
     tables = _readable_tables(connection, loose, compacted)
-    _superseded_rows(connection, index, loose, compacted)
+    superseded = _superseded_rows(connection, index, loose, compacted)
     for table, columns in tables.items():
-        _raw_view(connection, table, columns, loose.get(table, []), compacted.get(table, []))
+        files = _Files(loose.get(table, []), compacted.get(table, []), table in superseded)
+        _raw_view(connection, table, columns, files)
     _shards_view(connection, loose, tables)
     written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
     _footers_view(connection, written)
-    files = [*chain(*loose.values(), *compacted.values()), *([index.path] if index.path else [])]
-    return tables, _steps(index, loose), files
+    connection.files += chain(*loose.values(), *compacted.values())
+    connection.files += [index.path] if index.path else []
+    return tables, _steps(index, loose)
+
+
+class _Files(NamedTuple):
+    """A table's files; `is_superseded`: rows of the compacted ones do not count."""
+
+    loose: list[UPath]
+    compacted: list[UPath]
+    is_superseded: bool
 
 
 def _steps(index: Index, loose: Mapping[str, list[UPath]]) -> dict[str, set[str]]:
@@ -72,18 +83,18 @@ def _steps(index: Index, loose: Mapping[str, list[UPath]]) -> dict[str, set[str]
     return found
 
 
-def _index_rows(connection: Any, index: Index) -> None:
-    """Create `index_rows`, the index."""
+def _index_rows(connection: Connection, index: Index) -> None:
+    """Add `index_rows`, the index."""
     if index.path is not None and not is_remote(index.path):
         source = f"read_parquet({text(str(index.path))})"
-        connection.execute(f"create view index_rows as from {source}")
+        connection.add(View(f"create view index_rows as from {source}"))
     else:
         columns = [*_KEY.names, "file", "num_rows", "footer"]
-        connection.register("index_rows", index.read(columns))
+        connection.raw.register("index_rows", index.read(columns))
 
 
 def _compacted_files(
-    connection: Any, folder: UPath, left_out: DamagedFiles
+    connection: Connection, folder: UPath, left_out: DamagedFiles
 ) -> dict[str, list[UPath]]:
     """The compacted files of every table, but for damaged ones."""
     found: dict[str, list[UPath]] = {}
@@ -97,7 +108,7 @@ def _compacted_files(
 
 
 def _readable_tables(
-    connection: Any, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
+    connection: Connection, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
 ) -> dict[str, Any]:
     """The tables with their Arrow schemas: of the record class, else (a table of a plugin that is
     not loaded) of a shard, if that has the columns of every record and a view may have the name."""
@@ -114,9 +125,10 @@ def _readable_tables(
     return found
 
 
-def _taken(tables: Mapping[str, Any], connection: Any) -> set[str]:
+def _taken(tables: Mapping[str, Any], connection: Connection) -> set[str]:
     """The names of our own views, and the words of SQL."""
-    own = {made.split()[2] for made in (*run_views(tables, "", {}), *derived(tables))}
+    own = {View(made).name for made in run_views(tables, "", {})}
+    own |= {view.name for view in derived(tables)}
     words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
     reserved = {word for (word,) in connection.execute(words).fetchall()}
     return own | {"footers", "left_out", "people", "all_people"} | reserved
@@ -134,13 +146,13 @@ def _schema(path: UPath) -> Any:
 
 
 def _superseded_rows(
-    connection: Any,
+    connection: Connection,
     index: Index,
     loose: Mapping[str, list[UPath]],
     compacted: Mapping[str, list[UPath]],
-) -> None:
+) -> set[str]:
     """Create `superseded_rows`: the entries of the index that do not count, because a higher
-    attempt is committed or their file is damaged."""
+    attempt is committed or their file is damaged. Returns the tables that have some."""
     sound = {file.name for files in compacted.values() for file in files}
     is_ended = index.rows["superseded"]
     for damaged in set(index.rows["file"].unique().to_pylist()) - sound:
@@ -154,45 +166,47 @@ def _superseded_rows(
                 if attempt := attempts.get(unit):
                     key = (table, step_id, unit, attempt)
                     entries.append(dict(zip(_KEY.names, key, strict=True)))
-    create_table(connection, "superseded_rows", _KEY, entries)
+    if entries:
+        create_table(connection.raw, "superseded_rows", _KEY, entries)
+    else:
+        connection.raw.register("superseded_rows", empty_table(_KEY))
+    return {str(entry["table_name"]) for entry in entries}
 
 
-def _raw_view(
-    connection: Any, table: str, columns: Any, loose: list[UPath], compacted: list[UPath]
-) -> None:
-    """Create the view of all rows of a table; columns that a shard lacks are null, others that it
-    has are left out."""
-    connection.register(f"no_{table}", empty_table(columns))
-    statement = f"from no_{table}"
-    if loose:
-        source = _source(connection, f"{table}_loose_rows", loose, columns)
-        statement += f" union all by name from {source}"
-    if compacted:
+def _raw_view(connection: Connection, table: str, columns: Any, files: _Files) -> None:
+    """Add the view of all rows of a table; columns that a shard lacks are null, others that it has
+    are left out."""
+    loose, compacted = f"{table}_loose_rows", f"{table}_compacted_rows"
+
+    def register() -> None:
+        connection.raw.register(f"no_{table}", empty_table(columns))
+        _register_remote(connection, loose, files.loose, columns)
         with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
-        source = _source(connection, f"{table}_compacted_rows", compacted, with_attempt)
-        statement += f" union all by name from {source} c"
-        statement += (
-            _NOT_SUPERSEDED.format(table=table) if _is_superseded(connection, table) else ""
-        )
+        _register_remote(connection, compacted, files.compacted, with_attempt)
+
+    query = f"from no_{table}"
+    if files.loose:
+        query += f" union all by name from {_source(loose, files.loose)}"
+    if files.compacted:
+        query += f" union all by name from {_source(compacted, files.compacted)} c"
+        query += _NOT_SUPERSEDED.format(table=table) if files.is_superseded else ""
     names = ", ".join(f'"{name}"' for name in columns.names)
-    connection.execute(f"create view raw_{table} as select {names} from ({statement})")
+    statement = f"create view raw_{table} as select {names} from ({query})"
+    connection.add(View(statement, before=register))
 
 
 _NOT_SUPERSEDED = f""" anti join superseded_rows s on s.table_name = '{{table}}'
 and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
 
 
-def _is_superseded(connection: Any, table: str) -> bool:
-    statement = "select 1 from superseded_rows where table_name = ? limit 1"
-    return bool(connection.execute(statement, [table]).fetchall())
+def _source(name: str, files: list[UPath]) -> str:
+    """The SQL source of these files' rows in a query; remote ones are registered as `name`."""
+    return name if is_remote(files[0]) else f"read_parquet({sql_list(files)}, union_by_name = true)"
 
 
-def _source(connection: Any, name: str, files: list[UPath], columns: Any) -> str:
-    """The SQL source of these files' rows in a query."""
-    if not is_remote(files[0]):
-        return f"read_parquet({sql_list(files)}, union_by_name = true)"
-    connection.register(name, _dataset(files, columns))
-    return name
+def _register_remote(connection: Connection, name: str, files: list[UPath], columns: Any) -> None:
+    if files and is_remote(files[0]):
+        connection.raw.register(name, _dataset(files, columns))
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
@@ -206,26 +220,27 @@ def _dataset(files: list[UPath], columns: Any) -> Any:
 
 
 def _shards_view(
-    connection: Any, loose: Mapping[str, list[UPath]], tables: Mapping[str, Any]
+    connection: Connection, loose: Mapping[str, list[UPath]], tables: Mapping[str, Any]
 ) -> None:
     rows = [
         {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
         for table in tables
         for file in loose.get(table, [])
     ]
-    create_table(connection, "shards_rows", _SHARDS, rows)
+    make = partial(create_table, connection.raw, "shards_rows", _SHARDS, rows)
     names = ", ".join(map(text, tables))
-    connection.execute(filled(_SQL["shards"], key=", ".join(_KEY.names), tables=names))
+    statement = filled(_SQL["shards"], key=", ".join(_KEY.names), tables=names)
+    connection.add(View(statement, before=make))
 
 
-def _footers_view(connection: Any, files: list[UPath]) -> None:
+def _footers_view(connection: Connection, files: list[UPath]) -> None:
     """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
     statement = filled(_SQL["footers"], key=", ".join(_KEY.names))
     if files:
         if is_remote(files[0]):
-            connection.register_filesystem(files[0].fs)
+            connection.raw.register_filesystem(files[0].fs)
         statement += f" union all by name from parquet_kv_metadata({sql_list(files)})"
-    connection.execute(statement)
+    connection.add(View(statement))
 
 
 def sql_list(files: Iterable[UPath]) -> str:

@@ -4,12 +4,12 @@ DuckDB itself keeps files, settings and extensions locked (`lock`); its own pars
 of statement a text is (`only_select`, `expression`). Works with DuckDB 1.5 and 2.0.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from pipeline.core.errors import UsageError
+from pipeline.store.sql.syntax_tree import nodes, syntax_tree
 
 # Table functions that read no file, change no setting and hide no statement in a text.
 _TABLE_FUNCTIONS = {
@@ -55,10 +55,9 @@ _NO_SELECT = "sql: only one SELECT over the views is allowed; --unsafe allows an
 
 def _parsed(connection: Any, statement: str) -> list[dict[str, Any]]:
     """DuckDB's syntax trees of the SELECT statements in a text; empty where it has none."""
-    query = "select json_serialize_sql(?::varchar)"
     try:
-        tree = json.loads(connection.execute(query, [statement]).fetchone()[0])
-        functions = list(_table_functions(tree))
+        tree = syntax_tree(connection, statement)
+        functions = [node["function"]["function_name"] for node in nodes(tree, "TABLE_FUNCTION")]
     except RecursionError:
         raise UsageError("sql: nested too deeply; use fewer levels, or add --unsafe") from None
     if tree["error"] and tree["error_type"] == "parser":
@@ -101,14 +100,3 @@ def _marked(statement: str, tree: dict[str, Any]) -> tuple[str, ...]:
 
 
 _SHOWN = 200  # characters of a line; a mark below a longer one is far from it in most terminals
-
-
-def _table_functions(tree: Any) -> Iterator[str]:
-    if isinstance(tree, dict):
-        if tree.get("type") == "TABLE_FUNCTION":
-            yield tree["function"]["function_name"]
-        for inner in tree.values():
-            yield from _table_functions(inner)
-    elif isinstance(tree, list):
-        for inner in tree:
-            yield from _table_functions(inner)

@@ -11,7 +11,7 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.files.place import is_remote, make_folder, move_file, refuse_unwritable_path
-from pipeline.store.sql.connect import errors_of, errors_of_arrow, query
+from pipeline.store.sql.connection import errors_of, errors_of_arrow, query
 from pipeline.store.sql.sql_sandbox import expression
 
 _ROWS = 20_000  # at once in memory

@@ -17,7 +17,7 @@ from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.people import add_labels
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import compaction, removal
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.lease import Lease, lease

@@ -9,7 +9,7 @@ import pytest
 from pipeline.core.errors import AccountingError
 from pipeline.store import connect
 from pipeline.store.sql.accounts import StepCounts, accounts
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from stages.tables.pages import Page
 from stages.tables.scores import Score
 from tests.support.warehouse import (

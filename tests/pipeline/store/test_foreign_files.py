@@ -17,7 +17,7 @@ from pipeline.asking.shared_replies import SharedReplies
 from pipeline.core.errors import AccountingError, DamagedError, LeftOutWarning, UsageError
 from pipeline.core.rows import RECORDS, Call
 from pipeline.store import Shards, connect
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from tests.support.command import gistmill
 from tests.support.finished_run import FinishedRun
 from tests.support.s3_server import BUCKET, client, s3_server

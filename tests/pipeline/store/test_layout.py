@@ -12,7 +12,7 @@ from upath import UPath
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.store import connect
 from pipeline.store.shards.layout import LAYOUT, check_layout, raise_layout
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from tests.support.command import gistmill, one_line, succeed
 from tests.support.finished_run import FinishedRun
 

@@ -9,7 +9,7 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from pipeline.store.sql.sql_sandbox import expression, only_select
 from tests.support.command import refused, succeed
 from tests.support.warehouse import (

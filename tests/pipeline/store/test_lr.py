@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.core.errors import Problem
 from pipeline.store import connect
-from pipeline.store.sql.connect import query
+from pipeline.store.sql.connection import query
 from stages.tables.ratings import Label, Rating, Rubric
 from tests.support.warehouse import Warehouse, answer, chunk, step
 

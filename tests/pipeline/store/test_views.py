@@ -23,7 +23,8 @@ from pipeline.core.rows import _VIEWS, RECORDS, IndexRow, QuestionRow, Record
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.accounts import accounts
-from pipeline.store.sql.connect import query, run_name
+from pipeline.store.sql.connect import run_name
+from pipeline.store.sql.connection import query
 from pipeline.work.steps import Step
 from stages.tables.answers import Answer
 from tests.support.warehouse import (

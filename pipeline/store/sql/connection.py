@@ -1,0 +1,191 @@
+"""A DuckDB connection whose views are made when a statement first names them; queries and their
+errors. The only file that imports duckdb."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from upath import UPath
+
+from pipeline.core.errors import DamagedError, UsageError
+from pipeline.files.place import exists
+from pipeline.store.shards.damaged_files import damaged_inside
+from pipeline.store.sql.sql_sandbox import sql_error
+from pipeline.store.sql.syntax_tree import nodes, syntax_tree
+
+# Errors about a statement, which no file causes.
+_OF_STATEMENTS = (
+    duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
+    duckdb.ConversionException, duckdb.OutOfRangeException,
+)  # fmt: skip
+_WORD = re.compile(r"\w+")
+# Statements with one of these words may list all views.
+_LISTINGS = {
+    "show", "describe", "export", "duckdb_views", "duckdb_columns", "duckdb_dependencies",
+    "information_schema", "pg_catalog", "sqlite_master",
+}  # fmt: skip
+# DuckDB's other methods that read views; later calls on what they return may name any view.
+_OF_RELATIONS = {"sql", "query", "from_query", "query_df", "table", "view", "executemany"}
+
+
+@dataclass(frozen=True)
+class View:
+    """A view that is not made yet. `statement`: `create view NAME as ...`; `parts`: those of its
+    queries that stand in tables' .sql files, each after the file and section."""
+
+    statement: str
+    parts: Sequence[tuple[str, str]] = ()
+    before: Callable[[], object] = lambda: None
+
+    @property
+    def name(self) -> str:
+        return self.statement.split(None, 3)[2]
+
+    @property
+    def body(self) -> str:
+        return self.statement.split(None, 4)[4]
+
+
+class Connection:
+    """DuckDB's in-memory connection, with all of its methods.
+
+    To bind a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
+    command reads a few. `files`: those that the views read; `raw`: DuckDB's own connection, which
+    makes no view.
+    """
+
+    def __init__(self) -> None:
+        self.files: list[UPath] = []
+        self.raw = duckdb.connect()
+        self._views: dict[str, View] = {}  # that are not made yet
+        self._lock = RLock()
+        _hide_progress(self.raw)
+
+    def add(self, view: View) -> None:
+        """Add a view, made when a statement names it."""
+        self._views[view.name] = view
+
+    def make_all(self) -> None:
+        """Make every view. Raises UsageError, naming file and section, for wrong SQL of a table."""
+        self._make({*self._views})
+        for view in self._views.values():
+            for place, part in view.parts:
+                self._check(place, part)
+            self.raw.execute(view.statement)
+
+    def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
+        """DuckDB's `execute`, once the views that the statement names are made."""
+        words = {*_WORD.findall(str(statement).lower())}
+        self._make({*self._views} if words & _LISTINGS else words)
+        try:
+            done = self.raw.execute(statement, *args, **named)
+        except duckdb.CatalogException:
+            if not self._views:
+                raise
+            self.make_all()  # a view is wrong or named in some other way, or the error suggests one
+            done = self.raw.execute(statement, *args, **named)
+        return None if done is None else self
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *of_error: object) -> None:
+        self.raw.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_RELATIONS:
+            self.make_all()
+        return getattr(self.raw, name)
+
+    def _make(self, names: Iterable[str]) -> None:
+        """Make those of the views that are not made yet and can be made."""
+        with self._lock:
+            for view in [self._views[name] for name in names if name in self._views]:
+                self.raw.execute("select 1").fetchall()  # ends a result that is not fetched yet
+                self._make_one(view)
+
+    def _make_one(self, view: View) -> None:
+        """Make a view after those that it reads. One that cannot be made stays: a name may be of a
+        common table expression, and the view of that name read this one."""
+        if self._views.pop(view.name, None) is None:
+            return
+        tree = syntax_tree(self.raw, view.body)
+        for node in nodes(tree, "BASE_TABLE"):
+            if other := self._views.get(node["table_name"]):
+                self._make_one(other)
+        try:
+            view.before()
+            self.raw.execute(view.statement)
+        except _OF_STATEMENTS:
+            self.add(view)
+
+    def _check(self, place: str, part: str) -> None:
+        try:
+            self.raw.execute(f"from ({part}\n) limit 0")
+        except _OF_STATEMENTS as error:
+            raise UsageError(f"{place}: {str(error).splitlines()[0]}; correct it") from None
+
+
+def _hide_progress(connection: Any) -> None:
+    """Switch the progress bar off, if it is on: in Jupyter without ipywidgets DuckDB has none and
+    refuses the setting."""
+    ((is_on,),) = connection.execute("select current_setting('enable_progress_bar')").fetchall()
+    if is_on:
+        connection.execute("set enable_progress_bar = false")
+
+
+def query(connection: Any, statement: str) -> list[dict[str, Any]]:
+    """The rows of a user's query. Raises UsageError with DuckDB's error and hints, and DamagedError
+    if a file caused it: `connect` had read only the footers."""
+    with errors_of(connection):
+        done = connection.execute(statement)
+        rows = [] if done is None else done.fetchall()
+    if done is None:
+        raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
+    names = _unique([column[0] for column in connection.description or ()])
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+@contextmanager
+def errors_of(connection: Any) -> Iterator[None]:
+    """Turn DuckDB's errors in the `with` block into UsageError, or DamagedError if a file caused
+    them."""
+    try:
+        yield
+    except duckdb.Error as error:
+        if damaged := _to_blame(error, connection.files):
+            raise damaged from None
+        raise sql_error(str(error)) from None
+
+
+@contextmanager
+def errors_of_arrow() -> Iterator[None]:
+    """Turn errors of a later batch, such as of a value that is no number, back into DuckDB's
+    errors: they come through Arrow as an OSError without a number."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise duckdb.Error(str(error)) from None
+
+
+def _to_blame(error: duckdb.Error, files: list[UPath]) -> DamagedError | None:
+    """The first damaged file of those that the views read, if a file may have caused the error;
+    else None."""
+    if isinstance(error, duckdb.PermissionException):  # raised for a missing path
+        files = [file for file in files if not exists(file)]
+    return None if isinstance(error, _OF_STATEMENTS) else damaged_inside(files)
+
+
+def _unique(names: list[str]) -> list[str]:
+    """The names made unique: a second column `name` becomes `name_1`, as in DuckDB's tables."""
+    earlier = [names[:index].count(name) for index, name in enumerate(names)]
+    return [
+        f"{name}_{count}" if count else name for name, count in zip(names, earlier, strict=True)
+    ]
