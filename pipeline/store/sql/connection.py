@@ -81,7 +81,9 @@ class Connection:
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
         """DuckDB's `execute`, once the views that the statement names are made."""
         words = {*_WORD.findall(str(statement).lower())}
-        self._make({*self._views} if words & _LISTINGS else words)
+        if words & _LISTINGS:
+            self.make_all()
+        self._make(words)
         try:
             done = self.raw.execute(statement, *args, **named)
         except duckdb.CatalogException:

@@ -68,6 +68,8 @@ def test_wrong_sql_of_a_table_is_named_where_it_is_read(connection: Connection) 
     for _ in range(2):
         with pytest.raises(UsageError, match=r"^b\.sql: section 'w': Binder Error.*; correct it$"):
             connection.execute("from wrong")
+    with pytest.raises(UsageError, match=r"^b\.sql"):
+        connection.execute("show tables")
 
 
 def test_an_error_of_a_statement_stays_duckdbs(connection: Connection) -> None:
