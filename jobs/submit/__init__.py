@@ -23,7 +23,7 @@ def submit(words: Sequence[str], log: TextIO | None) -> Submission:
         from jobs.submit.ray_job import send  # imported here, as ray takes a second
 
         return send(config, words, log)
-    text = rendered(words)
+    text = _rendered(config, words)
     if isinstance(config.cluster, KubeRayCluster):
         answer = hand_over(text, ["kubectl", "create", "-f", "-"])
         where = f"{dns_name(config.run_name())} -n {config.cluster.namespace}"
@@ -41,7 +41,10 @@ def submit(words: Sequence[str], log: TextIO | None) -> Submission:
 
 def rendered(words: Sequence[str]) -> str:
     """The text that `submit` would send: a command, a manifest or a script."""
-    config, words = _read(words)
+    return _rendered(*_read(words))
+
+
+def _rendered(config: RunConfig, words: Sequence[str]) -> str:
     if isinstance(config.cluster, RayCluster):
         refuse_unshared(config)
         there = words_on_cluster(config, words, lambda key, path: f"files/{key}/{path.name}")

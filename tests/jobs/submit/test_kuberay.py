@@ -10,6 +10,7 @@ import re
 import shlex
 import textwrap
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ EVERYTHING = [
 ]  # fmt: skip
 
 
+@cache
 def manifest(*words: str) -> dict[str, Any]:
     made: dict[str, Any] = yaml.safe_load(succeed("submit", "--print", *words))
     return made

@@ -6,6 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -30,9 +31,14 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
+@cache
+def composed() -> dict[str, Any]:
+    section: dict[str, Any] = compose(["engine=openai", "engine.base_url=x", "engine.model=m"])
+    return dict(section["engine"])
+
+
 def settings(url: str, **changes: Any) -> OpenAISettings:
-    words = ["engine=openai", f"engine.base_url={url}", "engine.model=m"]
-    return OpenAISettings.model_validate({**compose(words)["engine"], **NO_PATIENCE, **changes})
+    return OpenAISettings.model_validate({**composed(), "base_url": url, **NO_PATIENCE, **changes})
 
 
 def request(content: str = "one two", **changes: Any) -> Request:

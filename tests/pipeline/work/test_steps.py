@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,12 +43,15 @@ def placed(*words: str) -> list[tuple[Step, EngineSettings | None]]:
     return run_steps(read_config([f"methods={METHODS}", *words]))
 
 
-def ids(*words: str) -> dict[Key, str]:
+def ids_now(*words: str) -> dict[Key, str]:
     """The step ids of a command, by stage, method and repeat."""
     steps = placed(*words)
     found = {(step.name, step.method, step.repeat): step.id for step, _ in steps}
     assert len(found) == len(steps), "the key names one step"
     return found
+
+
+ids = cache(ids_now)  # of words that name no file that a test changes
 
 
 def changed(before: dict[Key, str], after: dict[Key, str]) -> set[str]:
@@ -76,7 +80,7 @@ def test_a_step_is_named_by_its_stage_and_8_hex() -> None:
 
 
 def test_the_same_command_names_the_same_steps() -> None:
-    assert ids() == ids()
+    assert ids_now() == ids_now()
 
 
 @pytest.mark.parametrize(
@@ -135,12 +139,12 @@ def test_the_seed_counts_where_something_is_drawn() -> None:
 
 def test_the_script_of_a_scripted_engine_counts(script: Path) -> None:
     words = ("engine=scripted", f"engine.script={script}")
-    before = ids(*words)
+    before = ids_now(*words)
     copy = script.with_name("copy.yaml")
     shutil.copy(script, copy)
     assert ids("engine=scripted", f"engine.script={copy}") == before, "by its content"
     script.write_text("replies: [{reply: two}]\n")
-    assert {"paginate", "gist", "rate"} <= changed(before, ids(*words))
+    assert {"paginate", "gist", "rate"} <= changed(before, ids_now(*words))
 
 
 def family(prompts: Path) -> str:
@@ -148,7 +152,7 @@ def family(prompts: Path) -> str:
 
 
 def test_where_a_family_lies_does_not_matter(prompts: Path) -> None:
-    assert ids(family(prompts)) == ids("family=generic")
+    assert ids_now(family(prompts)) == ids("family=generic")
 
 
 @pytest.mark.parametrize(
@@ -166,10 +170,10 @@ def test_where_a_family_lies_does_not_matter(prompts: Path) -> None:
 def test_a_changed_prompt_changes_its_stage_and_what_follows(
     prompts: Path, prompt: str, stages: set[str]
 ) -> None:
-    before = ids(family(prompts))
+    before = ids_now(family(prompts))
     file = prompts / "generic" / f"{prompt}.jinja"
     file.write_text(file.read_text() + "\nThink of the reader.\n")
-    assert changed(before, ids(family(prompts))) == stages
+    assert changed(before, ids_now(family(prompts))) == stages
 
 
 @pytest.mark.parametrize(
@@ -186,17 +190,17 @@ def test_a_changed_prompt_changes_its_stage_and_what_follows(
 def test_a_changed_family_setting_changes_what_it_shapes(
     prompts: Path, old: str, new: str, stages: set[str]
 ) -> None:
-    before = ids(family(prompts))
+    before = ids_now(family(prompts))
     edit(prompts / "generic" / "family.yaml", old, new)
-    assert changed(before, ids(family(prompts))) == stages
+    assert changed(before, ids_now(family(prompts))) == stages
 
 
 def test_a_shared_part_counts_where_it_is_drawn_in(prompts: Path) -> None:
     """Gists and verdicts have no question part; look-ups and answers have."""
-    before = ids(family(prompts))
+    before = ids_now(family(prompts))
     part = prompts / "generic" / "_question.jinja"
     part.write_text(part.read_text() + "{# other #}")
-    names = {name.split()[0] for name in changed(before, ids(family(prompts)))}
+    names = {name.split()[0] for name in changed(before, ids_now(family(prompts)))}
     assert names == {"look_up", "answer", "rate", "score"}
 
 
@@ -205,9 +209,9 @@ def test_any_template_that_is_drawn_in_counts(prompts: Path) -> None:
     style = prompts / "generic" / "style.jinja"
     style.write_text("Be short.")
     gist.write_text(gist.read_text() + '{% include "style.jinja" %}')
-    before = ids(family(prompts))
+    before = ids_now(family(prompts))
     style.write_text("Be long.")
-    assert "gist" in changed(before, ids(family(prompts)))
+    assert "gist" in changed(before, ids_now(family(prompts)))
 
 
 def test_a_part_of_its_own_counts_as_well(prompts: Path) -> None:
@@ -215,10 +219,10 @@ def test_a_part_of_its_own_counts_as_well(prompts: Path) -> None:
     words = f"family={prompts / 'qmsum'}"
     own = prompts / "qmsum" / "_memory.jinja"
     shutil.copy(prompts / "generic" / "_memory.jinja", own)
-    before = ids(words)
+    before = ids_now(words)
     own.write_text(own.read_text() + "\nThat is all.\n")
     assert {"answer readagent_p(max_pages=2)", "answer bm25(top_k=1)"} <= changed(
-        before, ids(words)
+        before, ids_now(words)
     )
 
 
