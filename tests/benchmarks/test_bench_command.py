@@ -10,7 +10,7 @@ from benchmarks.reading import read
 from jobs.graph.read_config import read_config
 from pipeline.core.errors import UsageError
 from tests.support.command import gistmill
-from tests.support.small_corpus import document, question, write
+from tests.support.texts.small_corpus import document, question, write
 
 pytestmark = pytest.mark.slow
 

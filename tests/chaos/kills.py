@@ -17,7 +17,7 @@ import psutil
 from tests.chaos import limits
 from tests.chaos.processes import Processes, Server, stopped
 from tests.chaos.tables import Tables, difference, tables
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 # Each is a SIGKILL, but for the last two.
 STRIKES = (

@@ -32,7 +32,7 @@ from pipeline.work.units import Unit, plan_document
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.worker import Worker
 from tests.chaos.replies import reply, sha
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 _METHODS = ("gist_only", "bm25(top_k=1)", "readagent_p(max_pages=1)")
 _SEQUENCES = 2

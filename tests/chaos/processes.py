@@ -20,8 +20,8 @@ from typing import IO, Any
 
 import psutil
 
+from tests.support.clusters.ray_head import free_ports
 from tests.support.command import ROOT
-from tests.support.ray_head import free_ports
 
 _MARK = "GISTMILL_CHAOS"
 _TITLES = {

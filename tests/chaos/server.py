@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.chaos.replies import reply, sha
-from tests.support.loopback_server import CHECK
+from tests.support.engines.loopback_server import CHECK
 
 SECONDS = 0.01  # of a reply
 _HUGE = 3_000_000  # characters

@@ -12,8 +12,8 @@ import pytest
 
 from tests.chaos import limits
 from tests.chaos.tables import TABLES, Key, Row, Tables, difference
+from tests.support.clusters.s3_server import BUCKET, s3_server
 from tests.support.command import ROOT
-from tests.support.s3_server import BUCKET, s3_server
 
 Add = Callable[..., None]
 SHORT, FULL = range(3), range(3, 13)  # seeds

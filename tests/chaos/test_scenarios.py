@@ -19,8 +19,8 @@ from tests.chaos.kills import words
 from tests.chaos.processes import stopped
 from tests.chaos.scenario import Scenario
 from tests.chaos.tables import Tables, contents, difference, tables
+from tests.support.clusters.ray_head import TOKEN, RayHead, environment
 from tests.support.command import ROOT
-from tests.support.ray_head import TOKEN, RayHead, environment
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
 

@@ -20,9 +20,9 @@ from pipeline.work.stage import STAGES, Stage
 from stages.prompts.judging.rate_strict import StrictRating
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.look_up_s import SequentialLookUp
-from tests.support.hostile_rows import NEVER, READ
-from tests.support.hostile_run import HostileRun, book_words, chat_words
-from tests.support.shown_calls import as_asked, as_shown, problems, shown
+from tests.support.runs.hostile_rows import NEVER, READ
+from tests.support.runs.hostile_run import HostileRun, book_words, chat_words
+from tests.support.runs.shown_calls import as_asked, as_shown, problems, shown
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 

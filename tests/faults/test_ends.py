@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.support.command import ROOT, gistmill, succeed
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 

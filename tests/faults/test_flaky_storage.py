@@ -28,9 +28,9 @@ from pipeline.worker.heartbeat import Heartbeat
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.outcomes import AnyWorker, Outcomes
 from pipeline.worker.watching import Failures, watch_in_thread
-from tests.support.clusters import LOCAL
+from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import succeed
-from tests.support.small_run import SmallRun
+from tests.support.runs.small_run import SmallRun
 
 pytestmark = pytest.mark.sampled
 

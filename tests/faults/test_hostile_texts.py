@@ -11,10 +11,10 @@ from jobs.report.render import report_page
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
 from tests.support.command import gistmill, one_line, refused
-from tests.support.small_corpus import document, question, write
-from tests.support.small_run import SmallRun
-from tests.support.warehouse import Warehouse, chunk, step
-from tests.support.warehouse import question as question_row
+from tests.support.runs.small_run import SmallRun
+from tests.support.runs.warehouse import Warehouse, chunk, step
+from tests.support.runs.warehouse import question as question_row
+from tests.support.texts.small_corpus import document, question, write
 
 pytestmark = pytest.mark.sampled
 

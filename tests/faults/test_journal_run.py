@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.command import ROOT, own_process, sql, succeeded
-from tests.support.loopback_server import Answer, LoopbackServer
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 PAGES, AT_ONCE, NUM_ANSWERS = 80, 4, 1
 KILLED_AT = 70

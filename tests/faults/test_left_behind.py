@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import ROOT
-from tests.support.loopback_server import Answer, LoopbackServer
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.sampled
 

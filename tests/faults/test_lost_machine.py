@@ -16,7 +16,7 @@ from pipeline.cluster import Pool, execute_documents
 from pipeline.core.unit_progress import UsageCounters
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import InFlightMarkers, Placement
-from tests.support.clusters import cluster
+from tests.support.clusters.cluster_settings import cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 

@@ -19,9 +19,9 @@ import pytest
 import yaml
 
 from pipeline.store import connect
+from tests.support.clusters.ray_head import TOKEN, RayHead, environment
 from tests.support.command import ROOT, succeed
-from tests.support.ray_head import TOKEN, RayHead, environment
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 KILLS = 12
 TABLES = (

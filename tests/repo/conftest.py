@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.executed_pages import Outcome, execute
+from tests.support.docs.executed_pages import Outcome, execute
 
 
 @pytest.fixture(scope="module")

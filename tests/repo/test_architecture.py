@@ -3,7 +3,7 @@
 import re
 
 from tests.repo.test_imports import FLOORS
-from tests.support.pages import blocks
+from tests.support.docs.pages import blocks
 
 PACKAGES = ("jobs", "stages", "pipeline")
 _ROW = re.compile(r'^ {4}\w+\["([^"]*)"\]$', re.MULTILINE)

@@ -9,7 +9,7 @@ from pipeline.core.plugins import load_plugins
 from pipeline.core.settings import CONF
 from pipeline.work.stage import STAGES
 from tests.support.command import ROOT
-from tests.support.pages import GENERATED, README, page
+from tests.support.docs.pages import GENERATED, README, page
 
 MOST_BYTES, MOST_LINES = 12 * 1024, 200
 

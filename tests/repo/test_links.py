@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import ROOT
-from tests.support.pages import markdown_files
+from tests.support.docs.pages import markdown_files
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^( *)```.*?^\1```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)

@@ -16,7 +16,15 @@ import pytest
 from nbclient.exceptions import CellExecutionError
 
 from tests.support.command import ROOT, succeed
-from tests.support.notebooks import FILES, Outputs, code_cells, execute, notebook, shown_as, table
+from tests.support.docs.notebooks import (
+    FILES,
+    Outputs,
+    code_cells,
+    execute,
+    notebook,
+    shown_as,
+    table,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kinds_of_runs import KINDS, make
-from tests.support.notebooks import Kernel, Outputs, notebook, shown_as
+from tests.support.docs.notebooks import Kernel, Outputs, notebook, shown_as
+from tests.support.runs.kinds_of_runs import KINDS, make
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import own_process, sql, succeeded
-from tests.support.executed_pages import COMMANDS, OF_WHOLE_QMSUM, Outcome, check, run
-from tests.support.pages import NEEDS, base, blocks, commands, fences, missing, page, pages
+from tests.support.docs.executed_pages import COMMANDS, OF_WHOLE_QMSUM, Outcome, check, run
+from tests.support.docs.pages import NEEDS, base, blocks, commands, fences, missing, page, pages
 
 _STARTS = re.compile(r"^\s*(\$ )?(nohup |\S+=\S+ )*(gistmill|make|pip|python|jupyter) ", re.M)
 

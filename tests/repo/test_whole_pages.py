@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.command import NEEDS_WHOLE
-from tests.support.executed_pages import OF_WHOLE_QMSUM, Outcome, check
+from tests.support.docs.executed_pages import OF_WHOLE_QMSUM, Outcome, check
 
 pytestmark = [*NEEDS_WHOLE, pytest.mark.timeout(2400)]
 

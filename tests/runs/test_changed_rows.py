@@ -11,7 +11,7 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import prepare
 from jobs.graph.read_config import read_config
 from tests.support.command import sql, succeed
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import sql, succeed
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM, gistmill, sql, succeed
-from tests.support.embedding import minilm, model_folder
+from tests.support.engines.embedding import minilm, model_folder
 from tests.support.own_methods import methods
 
 pytestmark = [pytest.mark.dense, pytest.mark.timeout(1800), *NEEDS_WHOLE]

@@ -13,7 +13,7 @@ from pipeline.store.sql.connection import query
 from stages.tables.ratings import Label, Rating
 from tests.jobs.report.test_report_means import column, report
 from tests.support.command import DATA, refused, sql, succeed, without_identity
-from tests.support.warehouse import Warehouse, answer, chunk, step
+from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 pytestmark = pytest.mark.slow
 

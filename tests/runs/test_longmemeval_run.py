@@ -9,7 +9,7 @@ import pytest
 
 from jobs.graph.read_config import read_config
 from tests.support.command import DATA, refused, sql, succeed
-from tests.support.shown_calls import problems, shown
+from tests.support.runs.shown_calls import problems, shown
 
 pytestmark = pytest.mark.slow
 

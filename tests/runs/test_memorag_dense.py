@@ -9,7 +9,7 @@ import pytest
 
 from tests.runs.test_dense_model import encoded
 from tests.support.command import QMSUM, sql, succeed
-from tests.support.embedding import minilm
+from tests.support.engines.embedding import minilm
 
 pytestmark = [pytest.mark.dense, pytest.mark.timeout(900), pytest.mark.slow]
 

@@ -13,7 +13,7 @@ from jobs.graph.read_config import read_config
 from jobs.graph.step_graph import run_steps
 from pipeline.work.steps import Step
 from tests.support.command import gistmill, refused, sql, succeed, succeeded
-from tests.support.shown_calls import problems, shown
+from tests.support.runs.shown_calls import problems, shown
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import sql, succeed
-from tests.support.pages import page
-from tests.support.shown_calls import problems, shown
+from tests.support.docs.pages import page
+from tests.support.runs.shown_calls import problems, shown
 
 pytestmark = pytest.mark.slow
 

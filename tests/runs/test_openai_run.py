@@ -10,9 +10,9 @@ import pytest
 import ray
 
 from tests.support.command import gistmill, sql, succeeded
-from tests.support.loopback_server import Answer, LoopbackServer
-from tests.support.shown_calls import problems, shown
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.runs.shown_calls import problems, shown
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.support.command import DATA, QMSUM, sql, succeed
-from tests.support.loading import asked, loaded
-from tests.support.pages import page
+from tests.support.docs.pages import page
+from tests.support.texts.loading import asked, loaded
 
 pytestmark = pytest.mark.slow
 

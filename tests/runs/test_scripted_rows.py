@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.command import gistmill, refused, succeed, without_identity
-from tests.support.hand_numbers import ORDER, WORKED, numbers
-from tests.support.hand_run import TEXTS, HandRun
-from tests.support.shown_calls import problems, shown
+from tests.support.runs.hand_numbers import ORDER, WORKED, numbers
+from tests.support.runs.hand_run import TEXTS, HandRun
+from tests.support.runs.shown_calls import problems, shown
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.support.command import gistmill, refused, succeed, without_identity
-from tests.support.hand_numbers import (
+from tests.support.runs.hand_numbers import (
     DOCUMENT_WORDS,
     ORDER,
     TYPES,
@@ -23,7 +23,7 @@ from tests.support.hand_numbers import (
     numbers,
     total,
 )
-from tests.support.hand_run import HandRun
+from tests.support.runs.hand_run import HandRun
 
 ALL = range(len(ORDER))
 READ_PAGES = {"gist_only", "readagent_p(max_pages=2)", "bm25(top_k=1)"}

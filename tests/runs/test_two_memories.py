@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import ROOT, gistmill, sql, succeed
-from tests.support.notebooks import execute, notebook, table
-from tests.support.pages import blocks, pages
-from tests.support.pages import page as text_of
+from tests.support.docs.notebooks import execute, notebook, table
+from tests.support.docs.pages import blocks, pages
+from tests.support.docs.pages import page as text_of
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import small_corpus
 from tests.support.command import ROOT, sql
-from tests.support.small_corpus import UNIFORM
-from tests.support.tiny_model import make_tiny_model
-from tests.support.vllm_engines import CPU
+from tests.support.engines.tiny_model import make_tiny_model
+from tests.support.engines.vllm_engines import CPU
+from tests.support.texts import small_corpus
+from tests.support.texts.small_corpus import UNIFORM
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ import pytest
 from jobs.api import ask_folder
 from jobs.api.ask_folder import AskedAnswer, PageRead
 from tests.support.command import gistmill, refused, sql, succeeded
-from tests.support.documents import pdf
+from tests.support.texts.documents import pdf
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,10 @@ import ray
 
 import gistmill
 from tests.support.command import ROOT, sql
-from tests.support.compared_run import ComparedRun
-from tests.support.finished_run import FinishedRun
-from tests.support.pages import blocks
-from tests.support.small_corpus import document, question, write
+from tests.support.docs.pages import blocks
+from tests.support.runs.compared_run import ComparedRun
+from tests.support.runs.finished_run import FinishedRun
+from tests.support.texts.small_corpus import document, question, write
 
 
 @pytest.fixture(scope="module")

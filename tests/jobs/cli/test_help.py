@@ -10,7 +10,7 @@ from benchmarks.parts import PARTS
 from jobs.config.options import KEYS
 from jobs.config.run_config import RunConfig
 from tests.support.command import gistmill, own_process, succeed
-from tests.support.warehouse import Warehouse
+from tests.support.runs.warehouse import Warehouse
 
 
 def test_the_version() -> None:
@@ -101,7 +101,7 @@ def test_hints_of_duckdb_are_kept(
 
 
 def test_hints_show_the_user_s_expression_and_no_statement_of_ours(tmp_path: Path) -> None:
-    from tests.support.finished_run import FinishedRun
+    from tests.support.runs.finished_run import FinishedRun
 
     folder = f"warehouse={FinishedRun(tmp_path).warehouse}"
     for key in ("where", "by"):

@@ -16,9 +16,9 @@ from pipeline.files.place import as_path
 from pipeline.store.runs.run_folder import RunFolder
 from stages.tables.ratings import VALUES, Label, Rating
 from tests.support.command import in_terminal, refused, sql, succeed
-from tests.support.compared_run import ComparedRun
-from tests.support.hand_run import HandRun
-from tests.support.warehouse import (
+from tests.support.runs.compared_run import ComparedRun
+from tests.support.runs.hand_run import HandRun
+from tests.support.runs.warehouse import (
     Warehouse,
     answer,
     chunk,

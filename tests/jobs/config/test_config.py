@@ -16,7 +16,7 @@ from jobs.graph.step_graph import run_steps
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
-from tests.support.loading import NEEDED
+from tests.support.texts.loading import NEEDED
 
 PLAIN = [
     "My Books (2024)",

@@ -21,8 +21,8 @@ from stages.retrieve.ranked_pages import BM25
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Page
 from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM
-from tests.support.loading import loaded
 from tests.support.reading import adding, never, run
+from tests.support.texts.loading import loaded
 
 pytestmark = NEEDS_WHOLE
 

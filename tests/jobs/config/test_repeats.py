@@ -17,8 +17,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.work.steps import Step
 from tests.support.command import gistmill, one_line, sql, succeed, succeeded
-from tests.support.loopback_server import Answer, LoopbackServer
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 NUM_REPEATS = 3
 # The seed of repeat 0 is the engine's; of the others a hash of seed, repeat and attempt.

@@ -13,7 +13,7 @@ from jobs.graph.read_config import read_config
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Role
 from tests.support.command import ROOT, one_line, own_process, sql, succeeded
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 # What a plugin brings is known to a whole process: these runs have processes of their own.
 PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'recall_plugin'}"

@@ -18,12 +18,12 @@ from jobs.report.means import Mean, best_of
 from jobs.report.report import Report, Row, make_report
 from pipeline.work.stage import Column
 from stages.read.prediction_file import read_predictions
+from tests.support.clusters.s3_server import BUCKET, client, s3_server
 from tests.support.command import gistmill, refused, sql, succeed
-from tests.support.compared_run import ComparedRun
-from tests.support.finished_run import FinishedRun
-from tests.support.hand_numbers import ORDER, WORKED
-from tests.support.hand_run import HandRun
-from tests.support.s3_server import BUCKET, client, s3_server
+from tests.support.runs.compared_run import ComparedRun
+from tests.support.runs.finished_run import FinishedRun
+from tests.support.runs.hand_numbers import ORDER, WORKED
+from tests.support.runs.hand_run import HandRun
 
 BM25 = "bm25(top_k=1)"
 

@@ -10,9 +10,9 @@ from jobs.graph.step_graph import run_steps
 from pipeline.core.errors import UsageError
 from pipeline.work.steps import Step
 from tests.support.command import sql, succeed
-from tests.support.embedding import model_folder
+from tests.support.engines.embedding import model_folder
 from tests.support.own_methods import methods
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 OWN = """
 arguments: {words: 80}

@@ -28,8 +28,8 @@ from jobs.html.source import Source, batched_parts
 from jobs.html.summary import number_questions
 from jobs.html.traces import Part
 from tests.support.command import ROOT, gistmill, refused, succeed
-from tests.support.finished_run import FinishedRun
-from tests.support.page_run import finished, write_corpus
+from tests.support.runs.finished_run import FinishedRun
+from tests.support.runs.page_run import finished, write_corpus
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from jobs.html.chunks import compressed_chunk, with_line_numbers
 from jobs.trace.sent import Sent
 from pipeline.core.errors import AccountingError, UsageError
 from tests.jobs.html.test_html import Served
-from tests.support import picture
-from tests.support.browser import Browser
 from tests.support.command import gistmill, sql, succeed
-from tests.support.page_run import finished, write_corpus
+from tests.support.docs import picture
+from tests.support.docs.browser import Browser
+from tests.support.runs.page_run import finished, write_corpus
 
 pytestmark = pytest.mark.browser
 

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from tests.jobs.html.test_html import Served
-from tests.support.browser import Browser
 from tests.support.command import succeed
-from tests.support.page_run import finished
-from tests.support.small_corpus import write
+from tests.support.docs.browser import Browser
+from tests.support.runs.page_run import finished
+from tests.support.texts.small_corpus import write
 
 pytestmark = [pytest.mark.browser, pytest.mark.sampled]
 

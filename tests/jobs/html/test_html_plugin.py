@@ -14,7 +14,7 @@ PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
 _MAKE = """
 import sys
 from pathlib import Path
-from tests.support.page_run import finished, write_corpus
+from tests.support.runs.page_run import finished, write_corpus
 folder = Path(sys.argv[1])
 write_corpus(folder / "corpus", 1)
 finished(folder, "engine=extractive", f"plugins={sys.argv[2]}", methods="quotes(top_k=2)")

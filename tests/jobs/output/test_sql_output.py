@@ -7,7 +7,7 @@ import pytest
 
 from jobs.output.print_tables import markdown
 from tests.support.command import succeed
-from tests.support.warehouse import Warehouse
+from tests.support.runs.warehouse import Warehouse
 
 QUERY = """select 0.04::double as small, 1234567.125::double as large, 2.0::double as whole,
   'nan'::double as nothing, 0.25 as given, timestamp '2026-11-22 10:00:00.5' as started_at,

@@ -20,8 +20,8 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.upkeep.lease import lease
 from pipeline.work.stage import Column
 from tests.support.command import in_terminal, succeed
-from tests.support.finished_run import FinishedRun
-from tests.support.hand_run import HandRun
+from tests.support.runs.finished_run import FinishedRun
+from tests.support.runs.hand_run import HandRun
 
 WIDTHS = (80, 100, 120, 200)
 COLUMNS = (

@@ -10,8 +10,8 @@ import pytest
 
 from jobs.people.agreement import kappa, percent
 from tests.support.command import in_terminal, refused, sql, succeed
-from tests.support.hand_numbers import FREE, ORDER, WORKED
-from tests.support.hand_run import QUESTIONS, HandRun
+from tests.support.runs.hand_numbers import FREE, ORDER, WORKED
+from tests.support.runs.hand_run import QUESTIONS, HandRun
 
 ASKED = {row["question_id"]: row["question"] for row in QUESTIONS}
 LABELS = {"E": "yes", "P": "partially", "N": "no", "U": "no"}

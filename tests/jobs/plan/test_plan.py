@@ -20,8 +20,8 @@ from tests.support.command import (
     succeed,
     succeeded,
 )
-from tests.support.plans import exceeded, files, made, off, planned, since, stages
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.runs.plans import exceeded, files, made, off, planned, since, stages
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 METHODS = (
     "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=3),bm25(top_k=2),"

@@ -10,8 +10,8 @@ from jobs.plan.show_plan import short
 from pipeline.core.compose import compose
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import refused, sql, succeed
-from tests.support.plans import files, planned, stages
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.runs.plans import files, planned, stages
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 Words = tuple[str, ...]
 MODEL = ("engine=vllm", "engine.model=some/model-8B")

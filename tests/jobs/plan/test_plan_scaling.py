@@ -22,7 +22,7 @@ from pipeline.core.engine import Reply, Request
 from pipeline.engines.counting import CountingEngine, Prefixes
 from pipeline.engines.token_counts import token_counts
 from tests.support.command import QMSUM
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 
 def test_a_prompt_finds_what_an_earlier_one_began_with() -> None:

@@ -9,8 +9,8 @@ from pipeline.engines.token_counts import token_counts
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.local_tokenizer import local_chat_tokenizer
 from tests.support.command import QMSUM
-from tests.support.plans import planned
-from tests.support.tiny_model import make_tokenizer
+from tests.support.engines.tiny_model import make_tokenizer
+from tests.support.runs.plans import planned
 
 MEETINGS = ("corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "methods=gist_only", "rater=none")
 TEXT = "The grandmothers of the remote control want it in yellow rubber, with fewer buttons. " * 40

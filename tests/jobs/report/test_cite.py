@@ -15,8 +15,8 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.methods import methods_in
 from stages.corpora.reading.corpus import FORMATS
 from tests.support.command import DATA, refused, succeed
-from tests.support.compared_run import ComparedRun
-from tests.support.hand_run import HandRun
+from tests.support.runs.compared_run import ComparedRun
+from tests.support.runs.hand_run import HandRun
 
 PAPERS = (CONF / "papers.bib").read_text(encoding="utf-8")
 KEYS = re.findall(r"^@\w+\{(\w+),", PAPERS, re.MULTILINE)

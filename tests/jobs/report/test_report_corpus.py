@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.command import refused, sql, succeed
-from tests.support.hand_run import TEXTS, HandRun
+from tests.support.runs.hand_run import TEXTS, HandRun
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from stages.score import score
 from tests.support.command import WHOLE_QMSUM, sql, succeed
-from tests.support.finished_run import FinishedRun
-from tests.support.loading import written
 from tests.support.reading import written_family
-from tests.support.small_run import RULES
+from tests.support.runs.finished_run import FinishedRun
+from tests.support.runs.small_run import RULES
+from tests.support.texts.loading import written
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.units import DocumentKey
-from tests.support.warehouse import Warehouse, chunk, document, document_unit, step
+from tests.support.runs.warehouse import Warehouse, chunk, document, document_unit, step
 
 DOCUMENTS = step("documents")
 QUESTIONS = step("questions")

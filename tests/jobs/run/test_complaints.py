@@ -12,7 +12,7 @@ from jobs.run.exceeded_limits import exceeded_limits
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
 from tests.support.command import sql
-from tests.support.warehouse import Warehouse, answer, chunk, step
+from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 ANSWERS = step("answers", "full_text")
 # By question, with the problem of its answer: d1 has three, d2 two, d3 and d4 one, d5 none.

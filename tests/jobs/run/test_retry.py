@@ -23,8 +23,8 @@ from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RETRYABLE, RetryPolicy
 from stages.prompts.readagent.gist import ShortenPage
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
 from tests.support.command import one_line, own_process, sql, succeeded
-from tests.support.loopback_server import Answer, LoopbackServer
-from tests.support.small_run import SmallRun
+from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.runs.small_run import SmallRun
 
 ALL = RetryPolicy(frozenset(RETRYABLE))
 GOOD = {

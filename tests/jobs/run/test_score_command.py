@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.command import gistmill, refused, sql, succeed
-from tests.support.hand_run import HandRun
+from tests.support.runs.hand_run import HandRun
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.command import gistmill, refused, succeed, without_identity
-from tests.support.hand_numbers import ORDER, WORKED, mean, measures
-from tests.support.hand_run import HandRun
+from tests.support.runs.hand_numbers import ORDER, WORKED, mean, measures
+from tests.support.runs.hand_run import HandRun
 
 pytestmark = pytest.mark.slow
 

@@ -19,10 +19,10 @@ from jobs.run.run_lock import LEASE, wait_for_others
 from pipeline.core.errors import EndedError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.upkeep.lease import lease
-from tests.support.clusters import LOCAL, cluster
+from tests.support.clusters.cluster_settings import LOCAL, cluster
 from tests.support.command import ROOT, gistmill, sql, succeed
-from tests.support.loopback_server import Answer, LoopbackServer
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 NUM_DOCUMENTS = 12
 # A document has three pages, so three gists, and one question, of a call in each method.

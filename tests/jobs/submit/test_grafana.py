@@ -157,7 +157,7 @@ def test_a_run_exports_its_counters(tmp_path: Path) -> None:
         "engine=simulated", "engine.sequences=2", "engine.max_workers=1", "engine.reply_tokens=30",
         "engine.context_tokens=900", "rater=none", f"warehouse={tmp_path}", "run=night",
     ]  # fmt: skip
-    command = [sys.executable, "-m", "tests.support.ray_metrics", *words]
+    command = [sys.executable, "-m", "tests.support.clusters.ray_metrics", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 3, done.stderr  # the problems are seen as well
     families = text_string_to_metric_families(done.stdout)

@@ -25,7 +25,7 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.read_config import read_config
 from jobs.submit.manifests import dns_name, rayjob
 from tests.support.command import ROOT, gistmill, refused, succeed
-from tests.support.pages import blocks
+from tests.support.docs.pages import blocks
 
 SCHEMA = json.loads((ROOT / "tests" / "data" / "rayjob_schema.json").read_text())
 WORDS = ["cluster=kuberay", "cluster.image=registry.example/gistmill:1", "warehouse=s3://b/w"]

@@ -12,8 +12,8 @@ import pytest
 
 from jobs import cli
 from pipeline.cluster import ray_jobs
+from tests.support.clusters.ray_head import TOKEN, RayHead, environment
 from tests.support.command import ROOT
-from tests.support.ray_head import TOKEN, RayHead, environment
 
 ENTRY = ["python", "-m", "jobs.cli.rayjob_entry", "run"]
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.clusters.ray_head import TOKEN, RayHead, environment
 from tests.support.command import ROOT, one_line, sql, succeed
-from tests.support.ray_head import TOKEN, RayHead, environment
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
 SLOW = 16.0  # seconds of one answer: what is done to the first job fits into it

@@ -15,7 +15,7 @@ from jobs.run import provenance
 from jobs.submit import rendered
 from jobs.submit.package import pack, words_on_cluster
 from tests.support.command import ROOT
-from tests.support.pages import blocks
+from tests.support.docs.pages import blocks
 
 COMMANDS = [
     shlex.split(command.replace("\\\n", ""))

@@ -20,8 +20,8 @@ from pipeline.cluster import ray_jobs
 from pipeline.cluster.ray_jobs import Job
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
+from tests.support.clusters.ray_head import free_ports
 from tests.support.command import ROOT, one_line, refused
-from tests.support.ray_head import free_ports
 
 pytestmark = pytest.mark.sampled
 

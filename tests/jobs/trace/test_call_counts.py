@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import succeed
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
 

@@ -20,11 +20,11 @@ from pipeline.store.runs.kept_families import kept_families
 from pipeline.store.upkeep.compaction import compact
 from pipeline.work.units import RETRYABLE, RetryPolicy
 from tests.support.command import gistmill, one_line, succeed
-from tests.support.finished_run import FinishedRun
-from tests.support.hostile_run import HostileRun, book_words
-from tests.support.pages import blocks
+from tests.support.docs.pages import blocks
 from tests.support.reading import written_family
-from tests.support.shown_calls import as_asked, as_shown, problems, shown
+from tests.support.runs.finished_run import FinishedRun
+from tests.support.runs.hostile_run import HostileRun, book_words
+from tests.support.runs.shown_calls import as_asked, as_shown, problems, shown
 
 NUM_CALLS = 18  # six gists; of three questions a look-up, an answer and two verdicts each
 

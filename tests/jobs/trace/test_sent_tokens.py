@@ -13,8 +13,8 @@ from jobs.trace import recorded_counts
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.engines.vllm.local_tokenizer import local_chat_tokenizer
-from tests.support.hostile_run import HostileEngine, HostileRun, book_words
-from tests.support.shown_calls import as_asked, as_shown, problems, shown
+from tests.support.runs.hostile_run import HostileEngine, HostileRun, book_words
+from tests.support.runs.shown_calls import as_asked, as_shown, problems, shown
 
 METHODS = (
     "methods=readagent_s(max_pages=3),truncated_to_context(keep=last),"

@@ -9,7 +9,7 @@ from upath import UPath
 from jobs.config.options import ReadOptions
 from jobs.trace.show_pages import PageText, ShownDocument, ShownPage, show_pages
 from tests.support.command import gistmill, refused, succeed
-from tests.support.finished_run import FinishedRun
+from tests.support.runs.finished_run import FinishedRun
 
 PARAGRAPH = " ".join(["mill1"] * 9 + ["gist1"] * 9 + ["page1"] * 9 + ["river1"] * 9)
 

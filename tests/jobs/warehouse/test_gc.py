@@ -11,7 +11,7 @@ from jobs.warehouse.gc import retention
 from pipeline.core.rows import Call
 from tests.pipeline.store.test_compaction import commit_some, stored
 from tests.support.command import refused, succeed
-from tests.support.warehouse import Warehouse, document_unit, step
+from tests.support.runs.warehouse import Warehouse, document_unit, step
 
 
 def test_it_compacts_and_deletes(tmp_path: Path) -> None:

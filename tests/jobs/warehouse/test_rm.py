@@ -23,8 +23,8 @@ from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.lease import Lease, lease
 from tests.pipeline.store.test_compaction import call
 from tests.support.command import gistmill, one_line, own_process, refused, sql, succeed, succeeded
-from tests.support.finished_run import FinishedRun
-from tests.support.warehouse import Warehouse, answer, chunk, document_unit, gist, step
+from tests.support.runs.finished_run import FinishedRun
+from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS, ANSWERS, OTHER = step("gists"), step("answers", "full_text"), step("answers", "bm25")
 SHARED, OWN = document_unit(GISTS, "d1"), document_unit(GISTS, "d2")

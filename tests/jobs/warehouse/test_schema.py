@@ -11,7 +11,7 @@ from jobs.warehouse.schema import Schema, read_schema
 from pipeline.core.rows import RECORDS, Record
 from pipeline.store import connect
 from tests.support.command import ROOT, own_process, refused, succeed, succeeded
-from tests.support.hand_run import HandRun
+from tests.support.runs.hand_run import HandRun
 
 PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
 OURS = ("pipeline.", "stages.")

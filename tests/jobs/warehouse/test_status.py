@@ -13,7 +13,7 @@ from jobs.warehouse.status_lines import status_lines
 from pipeline.files.place import as_path
 from pipeline.store.upkeep.lease import lease
 from tests.support.command import gistmill, refused, succeed
-from tests.support.finished_run import FinishedRun
+from tests.support.runs.finished_run import FinishedRun
 
 STAGES = ("documents", "questions", "paginate", "gist", "embed", "queries", "search", "look_up",
           "answer", "rate", "score")  # fmt: skip

@@ -18,8 +18,8 @@ from pipeline.core.errors import EngineError
 from pipeline.core.rows import Call
 from pipeline.files.place import as_path
 from pipeline.worker.executor import Summary
-from tests.support.small_corpus import document, question, write
-from tests.support.small_run import SmallRun
+from tests.support.runs.small_run import SmallRun
+from tests.support.texts.small_corpus import document, question, write
 
 STEP, UNIT = "gist-0123abcd", "00ff"
 

@@ -23,7 +23,6 @@ from stages.tables.answers import Answer
 from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Page
-from tests.support.hand_run import HandRun
 from tests.support.reading import (
     Listener,
     adding,
@@ -35,6 +34,7 @@ from tests.support.reading import (
     question,
     run,
 )
+from tests.support.runs.hand_run import HandRun
 
 PAGINATE = PaginateByModel(
     page_breaks=False, paragraphs="lines", min_words=20, max_words=40, tail_words=0,

@@ -15,7 +15,7 @@ from pipeline.core.unit_progress import UsageCounters
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.inline import execute_inline
-from tests.support.clusters import LOCAL
+from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused
 
 POOL = Pool(section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1, cluster=LOCAL)

@@ -7,7 +7,7 @@ import ray
 
 from pipeline.cluster import Pool
 from pipeline.core.errors import UsageError
-from tests.support.clusters import LOCAL
+from tests.support.clusters.cluster_settings import LOCAL
 
 
 @pytest.fixture(autouse=True, scope="module")

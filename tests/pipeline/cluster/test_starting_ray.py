@@ -8,7 +8,7 @@ import ray
 from pipeline.cluster import joining
 from pipeline.core.errors import ClusterError
 from tests.support.command import gistmill
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 # What ray.init raises: ray/_private/node.py and services.py of Ray 2.60, and a GCS that hangs up.
 NODE = Exception(

@@ -20,7 +20,7 @@ import yaml
 
 from tests.support import command
 from tests.support.command import ROOT, one_line, own_process, succeed, succeeded
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
 SCRIPT = {

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import own_process, succeeded
-from tests.support.tiny_model import make_tiny_model
-from tests.support.vllm_engines import CPU
+from tests.support.engines.tiny_model import make_tiny_model
+from tests.support.engines.vllm_engines import CPU
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 

@@ -22,7 +22,7 @@ from stages.retrieve.ranked_pages import Dense, nearest
 from stages.tables.embeddings import Embedding
 from stages.tables.lookups import RankedPage
 from tests.support.command import refused
-from tests.support.embedding import counts, model_folder
+from tests.support.engines.embedding import counts, model_folder
 from tests.support.reading import adding, book, looked_up, never, question, run
 
 Vector = tuple[float, ...]

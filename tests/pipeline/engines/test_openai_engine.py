@@ -19,7 +19,7 @@ from pipeline.core.prompts import Constraint
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
 from stages.prompts.readagent.gist import ShortenPage
 from tests.support.command import own_process
-from tests.support.loopback_server import Answer, Asked, LoopbackServer
+from tests.support.engines.loopback_server import Answer, Asked, LoopbackServer
 
 KEY = "sk-loopback-0123456789abcdef"
 NO_PATIENCE = {"retries": 0, "outage_minutes": 0.0}

@@ -11,8 +11,8 @@ import pytest
 import ray
 
 from tests.support.command import QMSUM, gistmill, sql
-from tests.support.loopback_server import Answer, LoopbackServer
-from tests.support.pages import page
+from tests.support.docs.pages import page
+from tests.support.engines.loopback_server import Answer, LoopbackServer
 
 MUSING = "Hm, let me muse"
 METHODS = "gist_only,readagent_p(max_pages=1),readagent_s(max_pages=1)"

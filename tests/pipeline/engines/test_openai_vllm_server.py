@@ -24,9 +24,9 @@ from pipeline.core.rows import Call
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
 from stages.prompts.readagent.gist import ShortenPage
 from tests.support.command import own_process, sql
+from tests.support.engines.tiny_model import make_tiny_model
 from tests.support.reading import family
-from tests.support.small_corpus import UNIFORM, document, question, write
-from tests.support.tiny_model import make_tiny_model
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.vllm
 

@@ -14,7 +14,7 @@ from pipeline.core.errors import EngineError, OutageError, StartError
 from pipeline.engines.openai import OpenAIEngine
 from pipeline.engines.outage import Blame, FailedError, Outage
 from tests.pipeline.engines.test_openai_engine import AWAY, KEY, NO_PATIENCE, request, settings
-from tests.support.loopback_server import Answer, LoopbackServer
+from tests.support.engines.loopback_server import Answer, LoopbackServer
 
 
 @pytest.fixture(autouse=True)

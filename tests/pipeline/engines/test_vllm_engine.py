@@ -19,8 +19,8 @@ from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError, StartError, UsageError
 from pipeline.core.prompts import Asked, Constraint
 from stages.prompts.readagent.gist import ShortenPage
-from tests.support.tiny_model import make_tiny_model
-from tests.support.vllm_engines import FAMILY, Talk, ask, messages, request, settings
+from tests.support.engines.tiny_model import make_tiny_model
+from tests.support.engines.vllm_engines import FAMILY, Talk, ask, messages, request, settings
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 

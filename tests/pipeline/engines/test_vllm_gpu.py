@@ -9,8 +9,8 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import Reply
 from pipeline.core.prompts import Constraint
 from pipeline.engines.vllm import VllmSettings
-from tests.support.tiny_model import make_tiny_model
-from tests.support.vllm_engines import request
+from tests.support.engines.tiny_model import make_tiny_model
+from tests.support.engines.vllm_engines import request
 
 pytestmark = pytest.mark.gpu
 

@@ -12,7 +12,7 @@ from pipeline.store.sql.accounts import StepCounts, accounts
 from pipeline.store.sql.connection import query
 from stages.tables.pages import Page
 from stages.tables.scores import Score
-from tests.support.warehouse import (
+from tests.support.runs.warehouse import (
     Warehouse,
     answer,
     chunk,

@@ -30,7 +30,7 @@ from pipeline.store.upkeep.garbage import collect
 from pipeline.work.units import Unit
 from stages.tables.gists import Gist
 from tests.support.command import gistmill
-from tests.support.warehouse import Warehouse, answer, chunk, document_unit, gist, step
+from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS, OTHER_GISTS = step("gists"), step("gists", version=2)
 ANSWERS = step("answers", "full_text")

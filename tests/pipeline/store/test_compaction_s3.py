@@ -12,8 +12,8 @@ from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import collect
 from stages.tables.gists import Gist
 from tests.pipeline.store.test_compaction import GISTS, commit_some
-from tests.support.s3_server import BUCKET, names, s3_server
-from tests.support.warehouse import Warehouse, document_unit, gist
+from tests.support.clusters.s3_server import BUCKET, names, s3_server
+from tests.support.runs.warehouse import Warehouse, document_unit, gist
 
 pytestmark = pytest.mark.slow
 

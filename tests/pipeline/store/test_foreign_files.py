@@ -18,9 +18,9 @@ from pipeline.core.errors import AccountingError, DamagedError, LeftOutWarning, 
 from pipeline.core.rows import RECORDS, Call
 from pipeline.store import Shards, connect
 from pipeline.store.sql.connection import query
+from tests.support.clusters.s3_server import BUCKET, client, s3_server
 from tests.support.command import gistmill
-from tests.support.finished_run import FinishedRun
-from tests.support.s3_server import BUCKET, client, s3_server
+from tests.support.runs.finished_run import FinishedRun
 
 pytestmark = pytest.mark.sampled
 

@@ -14,7 +14,7 @@ import pytest
 from pipeline.core.errors import DamagedError
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import gistmill, one_line, own_process
-from tests.support.finished_run import FinishedRun
+from tests.support.runs.finished_run import FinishedRun
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 

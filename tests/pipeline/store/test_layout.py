@@ -14,7 +14,7 @@ from pipeline.store import connect
 from pipeline.store.shards.layout import LAYOUT, check_layout, raise_layout
 from pipeline.store.sql.connection import query
 from tests.support.command import gistmill, one_line, succeed
-from tests.support.finished_run import FinishedRun
+from tests.support.runs.finished_run import FinishedRun
 
 VERBS = (["report"], ["status"], ["trace", "q1"], ["sql", "from answers"], ["ls"])
 

@@ -12,7 +12,7 @@ from pipeline.store import connect
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.sql_sandbox import expression, only_select
 from tests.support.command import refused, succeed
-from tests.support.warehouse import (
+from tests.support.runs.warehouse import (
     Warehouse,
     answer,
     chunk,

@@ -10,7 +10,7 @@ from pipeline.core.errors import Problem
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
 from stages.tables.ratings import Label, Rating, Rubric
-from tests.support.warehouse import Warehouse, answer, chunk, step
+from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
 Verdicts = tuple[Label | None, Label | None]  # strict, permissive

@@ -8,7 +8,15 @@ import pytest
 
 from pipeline.core.rows import Span
 from tests.pipeline.store.test_views import rows
-from tests.support.warehouse import Warehouse, chunk, document_unit, page, question, score, step
+from tests.support.runs.warehouse import (
+    Warehouse,
+    chunk,
+    document_unit,
+    page,
+    question,
+    score,
+    step,
+)
 
 PAGES, QUESTIONS = step("pages"), step("questions")
 METHODS = {name: step("scores", name) for name in ("bm25", "full_text", "gist_only")}

@@ -16,7 +16,7 @@ from stages.tables.lookups import Lookup, RankedPage
 from stages.tables.pages import Page
 from tests.pipeline.store.test_views import rows
 from tests.support.command import DATA
-from tests.support.warehouse import Warehouse, chunk, document, document_unit, question, step
+from tests.support.runs.warehouse import Warehouse, chunk, document, document_unit, question, step
 
 AUTHORS = json.loads((DATA / "authors_metrics.json").read_text(encoding="utf-8"))[
     "longmemeval_retrieval"

@@ -19,7 +19,7 @@ from pipeline.files.json_files import write_json
 from pipeline.store import Shards, read_parquet_rows
 from stages.tables.answers import Answer
 from stages.tables.gists import Gist
-from tests.support.warehouse import Warehouse, answer, chunk, document_unit, gist, step
+from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS = step("gists")
 ANSWERS = step("answers", "full_text")

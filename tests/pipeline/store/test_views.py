@@ -27,7 +27,7 @@ from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.work.steps import Step
 from stages.tables.answers import Answer
-from tests.support.warehouse import (
+from tests.support.runs.warehouse import (
     Warehouse,
     answer,
     chunk,

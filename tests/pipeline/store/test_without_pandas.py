@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.store.upkeep.compaction import compact
 from tests.support.command import ROOT
-from tests.support.warehouse import Warehouse, answer, chunk, step
+from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 ANSWERS = step("answers", "full_text")
 

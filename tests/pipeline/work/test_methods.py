@@ -26,7 +26,7 @@ from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.retrieve.visited import VisitedLeaves
 from tests.support.command import ROOT
-from tests.support.embedding import counts
+from tests.support.engines.embedding import counts
 
 import_installed()
 FOLDER = ROOT / "conf" / "method"

@@ -24,7 +24,7 @@ from pipeline.work.units import (
     plan_document,
 )
 from pipeline.work.units import mask_fields as given_to
-from tests.support.warehouse import document, question
+from tests.support.runs.warehouse import document, question
 
 STEPS = [
     step

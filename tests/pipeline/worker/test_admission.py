@@ -12,8 +12,8 @@ from pipeline.core.errors import EngineError
 from pipeline.work.units import Unit
 from pipeline.worker.admission import Admission
 from pipeline.worker.in_flight import InFlightMarker, InFlightMarkers, Placement
-from tests.support.small_corpus import document, question, write
-from tests.support.small_run import RULES, SmallRun
+from tests.support.runs.small_run import RULES, SmallRun
+from tests.support.texts.small_corpus import document, question, write
 
 NUM_DOCUMENTS = 100
 

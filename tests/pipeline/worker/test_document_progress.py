@@ -19,7 +19,7 @@ from pipeline.worker.document_progress import DocumentProgress, weight
 from stages.index.merge import MergedPages
 from tests.stages.index.test_paginate import by_model, lines
 from tests.support.reading import Listener, book, family, in_turn, question
-from tests.support.small_run import SmallRun
+from tests.support.runs.small_run import SmallRun
 
 
 def unit(step_id: str, *inputs: str, is_done: bool = False) -> Unit:

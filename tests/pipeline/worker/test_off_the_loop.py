@@ -15,7 +15,7 @@ from pipeline.asking.shared_replies import SharedReplies
 from stages.index.expand import Expand
 from stages.retrieve.ranked_pages import BM25
 from tests.support.reading import always, book, never, question, run
-from tests.support.small_run import SmallRun
+from tests.support.runs.small_run import SmallRun
 
 _EVENTS = {"open", "os.listdir", "os.scandir", "os.link", "os.rename", "os.remove", "os.mkdir"}
 _LATER = "/in_flight"  # crash markers are small, and written by another hand

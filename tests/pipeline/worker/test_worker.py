@@ -22,8 +22,8 @@ from stages.index.gist import GistPages
 from stages.retrieve.read_agent import ReadAgentP
 from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup
-from tests.support.small_corpus import document, question, write
-from tests.support.small_run import RULES, SmallRun
+from tests.support.runs.small_run import RULES, SmallRun
+from tests.support.texts.small_corpus import document, question, write
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from stages.extract.extracted import Extracted, UnreadableError
 from stages.extract.isolated import Extractor
 from stages.extract.web import decoded_html
 from tests.support.command import ROOT
-from tests.support.documents import epub, pdf, scan, two_columns, word, zipped
+from tests.support.texts.documents import epub, pdf, scan, two_columns, word, zipped
 
 LINES = ["The keeper climbed the tower every evening at six and", "carried oil in a tin can."]
 

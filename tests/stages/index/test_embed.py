@@ -17,7 +17,7 @@ from pipeline.engines.embedder import EmbedderSettings
 from stages.index.embed import EmbedGists, EmbedPages, chunks
 from stages.retrieve.ranked_pages import Dense
 from stages.tables.embeddings import Embedding
-from tests.support.embedding import counts
+from tests.support.engines.embedding import counts
 from tests.support.reading import adding, book, given_to, never, run
 
 PAGES = ("The bell rang and rang. ", "One candle\n\nburned. ", "Bell, book and candle lay there ")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.command import WHOLE, refused, sql, succeed
-from tests.support.loading import loaded
 from tests.support.own_methods import methods
-from tests.support.small_corpus import UNIFORM, document, question, write
+from tests.support.texts.loading import loaded
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 METHODS = "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=2),bm25(top_k=4)"
 BOTH = (

@@ -1,4 +1,4 @@
-"""Navigation by hand: every step of every walk (the tree: tests/support/walks.py)."""
+"""Navigation by hand: every step of every walk (the tree: tests/support/engines/walks.py)."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.tables.nodes import Node
-from tests.support.reading import (
-    Listener,
-    adding,
-    in_turn,
-    run,
-)
-from tests.support.walks import (
+from tests.support.engines.walks import (
     ANSWER,
     PAGES,
     act,
@@ -23,6 +17,12 @@ from tests.support.walks import (
     tree,
     walked,
     wide,
+)
+from tests.support.reading import (
+    Listener,
+    adding,
+    in_turn,
+    run,
 )
 
 

@@ -9,7 +9,7 @@ from stages.retrieve.walk import COLUMNS
 from stages.tables.visits import Visit
 from tests.pipeline.store.test_views import rows
 from tests.runs.test_two_memories import queries
-from tests.support.warehouse import (
+from tests.support.runs.warehouse import (
     Warehouse,
     answer,
     chunk,

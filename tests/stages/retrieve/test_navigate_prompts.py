@@ -7,6 +7,15 @@ import pytest
 
 from pipeline.core.errors import Problem
 from stages.prompts.memwalker.read_leaf import ReadLeaf
+from tests.support.engines.walks import (
+    ANSWER,
+    OPTIONS,
+    PAGES,
+    act,
+    path,
+    stage,
+    tree,
+)
 from tests.support.reading import (
     NASTY,
     deadline,
@@ -16,15 +25,6 @@ from tests.support.reading import (
     question,
     run,
     scripted,
-)
-from tests.support.walks import (
-    ANSWER,
-    OPTIONS,
-    PAGES,
-    act,
-    path,
-    stage,
-    tree,
 )
 
 

@@ -9,19 +9,19 @@ from stages.read.answer_from_visits import AnswerFromVisits
 from stages.retrieve.visited import VisitedLeaves
 from stages.tables.lookups import Dropped, Lookup
 from stages.tables.visits import Visit
-from tests.support.reading import (
-    adding,
-    looked_up,
-    never,
-    run,
-)
-from tests.support.walks import (
+from tests.support.engines.walks import (
     ANSWER,
     PAGES,
     act,
     stage,
     tree,
     walked,
+)
+from tests.support.reading import (
+    adding,
+    looked_up,
+    never,
+    run,
 )
 
 

@@ -9,8 +9,8 @@ from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
 from stages.text.paragraphs import sentence_spans
 from stages.text.words import header_of, num_words, without_header, word_spans
-from tests.support.loading import DATA
 from tests.support.reading import always, document, never, run
+from tests.support.texts.loading import DATA
 
 CHINESE = "他们在山上看见了一只鸟。"  # 11 characters and a full stop
 

@@ -1,0 +1,144 @@
+"""Rows that were lost or doubled after they were committed make the run exit 1."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.command import gistmill, sql, succeed
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The words of a finished run."""
+    folder = tmp_path_factory.mktemp("accounting")
+    questions = [question(1, of=1), question(2, of=1), question(3, of=2)]
+    write(folder / "corpus", [document(1), document(2)], questions)
+    words = [
+        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=bm25(top_k=2)",
+        f"warehouse={folder / 'warehouse'}", "rater=none", *UNIFORM,
+    ]  # fmt: skip
+    succeed(*words)
+    return words
+
+
+def shard(words: list[str], table: str) -> Path:
+    warehouse = Path(words[4].partition("=")[2])
+    return max((warehouse / "tables" / table).glob("*/*.parquet"), key=rows_in)
+
+
+def rows_in(path: Path) -> int:
+    return int(pq.read_metadata(path).num_rows)
+
+
+def removed(rows: pa.Table) -> pa.Table:
+    return rows.slice(1)
+
+
+def doubled(rows: pa.Table) -> pa.Table:
+    return pa.concat_tables([rows, rows.slice(0, 1)])
+
+
+def swapped(rows: pa.Table) -> pa.Table:
+    """As many rows as written, one of them twice and one gone: only SQL sees it."""
+    return pa.concat_tables([rows.slice(0, rows.num_rows - 1), rows.slice(0, 1)])
+
+
+@pytest.mark.parametrize("change", [removed, doubled, swapped])
+@pytest.mark.parametrize("table", ["answers", "pages"])
+def test_a_changed_shard_makes_the_run_exit_1(
+    words: list[str], table: str, change: Callable[[pa.Table], pa.Table]
+) -> None:
+    path = shard(words, table)
+    before = path.read_bytes()
+    pq.write_table(change(pq.read_table(path)), path)
+    done = gistmill(*words)
+    path.write_bytes(before)
+    assert done.returncode == 1, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert table in done.stderr
+
+
+def test_counts_reconcile_in_sql(words: list[str]) -> None:
+    rows = sql(Path(words[4].partition("=")[2]), "select * from accounting order by step_id")
+    assert len(rows) == 6  # documents, questions, paginate, look_up, answer, score
+    for row in rows:
+        found = row["ok"] + row["problem"] + row["skipped"] + row["not_done"]
+        assert row["inputs"] == found == (3 if _of_questions(row["step_id"]) else 2)
+
+
+def _of_questions(step_id: str) -> bool:
+    return step_id.rpartition("-")[0] in ("questions", "look_up", "answer", "score")
+
+
+def test_not_done_is_counted_by_missing_shards(words: list[str]) -> None:
+    warehouse = Path(words[4].partition("=")[2])
+    path = shard(words, "scores")
+    questions = len(set(pq.read_table(path, columns=["question_id"])["question_id"].to_pylist()))
+    before = path.read_bytes()
+    path.unlink()
+    rows = sql(warehouse, "select * from accounting where step_id like 'score-%'")
+    path.write_bytes(before)
+    (row,) = rows
+    assert row["not_done"] == questions
+    assert row["ok"] == 3 - questions
+
+
+def test_rows_without_their_calls_make_the_run_exit_1(words: list[str]) -> None:
+    path = shard(words, "answers")
+    calls = Path(str(path).replace("/answers/", "/calls/"))
+    before = calls.read_bytes()
+    calls.unlink()
+    done = gistmill(*words)
+    calls.write_bytes(before)
+    assert done.returncode == 1, done.stderr
+    assert "the shard of its calls is missing; delete tables/*/answer-" in done.stderr
+
+
+def an_other_version(text: str) -> str:
+    return json.dumps({**json.loads(text), "version": 7})
+
+
+def torn(text: str) -> str:
+    return text[:40]
+
+
+def a_list(text: str) -> str:
+    return f"[{text}]"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(an_other_version, "other version"), (torn, "not JSON"), (a_list, "not a JSON object")],
+)
+def test_a_step_that_another_one_made_makes_the_run_exit_1(
+    words: list[str], change: Callable[[str], str], why: str
+) -> None:
+    """As where two steps' hashes were equal: the rows that are there are of another step."""
+    warehouse = Path(words[4].partition("=")[2])
+    (file,) = (warehouse / "steps").glob("answer-*.json")
+    before = file.read_text()
+    file.write_text(change(before))
+    done = gistmill(*words)
+    file.write_text(before)
+    assert done.returncode == 1, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert f"{file.name}: does not describe the step of that name ({why}" in line
+    assert "move the file and the step's folders in tables/ elsewhere" in line
+    succeed(*words)
+
+
+def test_a_report_of_an_incomplete_run_says_so(words: list[str]) -> None:
+    path = shard(words, "scores")
+    before = path.read_bytes()
+    path.unlink()
+    shown = succeed("report", words[4])
+    path.write_bytes(before)
+    assert "INCOMPLETE: " in shown
+    assert "INCOMPLETE" not in succeed("report", words[4])

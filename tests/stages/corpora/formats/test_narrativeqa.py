@@ -1,0 +1,321 @@
+"""NarrativeQA: the real files against a naive reader, then what its files get wrong."""
+
+import csv
+import gzip
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.errors import UsageError
+from stages.corpora import Loaded
+from tests.support.command import NEEDS_WHOLE, WHOLE
+from tests.support.texts.loading import DATA, asked, bad, details, good, loaded
+
+NARRATIVEQA = DATA / "narrativeqa"
+WHOLE_NARRATIVEQA = WHOLE / "narrativeqa"
+DOCUMENTS = ("document_id,set,kind,story_url,story_file_size,wiki_url,wiki_title,"
+             "story_word_count,story_start,story_end")  # fmt: skip
+QAPS = ("document_id,set,question,answer1,answer2,question_tokenized,answer1_tokenized,"
+        "answer2_tokenized")  # fmt: skip
+STORY = "The mill stood by the river. " * 20
+
+
+def rows(name: str) -> list[list[str]]:
+    """The records of a real csv file but the header; the csv module by itself."""
+    content = (NARRATIVEQA / name).read_bytes().decode("utf-8")
+    return [row for row in csv.reader(content.splitlines()) if row][1:]
+
+
+def naive_story(folder: Path, document_id: str) -> str:
+    """The lines between Gutenberg's marks."""
+    content = (folder / "tmp" / f"{document_id}.content").read_bytes()
+    lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    ends = ("*** END OF TH", "End of Project Gutenberg", "End of the Project Gutenberg")
+    first = next(i for i, line in enumerate(lines) if line.startswith("*** START OF TH"))
+    last = next(i for i, line in enumerate(lines) if line.lstrip().startswith(ends))
+    return "\n".join(lines[first + 1 : last]).strip()
+
+
+def written(folder: Path, documents: Sequence[str], qaps: Sequence[str]) -> Path:
+    """The corpus of these csv lines under their headers."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    (folder / "documents.csv").write_text("\r\n".join([DOCUMENTS, *documents, ""]), newline="")
+    (folder / "qaps.csv").write_text("\r\n".join([QAPS, *qaps, ""]), newline="")
+    return folder
+
+
+def one(folder: Path, story: bytes, start: str = "", end: str = "", qa: Sequence[str] = ()) -> Path:
+    """A corpus of one book, `d`, whose file holds `story`."""
+    size = len(story)
+    written(folder, [f"d,test,gutenberg,u,{size},w,T,7,{start},{end}"], qa or ["d,test,Q?,a,b,,,"])
+    (folder / "tmp" / "d.content").write_bytes(story)
+    return folder
+
+
+def read(folder: Path) -> Loaded:
+    [item] = loaded(folder, "narrativeqa")
+    return item
+
+
+def about(item: Loaded) -> dict[str, str]:
+    found: dict[str, str] = json.loads(item.document.metadata)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("folder", "num_stories", "num_questions"),
+    [(NARRATIVEQA, 2, 60), pytest.param(WHOLE_NARRATIVEQA, 7, 206, marks=NEEDS_WHOLE)],
+)
+def test_the_real_stories_are_the_lines_between_gutenbergs_marks(
+    folder: Path, num_stories: int, num_questions: int
+) -> None:
+    corpus = loaded(folder, "narrativeqa", kind="all")
+    native = rows("documents.csv")
+    assert [item.document.document_id for item in corpus] == [row[0] for row in native]
+    assert [item.document.title for item in corpus] == [row[6] for row in native]
+    told = [item for item in corpus if not item.document.skipped]
+    assert (len(corpus), len(told)) == (1572, num_stories)
+    assert details(corpus) == []
+    assert all(item.questions == () for item in corpus if item.document.skipped)
+    for item in told:
+        story = naive_story(folder, item.document.document_id)
+        assert item.document.text == story
+        assert item.document.num_words == len(story.split())
+        blocks = re.split(r"\n[ \t]*\n\s*", story)
+        assert item.document.num_paragraphs == sum(bool(block.strip()) for block in blocks)
+        assert about(item)["cut_by"] == "gutenberg"
+    questions = asked(told)
+    assert len(questions) == num_questions and {len(q.references) for q in questions} == {2}
+    here = {item.document.document_id for item in told}
+    naive = {(row[0], row[2].strip()) for row in rows("qaps.csv") if row[0] in here}
+    assert {(q.document_id, q.question) for q in questions} == naive
+
+
+@pytest.mark.parametrize("kind", ["gutenberg", "movie"])
+@pytest.mark.parametrize("split", [None, "train", "valid", "test"])
+def test_kind_and_split_choose_documents(kind: str, split: str | None) -> None:
+    corpus = loaded(NARRATIVEQA, "narrativeqa", kind=kind, split=split)
+    chosen = [row[0] for row in rows("documents.csv") if row[2] == kind and split in (None, row[1])]
+    assert [item.document.document_id for item in corpus] == chosen
+    here = {path.stem for path in (NARRATIVEQA / "tmp").iterdir()}
+    naive = [row for row in rows("qaps.csv") if row[0] in here & set(chosen)]
+    assert len(asked(corpus)) == len(naive) and details(corpus) == []
+
+
+def test_titles_with_commas_and_the_odd_line_are_read() -> None:
+    titles = {i.document.title for i in loaded(NARRATIVEQA, "narrativeqa", kind="movie")}
+    assert {"Crouching Tiger, Hidden Dragon", "What About Bob?"} <= titles
+
+
+OLD = (
+    "Title\n\n*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04.29.93*END*\n\n{}\n\nEnd of {}\n"
+)
+NEW = ("Licence\n*** START OF THE PROJECT GUTENBERG EBOOK A LONG\nTITLE ***\n{}\n\n"
+       "*** END OF THE PROJECT GUTENBERG EBOOK A LONG TITLE ***\nLicence " + "x " * 99)  # fmt: skip
+THIS = "***START OF THIS PROJECT GUTENBERG ETEXT T***\n{}\n*** END OF THIS PROJECT GUTENBERG ETEXT"
+
+
+@pytest.mark.parametrize(
+    ("content", "start", "end", "cut_by"),
+    [
+        (NEW.format(STORY), "", "", "gutenberg"),
+        (NEW.format(STORY), "Licence", "x", "gutenberg"),
+        (THIS.format(STORY), "", "", "gutenberg"),
+        (OLD.format(STORY, "the Project Gutenberg Etext of T"), "", "", "gutenberg"),
+        (OLD.format(STORY, "Project Gutenberg's T"), "", "", "gutenberg"),
+        (f"by Ann\n{STORY}\nThe end .\nads", "The mill stood", "by the river .", "markers"),
+        (f"Ann [ b ]\n{STORY}", "The mill stood", "", "markers"),
+        (f"{STORY}\nadvertisement", "", "by the river .", "markers"),
+        (STORY, "not there", "nor this", "nothing"),
+        (STORY, "", "", "nothing"),
+        (STORY, "(.*", "[", "nothing"),
+        # Marks that would leave next to nothing are none.
+        (f"*** START OF THE PROJECT GUTENBERG EBOOK T ***\n\n*** END OF THE PROJECT GUTENBERG "
+         f"EBOOK T ***\n{STORY}", "", "", "nothing"),
+        (f"{STORY}\nshort", "short", "", "nothing"),
+    ],
+)  # fmt: skip
+def test_a_story_is_cut_by_marks_or_markers_or_left(
+    tmp_path: Path, content: str, start: str, end: str, cut_by: str
+) -> None:
+    item = read(one(tmp_path, content.encode(), start, end))
+    assert item.document.problem is None and about(item)["cut_by"] == cut_by
+    expected = content if cut_by == "nothing" else STORY
+    assert item.document.text.strip() == expected.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "marker"),
+    [
+        ("for new eBooks.", "new eBooks ."),
+        ("see http://www.gutenberg.net/GUTINDEX.ALL", "http : //www.gutenberg.net/GUTINDEX.ALL"),
+        ("he\nsaid  so", "he said so"),
+    ],
+)
+def test_markers_are_tokens_with_or_without_white_space(
+    tmp_path: Path, text: str, marker: str
+) -> None:
+    item = read(one(tmp_path, f"{STORY}{text}\nadvertisement".encode(), end=marker))
+    assert item.document.text == f"{STORY}{text}"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"\ufeffCafé\n\n{STORY}".encode(),
+        f"Café\r\n\r\n{STORY}".encode(),
+        f"Café\n\n{STORY}".encode("latin-1"),
+        f"Café\r\r{STORY}".encode("utf-16"),
+        gzip.compress(f"Café\n\n{STORY}".encode()),
+        f"<html><head><title>T</title></head><body><pre>Café\n\n{STORY}</pre></body>".encode(),
+        f"<!-- a -->\n<html><body><p>Café</p><p>{STORY}</p>".encode(),  # not closed
+        gzip.compress(f"<HTML><BODY><P>Caf&eacute;<P>{STORY}".encode()),
+    ],
+    ids=["bom", "crlf", "latin-1", "utf-16", "gzip", "pre", "html", "gzip-html"],
+)
+def test_stories_in_every_encoding_are_one_text(tmp_path: Path, content: bytes) -> None:
+    item = read(one(tmp_path, content))
+    assert item.document.text.strip() == f"Café\n\n{STORY}".strip()
+    assert (item.document.num_words, item.document.num_paragraphs) == (121, 2)
+
+
+def test_a_film_script_keeps_its_lines(tmp_path: Path) -> None:
+    script = "INT. MILL - NIGHT\n\n          ANN\n     Who is <b>there</b>?\n" + STORY
+    item = read(one(tmp_path, f"<html><body><pre>{script}</pre></body></html>".encode()))
+    lines = item.document.text.split("\n")
+    assert lines[:4] == ["INT. MILL - NIGHT", "", "ANN", "Who is there?"]
+
+
+def test_a_damaged_gzip_is_one_bad_row_and_keeps_its_questions(tmp_path: Path) -> None:
+    content = gzip.compress(b"%d " * 9000)
+    for wrong in (content[:-20], content[:15], content[:20] + b"\0" * 40):
+        item = read(one(tmp_path, wrong))
+        [detail] = details([item])
+        assert detail.startswith("documents.csv:2: the gzip file is damaged (")
+        assert good(item.questions) == ["Q?"]
+
+
+def test_a_missing_or_failed_download_is_skipped(tmp_path: Path) -> None:
+    short = b"<html>404 Not found</html>"
+    lines = [
+        "gone,test,gutenberg,u,54078,w,T,7,,",
+        "failed,test,gutenberg,u,54078,w,T,7,,",
+        "unsized,test,gutenberg,u,,w,T,7,,",
+        "tiny,test,gutenberg,u,640,w,T,7,,",
+        "a/../b,test,gutenberg,u,640,w,T,7,,",
+        "nul\0,test,gutenberg,u,640,w,T,7,,",
+    ]
+    names = [line.split(",")[0] for line in lines]
+    folder = written(tmp_path, lines, [f"{name},test,Q?,a,b,,," for name in names])
+    (folder / "tmp" / "failed.content").write_bytes(short)
+    (folder / "tmp" / "unsized.content").write_bytes(short)
+    (folder / "tmp" / "tiny.content").write_bytes(STORY.encode())
+    corpus = loaded(folder, "narrativeqa")
+    assert [item.document.document_id for item in corpus if not item.document.skipped] == ["tiny"]
+    assert [item.document.document_id for item in corpus] == names
+    assert len(asked(corpus)) == 1 and details(corpus) == []
+
+
+def test_an_id_too_long_for_a_file_is_one_bad_row(tmp_path: Path) -> None:
+    name = "long" * 75
+    folder = written(tmp_path, [f"{name},test,gutenberg,u,640,w,T,7,,"], [f"{name},test,Q?,a,b,,,"])
+    [item] = loaded(folder, "narrativeqa")
+    assert item.document.document_id == name and good(item.questions) == ["Q?"]
+    assert item.document.detail == "documents.csv:2: the story: File name too long; fix it"
+
+
+def test_stories_may_lie_elsewhere_and_summaries_are_kept(tmp_path: Path) -> None:
+    folder = one(tmp_path, STORY.encode())
+    (folder / "tmp").rename(folder / "my stories")
+    (folder / "summaries.csv").write_text("document_id,set,summary,summary_tokenized\n"
+                                          'd,test," A mill,\nand Ann. ",x\n')  # fmt: skip
+    assert [item.document.skipped for item in loaded(folder, "narrativeqa")] == [True]
+    [item] = loaded(folder, "narrativeqa", stories=str(folder / "my stories"))
+    assert item.document.text == STORY.strip() or item.document.text == STORY
+    assert about(item)["summary"].strip() == "A mill,\nand Ann."
+
+
+def test_questions_as_they_are_written(tmp_path: Path) -> None:
+    broken = "AllSpark’s".encode().decode("latin-1")  # UTF-8 read as Latin-1
+    qaps = [
+        f"d,test,Where is the {broken} home?,CafÃ©,ÂµÃ,,,",
+        "d,test,HOW OLD IS  KATRINA? ,18,eighteen,,,",
+        "d,test,HOW OLD IS  KATRINA? ,blooming,18,,,",
+        'd,test,"Who said ""no, Ann""?","""nothing""",,,,',
+        "d,test,,no question,x,,,",
+        "d,test,No answers?,,,,,",
+        "z,test,Of no document?,a,b,,,",
+        "d,test,too,many,cells,a,b,c,d,e",
+        "d,test,too few",
+    ]
+    corpus = loaded(one(tmp_path, STORY.encode(), qa=qaps), "narrativeqa")
+    item = corpus[0]
+    assert good(item.questions) == [
+        "Where is the AllSpark’s home?",
+        *["HOW OLD IS  KATRINA?"] * 2,
+        'Who said "no, Ann"?',
+        "No answers?",
+    ]
+    assert [q.references for q in item.questions if not q.problem] == [
+        ("Café", "µÃ"),
+        ("18", "eighteen"),
+        ("blooming", "18"),
+        ('"nothing"',),
+        (),
+    ]
+    assert bad(item.questions) == ["qaps.csv:6: no `question`; add it"]
+    assert [details([rest])[0].split(";")[0] for rest in corpus[1:]] == [
+        'qaps.csv:8: no document has the document_id "z"',
+        "qaps.csv:9: 10 cells, the header has 8",
+        "qaps.csv:10: 3 cells, the header has 8",
+    ]
+
+
+def test_ids_that_are_given_twice_or_not_at_all(tmp_path: Path) -> None:
+    lines = [f"{name},test,gutenberg,u,640,w,T,7,," for name in ("d", "d", "")]
+    folder = written(tmp_path, lines, ["d,test,Q?,a,b,,,", ",test,Whose?,a,b,,,"])
+    (folder / "tmp" / "d.content").write_bytes(STORY.encode())
+    corpus = loaded(folder, "narrativeqa")
+    assert [item.document.document_id for item in corpus] == [
+        "d",
+        "documents.csv:3",
+        "documents.csv:4",
+        "qaps.csv:3",
+    ]
+    assert details(corpus[1:3]) == [
+        'documents.csv:3: `document_id` "d" is used twice, first in documents.csv:2; '
+        "give this row another or delete it",
+        "documents.csv:4: no `document_id`; add it",
+    ]
+    assert good(corpus[0].questions) == ["Q?"]
+    assert "qaps.csv:3: no `document_id`; add it" in details(corpus)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("documents.csv", None, "no documents.csv in this folder; set corpus.path="),
+        ("qaps.csv", None, "no qaps.csv in this folder; set corpus.path="),
+        ("documents.csv", b"", r"documents\.csv: no line or row in it is an object"),
+        ("qaps.csv", QAPS.encode(), r"qaps\.csv: no line or row in it is an object"),
+        ("qaps.csv", b'a,b\n"1', r"qaps\.csv:2: no CSV from here on \(unexpected end of data\)"),
+        ("documents.csv", b"a,b\n\xff,1", r"documents\.csv:2: not UTF-8; save the file as UTF-8"),
+    ],
+)
+def test_a_folder_of_no_use_is_one_error(
+    tmp_path: Path, name: str, content: bytes | None, words: str
+) -> None:
+    folder = one(tmp_path, STORY.encode())
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_bytes(content)
+    with pytest.raises(UsageError, match=words):
+        loaded(folder, "narrativeqa")
+
+
+def test_a_split_there_is_not(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"corpus\.split=dev: .* one of train, valid, test"):
+        loaded(one(tmp_path, b"x"), "narrativeqa", split="dev")

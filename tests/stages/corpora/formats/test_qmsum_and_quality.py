@@ -1,0 +1,285 @@
+"""QMSum and QuALITY, counted again by a second, naive reader."""
+
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from pipeline.core.errors import UsageError
+from stages.corpora import Loaded
+from stages.text.article_text import article_text
+from tests.support.command import NEEDS_WHOLE, QMSUM, WHOLE, WHOLE_QMSUM
+from tests.support.texts.loading import corpus_of, details, loaded, written
+
+# (meetings, queries, queries with gold evidence), counted in the raw files by jq.
+SIZES = {QMSUM: (8, 59, 51), WHOLE_QMSUM: (35, 272, 237)}
+# QuALITY's annotations state no licence: an article of our own in the same layout ships instead.
+REAL_ARTICLE = WHOLE / "quality" / "QuALITY.one_record.jsonl"
+OUR_ARTICLE: dict[str, Any] = {
+    "article_id": "7", "set_unique_id": "7_ABCDEFGH", "batch_num": "1", "writer_id": "1016",
+    "source": "ours", "title": "The Mill", "year": 1964, "author": "us", "topic": "mills",
+    "url": "https://example.org/mill",
+    "article": "<html><body><h1>The Mill</h1>" + "".join(
+        f"<p>On day {day} the miller, with his <i>wheel</i> turned\nin the {wind} wind, as "
+        "they had on every day before it, and nobody in the valley thought more of it.</p>"
+        for day in range(40) for wind in ("north", "south")
+    ) + "</body></html>",
+    "questions": [
+        {"question": f"Who turned on day {day}?", "question_unique_id": f"7_ABCDEFGH_{day}",
+         "options": ["A", "The miller", "B", "C"], "writer_label": 2, "gold_label": 2,
+         "difficult": day % 2}
+        for day in range(1, 9)
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(params=[QMSUM, pytest.param(WHOLE_QMSUM, marks=NEEDS_WHOLE)], ids=["some", "all"])
+def qmsum(request: pytest.FixtureRequest) -> Path:
+    """Real meetings: those that ship, and all of QMSum's val."""
+    file: Path = request.param
+    return file
+
+
+@pytest.fixture(params=["ours", pytest.param("real", marks=NEEDS_WHOLE)])
+def quality(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """An article with its questions as QuALITY's lines have them."""
+    if request.param == "real":
+        return REAL_ARTICLE
+    (tmp_path / "ours").mkdir()
+    return written(tmp_path / "ours" / "QuALITY.dev", OUR_ARTICLE)
+
+
+def meetings(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+
+
+def article(file: Path) -> dict[str, Any]:
+    line: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return line
+
+
+def naive_line(turn: dict[str, str]) -> str:
+    parts = [part.strip() for part in re.split(r"[\r\n]", turn["content"])]
+    return f"{turn['speaker']}: {' '.join(filter(None, parts))}".strip()
+
+
+def test_qmsum_val_words_paragraphs_and_gold_characters(qmsum: Path) -> None:
+    corpus = loaded(qmsum, "qmsum")
+    questions = [question for item in corpus for question in item.questions]
+    with_evidence = sum(bool(question.evidence) for question in questions)
+    assert (len(corpus), len(questions), with_evidence) == SIZES[qmsum]
+    num_gold_chars = 0
+    for item, meeting in zip(corpus, meetings(qmsum), strict=True):
+        lines = [naive_line(turn) for turn in meeting["meeting_transcripts"]]
+        assert item.document.text.split("\n") == lines
+        assert item.document.num_words == sum(len(line.split()) for line in lines)
+        assert item.document.num_paragraphs == len(lines)
+        for query in meeting["specific_query_list"]:
+            for first, last in query["relevant_text_span"]:
+                num_gold_chars += len("\n".join(lines[int(first) : int(last) + 1]))
+    spans = [span for question in questions for span in question.evidence]
+    assert sum(span.end_char - span.start_char for span in spans) == num_gold_chars > 200_000
+    assert {question.question_type for question in questions} == {"general", "specific"}
+    assert all(len(question.references) == 1 for question in questions)
+
+
+def test_qmsum_a_meeting_a_file_is_the_same_corpus(tmp_path: Path, qmsum: Path) -> None:
+    for number, meeting in enumerate(meetings(qmsum)):
+        text = json.dumps(meeting, indent=2, ensure_ascii=number % 2 == 0)
+        (tmp_path / f"meeting_{number:02}.json").write_text(text, encoding="utf-8")
+    assert loaded(tmp_path, "qmsum") == loaded(qmsum, "qmsum")
+    folder = tmp_path / "ALL"
+    (folder / "val").mkdir(parents=True)
+    written(folder / "val" / "covid_1.json", meetings(qmsum)[0])
+    written(folder / "test.jsonl", *meetings(qmsum)[2:5])
+    assert len(loaded(folder, "qmsum", split="val")) == 1
+    assert len(loaded(folder, "qmsum", split="test")) == 3
+    with pytest.raises(UsageError, match=r"no train or train\.jsonl or train\.json here"):
+        loaded(folder, "qmsum", split="train")
+
+
+def test_qmsum_tags_are_dropped_and_evidence_stays_on_its_turns(qmsum: Path) -> None:
+    kept, cleaned = loaded(qmsum, "qmsum"), loaded(qmsum, "qmsum", clean="tags")
+    for before, after in zip(kept, cleaned, strict=True):
+        assert before.document.document_id == after.document.document_id
+        assert before.document.num_paragraphs == after.document.num_paragraphs
+        assert "{" not in after.document.text and "  " not in after.document.text
+        for old, new in zip(before.questions, after.questions, strict=True):
+            assert old.question_id == new.question_id
+            assert [_turns(before, s.start_char, s.end_char) for s in old.evidence] == [
+                _turns(after, s.start_char, s.end_char) for s in new.evidence
+            ]
+    num_words = sum(item.document.num_words for item in cleaned)
+    tags = sum(
+        len(re.findall(r"\{[^{}]*\}", turn["content"]))
+        for meeting in meetings(qmsum)
+        for turn in meeting["meeting_transcripts"]
+    )
+    assert num_words == sum(item.document.num_words for item in kept) - tags
+
+
+def _turns(item: Loaded, start: int, end: int) -> tuple[int, int]:
+    text = item.document.text
+    assert text[start - 1 : start] in ("", "\n") and text[end : end + 1] in ("", "\n")
+    return text.count("\n", 0, start), text.count("\n", 0, end)
+
+
+def test_qmsum_ids_are_made_of_content_and_copies_have_their_own(
+    tmp_path: Path, qmsum: Path
+) -> None:
+    corpus = loaded(qmsum, "qmsum")
+    ids = [item.document.document_id for item in corpus]
+    assert all(re.fullmatch("[0-9a-f]{16}", made) for made in ids) and len(set(ids)) == len(ids)
+    question_ids = [question.question_id for item in corpus for question in item.questions]
+    assert all(re.fullmatch("[0-9a-f]{16}", made) for made in question_ids)
+    assert len(set(question_ids)) == SIZES[qmsum][1]  # of them one query twice in one meeting
+    repeated = [q for q in corpus[6].questions if "general discussion of the meet" in q.question]
+    assert [q.question_type for q in repeated] == ["general", "specific"]
+    first, second = meetings(qmsum)[:2]
+    written(tmp_path / "b.jsonl", second, first)
+    written(tmp_path / "a.jsonl", second)
+    again = loaded(tmp_path, "qmsum")
+    assert [item.document.document_id for item in again] == [ids[1], "b.jsonl:1", ids[0]]
+    wrong = "b.jsonl:1: the same content as in a.jsonl:1; delete one of the two"
+    assert set(details(again)) == {wrong}
+    assert [q.problem for q in again[1].questions] == ["bad_input"] * len(corpus[1].questions)
+    assert (again[0], again[2]) == (corpus[1], corpus[0])
+
+
+TURNS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "speaker": st.sampled_from(["Grad A", "PhD B", "李"]),
+            "content": st.text("ab .\n\r\t{}é", max_size=12),
+        }
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(turns=TURNS, data=st.data())
+def test_qmsum_evidence_is_the_joined_turns(turns: list[dict[str, str]], data: Any) -> None:
+    turn = st.integers(0, len(turns) - 1)
+    ranges = [sorted(pair) for pair in data.draw(st.lists(st.tuples(turn, turn), max_size=4))]
+    span = [[str(first), str(last)] for first, last in ranges]
+    query = {"query": "q", "answer": "a", "relevant_text_span": span}
+    meeting = {
+        "meeting_transcripts": turns, "general_query_list": [], "specific_query_list": [query],
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        [item] = loaded(written(Path(folder) / "m.jsonl", meeting), "qmsum")
+    lines = [naive_line(turn) for turn in turns]
+    assert item.document.num_paragraphs == len(turns)
+    assert item.document.num_words == len(" ".join(lines).split())
+    gold = item.questions[0].evidence
+    marked = {i for span in gold for i in range(span.start_char, span.end_char)}
+    assert len(marked) == sum(span.end_char - span.start_char for span in gold)
+    assert list(gold) == sorted(gold, key=lambda span: span.start_char)
+    starts = [len("\n".join([*lines[:i], ""])) for i in range(len(lines))]
+    expected = {
+        starts[first] + i
+        for first, last in ranges
+        for i in range(len("\n".join(lines[first : last + 1])))
+    }
+    assert marked == expected
+    if len(ranges) == 1:
+        [[first, last]] = ranges
+        text = item.document.text[gold[0].start_char : gold[0].end_char]
+        assert text == "\n".join(lines[first : last + 1])
+
+
+def naive_paragraphs(html: str) -> list[str]:
+    """The <p> and headings of a page that have text, their tags out and wraps joined."""
+    blocks = re.findall(r"<(p|h1|h2)\b[^>]*>(.*?)</\1>", html, re.DOTALL)
+    texts = [" ".join(re.sub(r"<[^>]*>", "", inner).split()) for _, inner in blocks]
+    return [text for text in texts if text]
+
+
+def stripped(paragraphs: list[str]) -> str:
+    """The paragraphs as the htmlstripped files write them: hard wraps, a space before each line."""
+    wrapped = [re.sub(r"(.{40,70}?) ", "\\1\n ", text) for text in paragraphs]
+    return "".join(f"\n\n\n {text}" for text in wrapped) + "\n\n"
+
+
+def test_quality_record_has_its_questions_and_paragraphs_and_no_html(quality: Path) -> None:
+    [item] = loaded(quality, "quality")
+    document, line = item.document, article(quality)
+    paragraphs = naive_paragraphs(line["article"])
+    assert document.text == "\n\n".join(paragraphs) and not re.search("[<>]", document.text)
+    assert document.num_paragraphs == len(paragraphs) == (62 if quality == REAL_ARTICLE else 81)
+    assert document.num_words == sum(len(text.split()) for text in paragraphs)
+    assert (document.document_id, document.title) == (line["article_id"], line["title"])
+    assert json.loads(document.metadata)["year"] == 1964
+    native_ids = [one["question_unique_id"] for one in line["questions"]]
+    assert [q.question_id for q in item.questions] == native_ids and len(native_ids) in (8, 10)
+    for question, native in zip(item.questions, line["questions"], strict=True):
+        assert question.answer_index == native["gold_label"] - 1
+        assert question.references == (native["options"][native["gold_label"] - 1],)
+        assert json.loads(question.metadata)["difficult"] == native["difficult"]
+
+
+def test_quality_htmlstripped_gives_the_same_text(tmp_path: Path, quality: Path) -> None:
+    line = article(quality)
+    line["article"] = stripped(naive_paragraphs(line["article"]))
+    assert line["article"].count("\n ") > 200
+    plain = written(tmp_path / "QuALITY.v1.0.1.htmlstripped.dev", line)
+    assert loaded(plain, "quality") == loaded(quality, "quality")
+
+
+def test_quality_lines_of_an_article_become_one_document(tmp_path: Path, quality: Path) -> None:
+    line = article(quality)
+    half = {**line, "questions": line["questions"][:4]}
+    rest = {**line, "questions": line["questions"][4:], "writer_id": "7", "article": "<p>Other"}
+    other = {**line, "article_id": 5, "questions": []}
+    files = written(tmp_path / "QuALITY.dev", half, other, rest)
+    [first, second] = loaded(files, "quality")
+    [whole] = loaded(quality, "quality")
+    assert first.document == whole.document and second.document.document_id == "5"
+    assert [q.question_id for q in first.questions] == [q.question_id for q in whole.questions]
+    assert {json.loads(q.metadata)["writer_id"] for q in first.questions} == {"1016", "7"}
+
+
+def test_quality_test_split_has_no_right_option(tmp_path: Path, quality: Path) -> None:
+    line = article(quality)
+    for question in line["questions"]:
+        del question["gold_label"]
+    [item] = loaded(written(tmp_path / "QuALITY.v1.0.1.test", line), "quality")
+    assert {(q.answer_index, q.references, q.problem) for q in item.questions} == {(None, (), None)}
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>one<br/>two<br>three<br/><br/>four</p>", "one\ntwo\nthree\n\nfour"),
+        ("<p>un<i>believ</i>able &amp; caf&eacute; &#8220;x&#8221;</p>", "unbelievable & café “x”"),
+        ("<html><head><title>T</title><style>p {}</style></head><p>a<script>b</script>", "a"),
+        ("<p>1 < 2<!-- no --><![if x]> a<p>b", "1 < 2 a\n\nb"),
+        ("<p>a<![if x b</p><p>c</p>", "aif x b\n\nc"),
+        (
+            "<p>a <![CDATA[1 < 2 &amp;]]> b</p><script><![CDATA[x]]></script>c",
+            "a 1 < 2 &amp; b\n\nc",
+        ),
+        ("<p>a<![CDATA[b</p><p>c", "ab\n\nc"),
+        ("<pre>rose\n red</pre><table><tr><td>1</td><td>2</td></tr></table>", "rose\nred\n\n1 2"),
+        ("\n one\n two\n\n\n three\n \n", "one two\n\nthree"),
+    ],
+)
+def test_article_text_neither_glues_nor_splits_words(html: str, text: str) -> None:
+    assert article_text(html if "<" not in html else f"<!DOCTYPE html>{html}") == text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"pth": "x"}, {"clean": "all"}, {"paragraphs": "none"}, {"stories": "x"}],
+)
+def test_the_section_refuses_unknown_keys(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        corpus_of(QMSUM, "qmsum", **wrong)

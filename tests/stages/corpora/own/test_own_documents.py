@@ -1,0 +1,305 @@
+"""Folders of a user's own documents: what is read, what it is called, what is left out."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.graph.loading import load_corpus
+from jobs.graph.read_config import read_config
+from jobs.graph.step_graph import run_steps
+from pipeline.core.errors import UsageError
+from pipeline.store import Shards
+from stages.corpora import Loaded, load
+from stages.corpora import corpus_of as of_section
+from stages.extract.extracted import UnreadableError
+from stages.extract.isolated import Extractor
+from tests.support.texts.documents import epub, pdf, scan, word
+from tests.support.texts.loading import asked, corpus_of, details, loaded
+
+LINE = "The keeper climbed the tower."
+
+
+def placed(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    return folder
+
+
+def texts(corpus: list[Loaded]) -> dict[str, str]:
+    return {
+        i.document.document_id: i.document.text for i in corpus if not i.document.why_unusable()
+    }
+
+
+def left_out(corpus: list[Loaded]) -> dict[str, str | None]:
+    return {i.document.document_id: i.document.detail for i in corpus if i.document.skipped}
+
+
+def test_every_kind_of_document_in_folders_and_sub_folders(tmp_path: Path) -> None:
+    placed(tmp_path, {
+        "a.TXT": LINE.encode(), "b.md": f"# Tower\n\n{LINE}".encode(), "deep/er/c.PDF": pdf([LINE]),
+        "d.epub": epub({"a.xhtml": f"<p>{LINE}</p>"}), "deep/e.docx": word(LINE),
+        "f.html": f"<p>{LINE}</p>".encode(), "g.htm.gz": gzip.compress(f"<p>{LINE}".encode()),
+        "h.markdown": LINE.encode(), "i.txt.gz": gzip.compress(LINE.encode()),
+    })  # fmt: skip
+    assert texts(loaded(tmp_path, "text")) == {
+        **dict.fromkeys(("a", "d", "deep/e", "deep/er/c", "f", "g", "h", "i"), LINE),
+        "b": f"# Tower\n\n{LINE}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.pdf", pdf([LINE])), ("a.PDF", pdf([LINE])), ("a.epub", epub({"a.html": LINE})),
+     ("a.docx", word(LINE)), ("a.html", LINE.encode()), ("a.story", LINE.encode())],
+)  # fmt: skip
+def test_a_single_document(tmp_path: Path, name: str, content: bytes) -> None:
+    assert texts(loaded(placed(tmp_path, {name: content}) / name, "text")) == {"a": LINE}
+
+
+def test_documents_of_one_name_have_ids_with_their_suffixes(tmp_path: Path) -> None:
+    files = {"a.pdf": pdf(["From a PDF."]), "a.txt": b"From a text.", "a.txt.md": b"More.",
+             "b.txt": b"B", "sub/a.txt": b"Below."}  # fmt: skip
+    corpus = loaded(placed(tmp_path, files), "text")
+    assert texts(corpus) == {
+        "a.pdf": "From a PDF.", "a.txt": "From a text.", "a.txt.md": "More.", "b": "B",
+        "sub/a": "Below.",
+    }  # fmt: skip
+
+
+def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
+    placed(tmp_path, {
+        "a.txt": LINE.encode(), "cover.jpg": b"\xff\xd8", "notes": b"x", ".DS_Store": b"x",
+        ".git/a.txt": b"x", "deep/table.xlsx": b"PK", "warehouse/gistmill.json": b"{}",
+        "warehouse/runs/n/report.md": b"# n",
+    })  # fmt: skip
+    (tmp_path / "deep" / "up").symlink_to(tmp_path)
+    outside = placed(tmp_path.with_name("outside"), {"o.txt": b"Out."})
+    (tmp_path / "linked").symlink_to(outside)
+    (tmp_path / "twice").symlink_to(outside)
+    (tmp_path / "zz").symlink_to(tmp_path.parent)
+    corpus = loaded(tmp_path, "text")
+    assert texts(corpus) == {"a": LINE, "linked/o": "Out."}
+    said = left_out(corpus)
+    assert {*said} == {
+        "cover.jpg", "notes", ".DS_Store", ".git", "deep/table.xlsx", "deep/up", "twice",
+        "warehouse", "zz",
+    }  # fmt: skip
+    assert (said["twice"] or "").startswith("twice: a link to a folder that is read under another")
+    assert (said["zz"] or "").startswith(f"zz: a link to a folder that holds {tmp_path}, which is")
+    assert said["warehouse"] == "warehouse: a warehouse of gistmill; move it elsewhere"
+    assert said[".git"] == ".git: hidden; rename it to have it read"
+    assert (said["cover.jpg"] or "").startswith("cover.jpg: none of .txt .md")
+
+
+def test_in_a_folder_that_is_the_warehouse_its_own_folders_are_not_read(tmp_path: Path) -> None:
+    files = {"a.txt": LINE.encode(), "gistmill.json": b"{}", "runs/n/report.md": b"# n",
+             "deep/runs/b.txt": b"Mine."}  # fmt: skip
+    corpus = loaded(placed(tmp_path, files), "text")
+    assert texts(corpus) == {"a": LINE, "deep/runs/b": "Mine."}
+    assert left_out(corpus) == {
+        "gistmill.json": "gistmill.json: its folder is a warehouse, whose own folders are not "
+        "read; name another"
+    }
+
+
+def test_what_is_left_out_takes_no_name_of_a_document(tmp_path: Path) -> None:
+    """A file without a suffix may be a folder's Makefile, or an older copy."""
+    files = {"tower": b"x", "tower.txt": LINE.encode(),
+             "questions.csv": b"document_id,question\ntower,Who climbed?\n"}  # fmt: skip
+    corpus = loaded(placed(tmp_path, files), "text")
+    assert texts(corpus) == {"tower": LINE}
+    assert [*left_out(corpus)] == ["tower:1"]
+    assert [(q.document_id, q.problem) for q in asked(corpus)] == [("tower", None)]
+
+
+def test_of_very_many_files_that_are_left_out_the_first_are_named(tmp_path: Path) -> None:
+    placed(tmp_path, {"a.txt": b"one", **{f"x{n:03}.js": b"x" for n in range(103)}})
+    said = left_out(loaded(tmp_path, "text"))
+    assert len(said) == 101 and "x099.js" in said and "x100.js" not in said
+    assert (said["(others)"] or "").startswith(
+        "(others): 3 more that are left out (x100.js, x101.js, x102.js ...); "
+    )
+
+
+def test_what_cannot_be_read_is_named_and_costs_no_other(tmp_path: Path) -> None:
+    corpus = loaded(placed(tmp_path, {
+        "good.txt": LINE.encode(), "scan.pdf": scan(2), "torn.epub": b"PK\x03\x04",
+        "locked.pdf": pdf([LINE], password="x"), "empty.docx": b"", "nothing.html": b"<p> </p>",
+        "picture.html": b"\x89PNG\r\n",
+    }), "text")  # fmt: skip
+    assert texts(corpus) == {"good": LINE}
+    found = {item.document.document_id: item.document.problem for item in corpus}
+    assert [name for name, problem in found.items() if problem == "bad_input"] == [
+        "empty", "locked", "nothing", "picture", "scan", "torn",
+    ]  # fmt: skip
+    assert [detail.partition(":")[0] for detail in details(corpus)] == [
+        "empty.docx", "locked.pdf", "nothing.html", "picture.html", "scan.pdf", "torn.epub",
+    ]  # fmt: skip
+
+
+def test_a_folder_in_which_nothing_can_be_read(tmp_path: Path) -> None:
+    placed(tmp_path / "bad", {"scan.pdf": scan(), "x.jpg": b"x"})
+    with pytest.raises(UsageError, match=r"bad: no document in it can be read: scan\.pdf: no text"):
+        loaded(tmp_path / "bad", "text")
+    placed(tmp_path / "others", {"x.jpg": b"x", "questions.csv": b"document_id,question\na,b\n"})
+    with pytest.raises(
+        UsageError, match=r"others: no \.txt .* files of other kinds: 1 \(x\.jpg\);"
+    ):
+        loaded(tmp_path / "others", "text")
+    with pytest.raises(UsageError, match=r"x\.pdf: no document in it can be read: x\.pdf: damaged"):
+        loaded(placed(tmp_path, {"x.pdf": b"x"}) / "x.pdf", "text")
+
+
+def test_an_extractor_that_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = placed(tmp_path / "hidden", {
+        "pypdfium2.py": b"raise ImportError", "mammoth.py": b"raise ImportError"})  # fmt: skip
+    monkeypatch.setenv("PYTHONPATH", str(hidden))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    with Extractor() as extractor:
+        for kind, library in (
+            ("pdf", "a PDF needs pypdfium2"),
+            ("docx", "a Word file needs mammoth"),
+        ):
+            with pytest.raises(UnreadableError) as caught:
+                extractor.extract(kind, pdf([LINE]))
+            assert str(caught.value) == f"{library}; pip install 'gistmill[documents]'"
+        assert extractor.extract("epub", epub({"a.html": "<p>A</p>"})).text == "A"
+
+
+QUESTIONS = """\ufeffdocument_id;question;references;options;answer_index;page
+a;Who climbed?;The keeper;;;3
+a.txt;What, exactly?;"[""Oil"", ""Lamp oil""]";;;
+sub/b.pdf;Which?;;Sand | Oil;1;
+nobody;Who?;;;;
+"""
+
+
+def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
+    corpus = loaded(placed(tmp_path, {
+        "a.txt": LINE.encode(), "sub/b.pdf": pdf([LINE]), "questions.csv": QUESTIONS.encode(),
+    }), "text")  # fmt: skip
+    first, second, third, lost = asked(corpus)
+    assert (first.document_id, first.references, json.loads(first.metadata)) == (
+        "a", ("The keeper",), {"page": "3"},
+    )  # fmt: skip
+    assert (second.document_id, second.references) == ("a", ("Oil", "Lamp oil"))
+    assert (third.document_id, third.options, third.answer_index) == ("sub/b", ("Sand", "Oil"), 1)
+    assert (lost.problem, lost.document_id) == ("bad_input", "nobody")
+    placed(tmp_path, {"questions.jsonl": b"{}"})
+    with pytest.raises(UsageError, match=r"both questions\.jsonl and questions\.csv; keep one"):
+        loaded(tmp_path, "text")
+
+
+@pytest.mark.parametrize("right", ["1", "1.0", "B", " b "])
+def test_options_in_csv_as_spreadsheets_write_them(tmp_path: Path, right: str) -> None:
+    table = f"document_id,question,options,answer_index\na,Who?,x|y|,{right}\n"
+    placed(tmp_path, {"a.txt": LINE.encode(), "questions.csv": table.encode()})
+    (question,) = asked(loaded(tmp_path, "text"))
+    assert (question.options, question.answer_index) == (("x", "y"), 1)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [("document,question", r"no row has a document_id; rename document or add it"),
+     ("document_id,questions", r"no row has a question; rename questions or add it")],
+)  # fmt: skip
+def test_a_column_that_is_spelt_wrong_is_one_mistake(
+    tmp_path: Path, header: str, said: str
+) -> None:
+    table = f"{header}\n" + "a,Who?\n" * 3
+    placed(tmp_path, {"a.txt": LINE.encode(), "questions.csv": table.encode()})
+    with pytest.raises(UsageError, match=f"questions.csv: {said}"):
+        loaded(tmp_path, "text")
+
+
+def test_files_that_are_asked_have_names_of_their_own(tmp_path: Path) -> None:
+    """Two of one name are called by their paths; one that is named twice is asked once."""
+    placed(tmp_path, {"a/x.txt": b"A.", "b/x.txt": b"B.", "b/y.pdf": scan(), "z.txt": b"Z."})
+    paths = [str(tmp_path / name) for name in ("a/x.txt", "b", "z.txt", "b/x.txt")]
+    section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
+    asked_of = {"format": "asked", "paths": paths, "question": "Who?"}
+    found = list(load(of_section({**section, **asked_of})))
+    x = str(tmp_path / "a" / "x"), str(tmp_path / "b" / "x")
+    assert texts(found) == {x[0]: "A.", x[1]: "B.", "z": "Z."}
+    questions = asked(found)
+    assert [question.document_id for question in questions] == [*x, "z"]
+    assert {question.question for question in questions} == {"Who?"}
+    assert len({question.question_id for question in questions}) == 3
+    assert [i.document.document_id for i in found if i.document.problem] == ["y"]
+
+
+def test_a_file_is_asked_once_however_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not asked is counted: the questions of corpus=text, too."""
+    placed(tmp_path, {"a/x.txt": b"A.", "a/questions.csv": b"document_id,question\nx,Who?\n"})
+    monkeypatch.chdir(tmp_path / "a")
+    section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
+    paths = ["x.txt", str(tmp_path / "a" / "x.txt"), "../a/x.txt", "../a"]
+    found = list(load(of_section({**section, "format": "asked", "paths": paths, "question": "Q"})))
+    assert texts(found) == {"x": "A."}
+    assert [*left_out(found)] == ["questions.csv"]
+
+
+def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
+    """Lines on standard error: what was not read, read in part, or bad."""
+    placed(tmp_path / "books", {
+        "a.txt": LINE.encode(), "b.pdf": pdf([LINE], []), "c.pdf": b"x",
+        **{f"{n:02}.jpg": b"x" for n in range(22)},
+    })  # fmt: skip
+    words = ["corpus=text", f"corpus.path={tmp_path / 'books'}", "methods=none"]
+    config = read_config([*words, f"warehouse={tmp_path / 'w'}"])
+    said: list[str] = []
+    steps = [step for step, _ in run_steps(config)]
+    assert [step.name for step in steps] == ["documents", "questions", "paginate", "gist"]
+    keys = load_corpus(config, Shards(config.warehouse), steps, said.append)
+    assert len(keys) == 25
+    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1
+    assert said[20] == "not read: and 2 more; see the column detail of skipped documents"
+    assert said[21] == "read in part: b.pdf: no text in 1 of 2 pages (2)"
+    assert said[22].startswith("bad_input: c.pdf: damaged, or no PDF")
+
+
+def test_a_folder_that_may_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """root lists every folder, so listing is refused instead."""
+    placed(tmp_path, {"a.txt": LINE.encode(), "b/c.txt": b"x"})
+    real = os.listdir
+
+    def forbidden(folder: str) -> list[str]:
+        if str(folder).endswith("/b"):
+            raise PermissionError(13, "Permission denied")
+        return real(folder)
+
+    monkeypatch.setattr(os, "listdir", forbidden)
+    corpus = loaded(tmp_path, "text")
+    assert details(corpus) == ["b: Permission denied; fix or delete it"]
+
+
+def test_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """root enters every folder, so looking at what is in it is refused instead."""
+    placed(tmp_path, {"a.txt": LINE.encode(), "b/c.txt": b"x", "b/d.txt": b"x", "e/f.txt": b"x",
+                      "e/g.txt": LINE.encode()})  # fmt: skip
+    real = os.stat
+
+    def forbidden(path: Any, *given: Any, **more: Any) -> os.stat_result:
+        if str(path).endswith(("/b/c.txt", "/b/d.txt", "/e/f.txt")):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *given, **more)
+
+    monkeypatch.setattr(os, "stat", forbidden)
+    corpus = loaded(tmp_path, "text")
+    assert texts(corpus) == {"a": LINE, "e/g": LINE}
+    said = [
+        "b: Permission denied; fix or delete it",
+        "e/f.txt: Permission denied; fix or delete it",
+    ]
+    assert details(corpus) == said

@@ -1,0 +1,270 @@
+"""Rows of one's own: which key holds what, and what is wrong with a row; datasets by their id."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.core.errors import UsageError
+from stages.corpora import Loaded, load
+from tests.support.command import WHOLE
+from tests.support.texts.loading import asked, bad, corpus_of, details, good, loaded, written
+
+TEXT = "The mill stood by the river."
+FIELDS: dict[str, Any] = {
+    "text": "story", "document_id": "book", "title": "name", "question": "q", "question_id": "no",
+    "options": ["choices"], "answer_index": "label", "references": "gold",
+    "question_type": "kind", "asked_at": "on",
+}  # fmt: skip
+ROW: dict[str, Any] = {
+    "story": TEXT, "book": "b1", "name": "The Mill", "q": "Where?", "no": "q1",
+    "choices": ["sea", "river"], "label": 1, "kind": "place", "on": "2024-01-01", "extra": 7,
+}  # fmt: skip
+
+
+def read(folder: Path, *rows: Any, **changed: Any) -> list[Loaded]:
+    fields = {**FIELDS, **changed.pop("fields", {})}
+    return loaded(written(folder / "mine.jsonl", *rows), "records", fields=fields, **changed)
+
+
+def test_field_names_say_what_is_what(tmp_path: Path) -> None:
+    rows = [ROW, {**ROW, "no": "q2", "label": None, "gold": "by it"}, {"story": "B.", "q": "Who?"}]
+    first, second = read(tmp_path, *rows)
+    document = first.document
+    assert (document.document_id, document.title, document.text) == ("b1", "The Mill", TEXT)
+    assert (document.num_words, document.num_paragraphs) == (6, 1)
+    where, again = first.questions
+    assert (where.question_id, where.question, where.question_type) == ("q1", "Where?", "place")
+    assert (where.options, where.answer_index, where.references) == (
+        ("sea", "river"), 1, ("river",),
+    )  # fmt: skip
+    assert (where.asked_at, json.loads(where.metadata)) == ("2024-01-01", {"extra": 7})
+    assert (again.answer_index, again.references) == (None, ("by it",))
+    assert second.document.text == "B." and good(second.questions) == ["Who?"]
+
+
+def test_documents_alone_keep_their_other_keys(tmp_path: Path) -> None:
+    [item] = read(tmp_path, ROW, fields={"question": None})
+    assert item.questions == ()
+    assert json.loads(item.document.metadata) == {"extra": 7, "q": "Where?"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", b"\xef\xbb\xbfstory,q,a,b,label\r\n\"One,\ntwo.\",Who?,Ann,Bob,B\r\n"),
+        ("a.csv", b"story , q,a,b,label\n\"One,\ntwo.\",Who?,Ann,Bob,1\n"),
+        ("a.tsv", b"story\tq\ta\tb\tlabel\n\"One,\ntwo.\"\tWho?\tAnn\tBob\t 1 \n"),
+        ("a.json", b'[{"story": "One,\\ntwo.", "q": "Who?", "a": "Ann", "b": "Bob", "label": 1}]'),
+    ],
+)  # fmt: skip
+def test_a_key_for_each_option(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    fields = {"text": "story", "question": "q", "options": ["a", "b"], "answer_index": "label"}
+    [item] = loaded(tmp_path / name, "records", fields=fields)
+    [question] = item.questions
+    assert item.document.text == "One,\ntwo."
+    assert (question.options, question.answer_index) == (("Ann", "Bob"), 1)
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
+def test_each_kind_of_file_has_a_config_of_its_own(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=rf"no \*\.{name} in this folder"):
+        loaded(tmp_path, name)
+    (tmp_path / "a.csv").write_text("text,question\none,Who?\n")
+    written(tmp_path / "a.jsonl", {"text": "two", "question": "Who?"})
+    if name != "parquet":
+        [item] = loaded(tmp_path, name)
+        assert item.document.text == {"csv": "one", "jsonl": "two"}[name]
+    assert [i.document.text for i in loaded(tmp_path, "records")] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("first_option", "label", "right"),
+    [
+        (0, 0, 0), (0, 1, 1), (1, 1, 0), (1, 2, 1), (0, "0", 0), (1, "2", 1), (1, " 1 ", 0),
+        (0, 1.0, 1), (0, "a", 0), (1, "B", 1), (0, " b", 1), (0, None, None),
+    ],
+)  # fmt: skip
+def test_the_right_option(tmp_path: Path, first_option: int, label: Any, right: int | None) -> None:
+    [item] = read(tmp_path, {**ROW, "label": label}, first_option=first_option)
+    [question] = item.questions
+    assert (question.answer_index, question.problem) == (right, None)
+
+
+# id: what is changed in the second row, what is said of it; "" if nothing is wrong.
+QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "label past the end": ({"label": 2}, "`label` 2 is not a number from 0 to 1"),
+    "label below": ({"label": -1}, "`label` -1 is not a number from 0 to 1"),
+    "label as text past the end": ({"label": "2"}, "`label` 2 is not a number from 0 to 1"),
+    "label a fraction": ({"label": 0.5}, "`label` 0.5 is not a number"),
+    "label a boolean": ({"label": True}, "`label` true is not a number"),
+    "label a letter past the end": ({"label": "C"}, '`label` "C" is no letter of AB'),
+    "label a word": ({"label": "river"}, '`label` "river" is no letter of AB'),
+    "label empty": ({"label": ""}, '`label` "" is no letter of AB'),
+    "label a list": ({"label": [1]}, "`label` [1] is not a number"),
+    "label of digits that are none": ({"label": "²"}, '`label` "²" is no letter'),
+    "label of 5,000 digits": ({"label": "9" * 5000}, "is not a number from 0 to 1"),
+    "options a string": ({"choices": "sea"}, "`choices` is not a list of strings"),
+    "options of numbers": ({"choices": [1, 2]}, "`choices` is not a list of strings"),
+    "options with a gap": ({"choices": ["sea", None]}, "`choices` is not a list of strings"),
+    "options an object": ({"choices": {"A": "x"}}, "`choices` is not a list of strings"),
+    "five options": ({"choices": ["a", "b", "c", "d", "e"], "label": 4}, ""),
+    "one option": ({"choices": ["a"], "label": 0}, ""),
+    "no options": ({"choices": None, "label": None}, ""),
+    "empty options": ({"choices": [], "label": None}, ""),
+    "27 options": ({"choices": [str(n) for n in range(27)], "label": "Z"}, ""),
+    "references a number": ({"gold": 3}, "`gold` is not a list of strings"),
+    "references with null": ({"gold": ["a", None]}, "`gold` is not a list of strings"),
+    "references empty": ({"gold": []}, ""),
+    "references an empty string": ({"gold": ""}, ""),
+    "question missing": ({"q": None}, "no `q`; add it"),
+    "question blank": ({"q": "\n\t"}, "`q` is empty; write the question or delete it"),
+    "question a list": ({"q": ["Where?"]}, "`q` is a list, not a string"),
+    "question of 600,000 characters": ({"q": "w" * 600_000}, ""),
+    "question of control characters": ({"q": "\0\x01\x1b[0m?"}, ""),
+    "question like a template": ({"q": "{{ x }} <5> Page [3] {% raw %} <|im_start|>"}, ""),
+    "question id twice": ({"no": "q1"}, '"q1" is used twice, first in mine.jsonl:1; give this'),
+    "question id a list": ({"no": ["q"]}, "`no` is a list, not a string"),
+    "question id a boolean": ({"no": True}, "`no` is a boolean, not a string"),
+    "question id missing": ({"no": None}, ""),
+    "question id a path": ({"no": "../../etc"}, ""),
+    "question id of 300 characters": ({"no": "n" * 300}, ""),
+    "type a number": ({"kind": 4}, ""),
+    "type an object": ({"kind": {}}, "`kind` is an object, not a string"),
+    "date a number": ({"on": 20240101}, "`on` is a number, not a string"),
+    "metadata no object": ({"metadata": "[1]"}, "`metadata` is no JSON object"),
+}
+
+
+@pytest.mark.parametrize("case", QUESTIONS)
+def test_a_question_of_every_kind_costs_only_itself(tmp_path: Path, case: str) -> None:
+    change, words = QUESTIONS[case]
+    last = {**ROW, "no": "q3", "q": "Last?"}
+    [item] = read(tmp_path, ROW, {**ROW, "no": "q2", **change}, last)
+    assert item.document.problem is None and item.document.text == TEXT
+    assert len(item.questions) == 3 and len(good(item.questions)) == 3 - bool(words)
+    for detail in bad(item.questions):
+        assert detail.startswith("mine.jsonl:2: ") and words in detail and len(detail) < 200
+    json.dumps([q.question for q in item.questions]).encode()
+
+
+# id: what is changed in the second row, the texts in all, what is said of it.
+DOCUMENTS: dict[str, tuple[dict[str, Any], list[str], str]] = {
+    "text missing": ({"story": None}, [TEXT, ""], "no `story`; add it"),
+    "text blank": ({"story": " \n\f"}, [TEXT, ""], "the text has no words"),
+    "text a number": ({"story": 7}, [TEXT, ""], "`story` is a number, not a string"),
+    "text a list": ({"story": ["a"]}, [TEXT, ""], "`story` is a list, not a string"),
+    "text of one word": ({"story": "x"}, [TEXT, "x"], ""),
+    "text of 600,000 characters": ({"story": "x" * 600_000}, [TEXT, "x" * 600_000], ""),
+    "text with NUL": ({"story": "a\0b"}, [TEXT, "a\0b"], ""),
+    "text like a template": ({"story": "<5> {{ x }} <|im|>"}, [TEXT, "<5> {{ x }} <|im|>"], ""),
+    "id twice with another text": (
+        {"story": "B.", "book": "b1"}, [TEXT, ""], '`book` "b1" is used twice'),
+    "id a list": ({"story": "B.", "book": []}, [TEXT, ""], "`book` is a list, not a string"),
+    "id a number": ({"story": "B.", "book": 7}, [TEXT, "B."], ""),
+    "id empty": ({"story": "B.", "book": ""}, [TEXT, "B."], ""),
+    "id a path": ({"story": "B.", "book": "../a/b"}, [TEXT, "B."], ""),
+    "id of 300 characters": ({"story": "B.", "book": "b" * 300}, [TEXT, "B."], ""),
+    "title a list": ({"story": "B.", "name": []}, [TEXT, ""], "`name` is a list, not a string"),
+    "title a number": ({"story": "B.", "name": 1984}, [TEXT, "B."], ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DOCUMENTS)
+def test_a_document_of_every_kind_keeps_its_question(tmp_path: Path, case: str) -> None:
+    change, texts, words = DOCUMENTS[case]
+    corpus = read(tmp_path, ROW, {**ROW, "book": "b2", "no": "q2", **change})
+    assert [item.document.text for item in corpus] == texts
+    assert [len(good(item.questions)) for item in corpus] == [1, 1]
+    assert len(details(corpus)) == bool(words)
+    for detail in details(corpus):
+        assert detail.startswith("mine.jsonl:2: ") and words in detail
+
+
+def test_two_of_three_options_are_a_mistake(tmp_path: Path) -> None:
+    row = {**ROW, "a": "x", "b": "y", "label": None}
+    corpus = read(tmp_path, row, fields={"options": ["a", "b", "c"]})
+    assert details(corpus) == ["mine.jsonl:1: 2 of 3 options; add or delete them"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"text": "txt"}, r"corpus\.fields\.text=txt: not in mine\.jsonl:2, which has story, book"),
+        ({"question": "Q"}, r"corpus\.fields\.question=Q: not in mine\.jsonl:2, which has story, "),
+    ],
+)
+def test_a_misspelt_field_is_one_error(tmp_path: Path, fields: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read(tmp_path, "[1]", ROW, fields=fields)
+
+
+def test_a_first_row_may_lack_what_later_ones_have(tmp_path: Path) -> None:
+    corpus = read(tmp_path, {"book": "b0", "story": "B."}, ROW)
+    assert [len(good(item.questions)) for item in corpus] == [0, 1]
+    assert details(corpus) == ["mine.jsonl:1: no `q`; add it"]
+
+
+def test_a_field_of_a_dataset_may_be_misspelt_too(tmp_path: Path) -> None:
+    written(tmp_path / "test.jsonl", {"text": TEXT, "question": "Whose?"})
+    with pytest.raises(UsageError, match=r"corpus\.fields\.text=txt: not in .*, which has text, q"):
+        loaded(tmp_path, "huggingface", split="test", fields={"text": "txt"})
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_real_rows_of_another_format_can_be_read_as_ones_own() -> None:
+    file = WHOLE / "scrolls_style" / "narrative_qa" / "validation.jsonl"
+    native = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+    fields = {"text": "input", "question": "output", "question_id": "pid"}
+    corpus = loaded(file, "records", fields=fields)
+    assert len(corpus) == len({row["input"] for row in native}) == 10
+    assert [q.question for q in asked(corpus)] == [row["output"] for row in native]
+    assert [q.question_id for q in asked(corpus)] == [row["pid"] for row in native]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"revision": "abc"}, r"corpus\.split is not set; name the dataset's split"),
+        ({"split": "test"}, r"corpus\.revision is not set; pin a commit of tau/scrolls"),
+    ],
+)
+def test_a_dataset_wants_its_revision_and_split(changed: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        load(corpus_of(Path("tau/scrolls"), "huggingface", **changed))
+
+
+def test_without_datasets_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)  # as where it is not installed
+    corpus = corpus_of(Path("tau/scrolls"), "huggingface", split="test", revision="abc")
+    with pytest.raises(UsageError, match=r"pip install 'gistmill\[huggingface\]'"):
+        list(load(corpus))
+
+
+def test_a_folder_read_by_datasets_is_read_as_records(tmp_path: Path) -> None:
+    rows = [{"text": TEXT, "question": f"Q{n}?", "references": ["x"]} for n in range(3)]
+    written(tmp_path / "test.jsonl", *rows)
+    fields = {"references": "references"}
+    corpus = loaded(tmp_path, "huggingface", split="test", fields=fields)
+    assert corpus == loaded(tmp_path / "test.jsonl", "records", fields=fields)
+
+
+def test_a_folders_packed_files_are_read_too(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        written(tmp_path / name, {"text": f"The tower of {name[0]}.", "question": "Whose?"})
+    packed = gzip.compress((tmp_path / "b.jsonl").read_bytes())
+    (tmp_path / "b.jsonl").unlink()
+    (tmp_path / "b.jsonl.gz").write_bytes(packed)
+    texts = [item.document.text for item in loaded(tmp_path, "records")]
+    assert texts == ["The tower of a.", "The tower of b."]
+
+
+def test_two_columns_of_one_name_are_one_mistake(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("text,question,text\na,b,c\n")
+    with pytest.raises(UsageError, match=r"rows.csv:1: two columns are called 'text'; rename one"):
+        loaded(tmp_path / "rows.csv", "records")

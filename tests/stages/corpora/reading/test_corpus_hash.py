@@ -1,0 +1,96 @@
+"""Where a corpus is and which of it is read names no step; how it is read does."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from pipeline.core.compose import compose
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import CONF
+from stages.corpora import Loaded, load
+from stages.corpora.reading.corpus import FORMATS, Address, Corpus
+from tests.support.texts.loading import corpus_of
+
+NAMES = sorted(file.stem for file in (CONF / "corpus").glob("*.yaml"))
+BESIDE_PATH = {
+    "narrativeqa": ["stories"],
+    "longmemeval_haystack": ["fillers"],
+}  # the first test shows that these are all
+OF_FILES = [name for name in NAMES if name != "synthetic"]
+
+
+def addresses(section: type[BaseModel]) -> list[str]:
+    """The fields that hold a path, found by how their types are printed."""
+    fields = section.model_fields.items()
+    return [name for name, field in fields if "Path" in str(field.annotation)]
+
+
+def test_the_fields_that_hold_a_path_are_found() -> None:
+    found = {each.__name__: addresses(each) for each in FORMATS.values()}
+    assert found.pop("SyntheticCorpus") == []
+    assert found.pop("NarrativeQACorpus") == ["path", "stories"]
+    assert found.pop("LongMemEvalHaystackCorpus") == ["path", "fillers"]
+    assert found.pop("AskCorpus") == ["path", "paths"]
+    assert len(found) == 13 and all(names == ["path"] for names in found.values())
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_a_moved_corpus_is_hashed_as_before(tmp_path: Path, name: str) -> None:
+    fields = BESIDE_PATH.get(name, [])
+    corpora = [
+        corpus_of(tmp_path / place, name, **{field: str(tmp_path / place) for field in fields})
+        for place in ("here", "there")
+    ]
+    here, there = (corpus.hashed() for corpus in corpora)
+    assert here == there and str(tmp_path) not in json.dumps(here)
+    assert corpora[0].selection() != corpora[1].selection()
+    # With the folder left to its default, too.
+    assert corpus_of(tmp_path / "here", name).hashed() == here
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_how_it_is_read_is_hashed_and_nothing_else(tmp_path: Path, name: str) -> None:
+    corpus = corpus_of(tmp_path, name)
+    others: dict[str, Any] = {"split": "x", "seed": 7, "family": "other"}
+    if name == "longmemeval_haystack":  # its seed makes the text
+        del others["seed"]
+        assert corpus_of(tmp_path, name, seed=7).hashed() != corpus.hashed()
+    assert corpus_of(tmp_path, name, **others).hashed() == corpus.hashed()
+    other = "lines" if corpus.paragraphs != "lines" else "blank_lines"
+    assert corpus_of(tmp_path, name, paragraphs=other).hashed() != corpus.hashed()
+    assert corpus.model_copy(update={"name": "other"}).hashed() != corpus.hashed()
+
+
+def test_a_synthetic_corpus_is_hashed_by_what_it_is_made_of() -> None:
+    section = compose(["corpus=synthetic"])["corpus"]
+    corpus = FORMATS["synthetic"].model_validate(section)
+    assert set(corpus.hashed()) == set(section) - {"seed", "family"}
+
+
+class Kind(Corpus):
+    one: Address
+    two: Address | None
+    three: tuple[Address, ...]
+    size: int
+
+    def load(self) -> Iterator[Loaded]:
+        return iter(())
+
+
+def test_an_address_is_unhashed_wherever_it_is_in_a_type(tmp_path: Path) -> None:
+    section: dict[str, Any] = {
+        "format": "f", "name": "n", "paragraphs": "auto", "family": "g", "seed": 0,
+        "one": tmp_path, "two": tmp_path, "three": (tmp_path,), "size": 3,
+    }  # fmt: skip
+    corpus = Kind.model_validate(section)
+    assert corpus.hashed() == {"format": "f", "name": "n", "paragraphs": "auto", "size": 3}
+
+
+def test_a_folder_of_stories_that_is_missing_is_refused(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "narrativeqa", stories=str(tmp_path / "no"))
+    with pytest.raises(UsageError, match=r"no: no such folder; set corpus\.stories=\.\.\."):
+        load(corpus)

@@ -1,0 +1,1 @@
+"""A Ray with its dashboard, clusters' settings, object storage on loopback."""

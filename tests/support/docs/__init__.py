@@ -1,0 +1,1 @@
+"""README, docs, notebooks and the page of a run, executed and opened as a reader does."""

@@ -1,0 +1,47 @@
+"""Make the picture of the README: the page of the run of its table, as it opens, on all of QMSum.
+
+`make picture` calls it with QMSum's validation file, as intervals need ten documents; Chromium has
+to be installed.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.command import ROOT
+from tests.support.docs.browser import chromium
+from tests.support.docs.pages import README, commands, page
+
+PICTURE = ROOT / "docs" / "run_page.png"
+SIZE = (1280, 890)
+MOST_BYTES = 150_000
+
+
+def main(qmsum: Path) -> None:
+    """Execute the README's commands, write the page of their run and save what is seen first."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (command,) = commands(page(README))
+        run = command.code.replace("tests/data/qmsum/val.jsonl", str(qmsum.resolve()))
+        for code in (run, "gistmill report --html page.html"):
+            words = code.replace("gistmill ", f"{sys.executable} -m jobs ", 1)
+            subprocess.run(["bash", "-euc", words], cwd=folder, check=True)
+        photograph(folder / "page.html", PICTURE)
+
+
+def photograph(run_page: Path, to: Path) -> None:
+    """Save what a window of SIZE shows of the page, as PNG. Raises ValueError where that has
+    MOST_BYTES or more."""
+    with chromium() as browser:
+        browser.resize(*SIZE)
+        browser.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+        browser.open(run_page.as_uri())
+        picture = browser.driver.get_screenshot_as_png()
+    if len(picture) >= MOST_BYTES:
+        raise ValueError(f"{to.name} would have {len(picture)} bytes, not under {MOST_BYTES}")
+    to.write_bytes(picture)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""Runs and warehouses that tests read: worked by hand, small, hostile, of every kind."""

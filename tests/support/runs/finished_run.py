@@ -1,0 +1,53 @@
+"""A small finished run named `night`, made without Ray, for tests of what reads warehouses."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobs.run.compatibility import run_manifest
+from jobs.run.provenance import provenance
+from pipeline.store.runs.kept_families import keep_family
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.shards.layout import raise_layout
+from pipeline.work.units import Unit
+from tests.support.runs.small_run import RULES, SmallRun
+from tests.support.texts.small_corpus import UNIFORM
+
+
+class FinishedRun:
+    """The run of small_run.py with its files in runs/night, and copies of its warehouse."""
+
+    def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
+        self.small = SmallRun(folder, rules)
+        self.small.work()
+        self.warehouse = folder / "warehouse"
+        prepared = self.small.prepared()
+        raise_layout(RunFolder(self.warehouse, "night").warehouse)
+        night = RunFolder(self.warehouse, "night")
+        config = self.small.config.model_copy(update={"run": "night"})
+        night.start(run_manifest(config), provenance(prepared.keys), True)
+        night.plan(prepared.steps, prepared.planned())
+        keep_family(night.path, config.family_resolved())
+
+    def copied(self, folder: Path) -> Path:
+        """A copy of the warehouse, in `folder`."""
+        return Path(shutil.copytree(self.warehouse, folder / "warehouse"))
+
+    def words(self, warehouse: Path | str) -> list[str]:
+        """The command that made the run."""
+        folder = self.small.folder
+        return ["run", "run=night", "corpus=tables", f"corpus.path={folder / 'corpus'}",
+                "methods=readagent_p", "engine=scripted", f"engine.script={folder / 'script.yaml'}",
+                *UNIFORM, f"warehouse={warehouse}"]  # fmt: skip
+
+    def unit(self, table: str, document_id: str = "d1") -> Unit:
+        """The one unit of a document in the step that writes a table."""
+        step = self.small.step(table)
+        (found,) = [u for u in self.small.units()[document_id] if u.step_id == step.id]
+        return found
+
+    def shard(self, table: str) -> Path:
+        """The first document's shard of a table; of `calls` those of its gists."""
+        of = "gists" if table == "calls" else ""
+        return Path(str(self.small.shard(table, of=of)))

@@ -1,0 +1,88 @@
+"""A finished run by the extractive engine for tests of its page: a walk, clues, look-ups and pages;
+no Ray."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from jobs.graph.preparation import prepare
+from jobs.graph.read_config import read_config
+from jobs.graph.step_graph import run_steps
+from jobs.run.compatibility import run_manifest
+from jobs.run.provenance import provenance
+from pipeline.asking.ask import Reader
+from pipeline.asking.readers import start_reader
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.shards.layout import raise_layout
+from pipeline.worker.in_flight import Placement
+from pipeline.worker.worker import Worker
+from tests.support.texts.small_corpus import write
+
+METHODS = (
+    "readagent_p(max_pages=2),readagent_s(max_pages=2),bm25(top_k=1),"
+    "memwalker(segment_tokens=60,max_children=2),"
+    "memorag(memory=gist_memory,memory_fit=split,retriever=bm25),full_text,closed_book"
+)
+PEOPLE = ("the sexton", "a carpenter", "the miller", "Anna's aunt", "a ferryman", "the notary")
+THINGS = ("the bell", "the mill wheel", "the ledger", "the green door", "the ferry", "the clock")
+
+
+def text(number: int) -> str:
+    """Twelve paragraphs of some thirty words, each about a person, a thing and a month."""
+    return "\n\n".join(
+        f"In month {month} of year {1900 + number}, {PEOPLE[(month + number) % 6]} repaired "
+        f"{THINGS[month % 6]} of village {number}. It had been broken since the flood came over "
+        f"the meadows, and nobody else in the valley could mend it for less than {month + 3} coins."
+        for month in range(12)
+    )
+
+
+def questions(number: int) -> list[dict[str, Any]]:
+    """A free-form question and one of multiple choice about a document, both with evidence."""
+    found = []
+    for month, options in ((3, []), (7, [*PEOPLE])):
+        wanted = f"In month {month} of year {1900 + number}, {PEOPLE[(month + number) % 6]}"
+        start = text(number).index(wanted)
+        right = (month + number) % 6
+        found.append({
+            "document_id": f"village-{number}", "question_id": f"v{number}-m{month}",
+            "question_type": "who" if options else "what",
+            "question": f"Who repaired {THINGS[month % 6]} in month {month} of the year?",
+            "references": [] if options else [PEOPLE[right]],
+            "options": options, "answer_index": right if options else None,
+            "evidence": [{"start_char": start, "end_char": start + len(wanted)}],
+        })  # fmt: skip
+    return found
+
+
+def write_corpus(folder: Path, num_documents: int) -> None:
+    numbers = range(num_documents)
+    documents = [
+        {"document_id": f"village-{n}", "title": f"Village {n}", "text": text(n)} for n in numbers
+    ]
+    write(folder, documents, [question for n in numbers for question in questions(n)])
+
+
+def finished(folder: Path, *words: str, methods: str = METHODS) -> Path:
+    """The warehouse of a run of the corpus in `folder`, finished by one worker in this process."""
+    warehouse = folder / "warehouse"
+    config = read_config(
+        ["corpus=tables", f"corpus.path={folder / 'corpus'}", f"methods={methods}",
+         "memory=uniform", "memory.words=60", "run=night", f"warehouse={warehouse}", *words]
+    )  # fmt: skip
+    steps = [step for step, _ in run_steps(config)]
+    prepared = prepare(config, config.warehouse, lambda line: None)
+    night = RunFolder(warehouse, "night")
+    raise_layout(night.warehouse)
+    night.start(run_manifest(config), provenance(prepared.keys), True)
+    night.plan(prepared.steps, prepared.planned())
+
+    async def reader() -> Reader:
+        return await start_reader(config.engine, config.family_resolved(), "free")
+
+    async def all_of_them() -> None:
+        worker = Worker(night.path, "launch", Placement("worker"), steps, reader, 60.0)
+        await asyncio.gather(*(worker.work(d, u) for d, u in prepared.units.items()))
+
+    asyncio.run(all_of_them())
+    return warehouse

@@ -1,0 +1,96 @@
+"""A small corpus, a scripted engine and a worker in this process; no Ray."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from upath import UPath
+
+from jobs.config.run_config import RunConfig
+from jobs.graph.preparation import Prepared, prepare
+from jobs.graph.read_config import read_config
+from jobs.graph.step_graph import run_steps
+from pipeline.asking.ask import Reader
+from pipeline.asking.readers import start_reader
+from pipeline.store import Shards
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
+from pipeline.worker.executor import Summary
+from pipeline.worker.in_flight import Placement
+from pipeline.worker.worker import Worker
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
+
+RULES: list[dict[str, Any]] = [
+    {"prompt": "look_up_p", "reply": "I want to look up Page [1] to be sure"},
+    {"prompt": "rate_strict", "reply": "NO"},
+    {"prompt": "rate_permissive", "reply": "Yes, partially"},
+    {"reply": "as it was"},
+]
+
+
+class SmallRun:
+    """Two documents of three pages; d1 has questions q1 and q2, d2 has q3; one method."""
+
+    def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
+        self.folder = folder
+        write(folder / "corpus", [document(1), document(2)],
+              [question(1, of=1), question(2, of=1), question(3, of=2)])  # fmt: skip
+        script = folder / "script.yaml"
+        script.write_text(yaml.safe_dump({"replies": list(rules)}))
+        self.config: RunConfig = read_config(
+            ["corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=readagent_p",
+             "engine=scripted", f"engine.script={script}", *UNIFORM,
+             f"warehouse={folder / 'warehouse'}"]
+        )  # fmt: skip
+        family = self.config.family_resolved()
+        self.reader = asyncio.run(start_reader(self.config.engine, family, "free"))
+        self.shards = Shards(self.config.warehouse)
+        self.steps = [step for step, _ in run_steps(self.config)]
+
+    def prepared(self) -> Prepared:
+        """The corpus as it is now, loaded; what is done and to do."""
+        return prepare(self.config, self.config.warehouse, lambda line: None)
+
+    def units(self) -> Mapping[str, Sequence[Unit]]:
+        """What is done and to do, by document."""
+        return self.prepared().units
+
+    def worker(self, reader: Reader | None = None) -> Worker:
+        async def start() -> Reader:
+            return reader or self.reader
+
+        return Worker(
+            self.shards.warehouse / "runs" / "night", "launch", Placement("worker"),
+            self.steps, start, 60.0,
+        )  # fmt: skip
+
+    def work(self, *document_ids: str) -> list[Summary]:
+        """One worker, all documents at once."""
+        units = self.units()
+        asked = document_ids or tuple(units)
+
+        async def all_of_them() -> list[Summary]:
+            worker = self.worker()
+            return list(await asyncio.gather(*(worker.work(d, units[d]) for d in asked)))
+
+        return asyncio.run(all_of_them())
+
+    def step(self, table: str) -> Step:
+        (found,) = [step for step in self.steps if step.table == table]
+        return found
+
+    def rows(self, table: str, document_id: str = "d1") -> tuple[Any, ...]:
+        """The committed rows of a document."""
+        step = self.step(table)
+        units = [u for u in self.units()[document_id] if u.step_id == step.id]
+        assert all(unit.is_done for unit in units), f"{table} of {document_id} is not done"
+        found = [self.shards.load(step.writes, step.id, unit.unit) for unit in units]
+        return tuple(row for rows in found for row in rows)
+
+    def shard(self, table: str, of: str = "", document_id: str = "d1") -> UPath:
+        """The one shard of a document in a table; of its calls where `of` names another table."""
+        step = self.step(of or table)
+        (unit,) = [u for u in self.units()[document_id] if u.step_id == step.id]
+        return self.shards.path(table, step.id, unit.unit)
