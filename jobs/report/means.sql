@@ -3,7 +3,7 @@
 select method, by_value, measure, avg(value order by value) as mean, count(*) as n,
   avg(value order by value) filter (problem is null) as answered_mean,
   count(*) filter (problem is null) as answered_n
-from mine group by method, by_value, measure;
+from mine group by method, by_value, measure order by method, by_value, measure;
 
 -- name: per_document
 select method, by_value, measure, document_id, sum(value order by value) as s, count(*) as n

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from pipeline.core.errors import UsageError
@@ -15,6 +16,7 @@ from pipeline.core.errors import UsageError
 # Data of the package gistmill, as any package might own a folder `conf` in site-packages. In a
 # checkout a link to conf/ at the top.
 CONF = (Path(__file__).parents[2] / "gistmill" / "conf").resolve()
+YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where libyaml is there
 Minutes = Annotated[float, Field(gt=0, le=1_000_000)]  # at most two years
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # but tab and newline
 _MOST_CHARS = 4096  # of a path on Linux; no other setting is longer

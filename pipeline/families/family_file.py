@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.registry import hint
-from pipeline.core.settings import refuse_nonsense
+from pipeline.core.settings import YAML_LOADER, refuse_nonsense
 
 GENERIC = "generic"
 # Keys of family.yaml in the layout before `settings`, and what replaced them.
@@ -23,7 +23,6 @@ _OLD_SETTINGS = ("first_page", "pagination", "answer_each_look_up", "answer_word
                  "constant_answer", "metrics")  # fmt: skip
 
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where libyaml is there
 _Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
 
 
@@ -121,7 +120,7 @@ def read_family_file(folder: Path) -> FamilyFile:
     """`family.yaml` in a folder. Raises UsageError naming the file and the key that is wrong."""
     path = folder / "family.yaml"
     try:
-        content = yaml.load(text_of(path), _LOADER) or {}
+        content = yaml.load(text_of(path), YAML_LOADER) or {}
         _refuse_old_layout(path, content)
         file = FamilyFile.model_validate(content)
         _refuse_nonsense(path, file)

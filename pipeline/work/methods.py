@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
-from pipeline.core.settings import refuse_nonsense
+from pipeline.core.settings import YAML_LOADER, refuse_nonsense
 from pipeline.work.stage import STAGES, Stage
 
 NO_METHODS = "none"
@@ -212,7 +212,7 @@ def _alternatives(place: str, written: str) -> Iterator[Any]:
 
 def _value(place: str, written: str) -> str | int | float:
     try:
-        value = yaml.safe_load(written)
+        value = yaml.load(written, YAML_LOADER)
     except (yaml.YAMLError, ValueError):  # ValueError: 2024-13-45 is no date
         value = None
     if not isinstance(value, str | int | float):
@@ -261,8 +261,8 @@ def _refuse_doubles(place: str, node: Any) -> None:
 def _read(file: Path) -> dict[str, Any]:
     try:
         text = file.read_text(encoding="utf-8")
-        content = yaml.safe_load(text)
-        _refuse_doubles(str(file), yaml.compose(text, yaml.SafeLoader))
+        content = yaml.load(text, YAML_LOADER)
+        _refuse_doubles(str(file), yaml.compose(text, YAML_LOADER))
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
     try:

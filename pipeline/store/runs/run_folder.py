@@ -20,6 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
+from pipeline.core.settings import YAML_LOADER
 from pipeline.files.json_files import write_json
 from pipeline.files.place import (
     AnyPath,
@@ -256,7 +257,7 @@ def _another_step(file: UPath, why: str) -> DamagedError:
 def _config(content: bytes) -> dict[str, Any]:
     """Parse a run's config. Raises ValueError."""
     try:
-        found: dict[str, Any] = _OBJECT.validate_python(yaml.safe_load(content))
+        found: dict[str, Any] = _OBJECT.validate_python(yaml.load(content, YAML_LOADER))
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {error}") from None
     return found
