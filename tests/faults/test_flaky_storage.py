@@ -52,6 +52,7 @@ def test_a_heart_goes_on_beating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert json.loads(file.read_text())["launch"] == "launch"
 
 
+@pytest.mark.slow
 def test_the_watch_looks_again() -> None:
     """Without it neither a deadline nor a stalled run would be seen again."""
     looks: list[float] = []

@@ -107,6 +107,7 @@ def is_up(run: Path, launch: str) -> bool:
     return asyncio.run(StopSignal(run, launch).is_sent())
 
 
+@pytest.mark.slow
 def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:
     words = (f"cluster.deadline={seconds_from_now(2.0)}", "cluster.grace_minutes=0.02")
     ending = GracefulStop(cluster(*words))

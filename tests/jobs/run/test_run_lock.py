@@ -41,6 +41,7 @@ def held_by(run: RunFolder, host: str, pid: int) -> None:
     (run.path / f"{LEASE}.1.lease").write_text(json.dumps(fields))
 
 
+@pytest.mark.slow
 def test_who_waits_says_so_once_and_goes_on(tmp_path: Path) -> None:
     run, told = night(tmp_path), list[str]()
     taken, waits = threading.Event(), threading.Event()

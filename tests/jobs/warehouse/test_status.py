@@ -142,6 +142,7 @@ def sleeps(made: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> Sleeps:
     return found
 
 
+@pytest.mark.slow
 def test_a_log_gets_a_block_each_time_until_the_run_ends(made: FinishedRun, sleeps: Sleeps) -> None:
     shown = succeed("status", "--watch", "--every", "7", f"warehouse={made.warehouse}")
     assert sleeps.taken == [7.0, 7.0]

@@ -163,6 +163,7 @@ def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
     assert [(c.problem, c.finish_reason) for c in calls] == [("timeout", "abort"), (None, "stop")]
 
 
+@pytest.mark.slow
 def test_waiting_for_a_slot_is_no_timeout() -> None:
     """Six requests of 0.4 s through one slot: the last waits 2 s with a deadline of 1.5 s."""
     words = [f"w{number}" for number in range(6)]

@@ -226,6 +226,7 @@ def test_a_plugin_that_cannot_be_used(tmp_path: Path, file: str, text: str, told
     assert told in line and "quote_plugin" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("section", "told"),
     [

@@ -190,6 +190,7 @@ def test_only_what_changes_replies_is_hashed(monkeypatch: pytest.MonkeyPatch) ->
         assert settings("http://h/v1", **change).identity() != same.identity()
 
 
+@pytest.mark.slow
 def test_a_retry_waits_as_long_as_the_server_asks() -> None:
     busy = Answer(status=429, body="{}", headers={"Retry-After": "1"})
     with LoopbackServer(answer=answers(busy, busy, Answer())) as server:
@@ -420,6 +421,7 @@ def test_a_secret_among_the_settings_is_refused_and_not_shown(secret: str) -> No
     assert "pw-secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_command_does_not_show_it_either() -> None:
     words = ("run", "engine=openai", "engine.model=m", "engine.base_url=http://me:pw-secret@h/v1")
     done = own_process(*words)

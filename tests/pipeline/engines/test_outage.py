@@ -197,6 +197,7 @@ def test_what_a_server_that_is_away_refuses_is_asked_when_it_is_back(status: int
     assert len(server.asked) <= 5 * 2
 
 
+@pytest.mark.slow
 def test_an_outage_does_not_count_towards_a_deadline() -> None:
     """It lasts for several times the deadline."""
 
@@ -214,6 +215,7 @@ def test_an_outage_does_not_count_towards_a_deadline() -> None:
         assert found.seconds <= 0.5 or found.problem is None
 
 
+@pytest.mark.slow
 def test_a_late_reply_is_a_timeout_only_where_the_server_answers_others() -> None:
     async def late(engine: OpenAIEngine) -> Reply:
         return await engine.generate(request())

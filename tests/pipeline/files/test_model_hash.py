@@ -150,6 +150,7 @@ def test_files_and_folders_behind_links_count(tmp_path: Path) -> None:
     assert content_hash(snapshot) == content_hash(blobs) != before
 
 
+@pytest.mark.slow
 def test_an_unchanged_large_file_is_read_once_by_all_processes(
     settled_models: dict[str, Path], cache: Path
 ) -> None:

@@ -216,6 +216,7 @@ _PARTS = 6
 _AT_TIMES = [pytest.mark.slow, pytest.mark.sampled]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(
     "first", [1, *(pytest.param(n, marks=_AT_TIMES) for n in range(2, _PARTS + 1))]

@@ -214,6 +214,7 @@ def test_a_text_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert child._reply("html", "<p>éé".encode()) == {"text": "éé", "missing": None}
 
 
+@pytest.mark.slow
 def test_a_web_page_that_takes_too_long_costs_only_itself() -> None:
     """The parser's time grows with the square of what is not closed."""
     with Extractor(seconds=2) as hasty:

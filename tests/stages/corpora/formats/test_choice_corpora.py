@@ -58,6 +58,7 @@ def big_list(folder: Path, num_rows: int) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_longbench_v2_is_one_list_that_is_streamed(tmp_path: Path) -> None:
     file = big_list(tmp_path, 80)
     assert file.stat().st_size > 8_000_000

@@ -137,6 +137,7 @@ def test_a_run_finds_the_evidence_among_fillers(tmp_path: Path) -> None:
     assert len(answers) == 3 and all("red lamp" in row["answer"] for row in answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_questions", [2, 20])
 def test_neither_the_fillers_nor_the_histories_are_held(tmp_path: Path, num_questions: int) -> None:
     """Histories of 1.6 MB and fillers of 24 MB: only a history and the one before it are held."""
