@@ -46,6 +46,7 @@ def check(found: dict[str, Any], where: str, add: Add) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", SHORT)
 def test_crash_points(seed: int, tmp_path: Path, figures: Add) -> None:
     found = crash(tmp_path, seed, 16, {})

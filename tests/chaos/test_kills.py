@@ -36,6 +36,7 @@ def check(found: KillFigures, add: Add) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_a_run_is_struck_five_times(tmp_path: Path, figures: Add) -> None:
     command, asked, whole = undisturbed(tmp_path, SHORT_DOCUMENTS)
     trial = KillTrial(tmp_path / "struck", command, 5, SHORT_KINDS)

@@ -87,10 +87,14 @@ def without_identity(text: str) -> str:
 
 
 def without_ray(*words: str | Path) -> list[str]:
-    """The words of a command that works with `cluster=inline` unless they name a cluster."""
-    if _executes(*words) and not any(str(word).startswith("cluster=") for word in words):
+    """The words of a command that works with `cluster=inline` unless they name a cluster, or vLLM,
+    which would load its model into the process of the test."""
+    if _executes(*words) and not any(_OF_A_CLUSTER.match(str(word)) for word in words):
         words = (*words, "cluster=inline")
     return [str(word) for word in words]
+
+
+_OF_A_CLUSTER = re.compile(r"cluster=|\w+=vllm$")
 
 
 def _executes(verb: str | Path = "", *words: str | Path) -> bool:
