@@ -1,6 +1,6 @@
 """The `gistmill` command and the runs that it launches. A folder per task of a user.
 
-config/     words of a command -> options, clusters, the frozen RunConfig
+config/     the frozen RunConfig, clusters, deadlines; options of reading verbs
 output/     tables for terminals, Markdown, CSV
 graph/      words -> checked config -> steps -> phases, and the corpus's documents -> units
 run/        gistmill run, retry, rate, score: execute the phases, one command at a time
@@ -14,7 +14,7 @@ html/       gistmill report --html, view: the page of a run
 export/     gistmill export: files for other programs
 warehouse/  gistmill ls, status, schema, rm, gc
 api/        `import gistmill`; gistmill ask; make demo
-cli/        one function per verb; exit codes; nothing else
+cli/        one function per verb, exit codes; the entry points of cluster jobs
 
 A run: `cli.execute_verbs` -> `graph.read_config` -> `run.launch`, which plans units by
 `graph.preparation`, executes each of `graph.phases` by `run.execute`, and checks the accounting.

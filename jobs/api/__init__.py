@@ -1,1 +1,2 @@
-"""The functions that a script or notebook calls: run, report, compare; `ask`; the demo."""
+"""The functions that a script or notebook calls: run, report, compare, config;
+`ask`; the demo."""

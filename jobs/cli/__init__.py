@@ -1,4 +1,5 @@
-"""The `gistmill` command: one function per verb. Overrides are `key=value` words.
+"""The `gistmill` command: one function per verb; the entry points of jobs on clusters. Overrides
+are `key=value` words.
 
 Exit codes: 0 complete, 1 crash or failed accounting, 2 bad usage or config, 3 finished with more
 problems than allowed, 4 incomplete (the same command resumes).

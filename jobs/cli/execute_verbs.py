@@ -152,7 +152,7 @@ def plan(
     Takes the words of run and asks no model; pilot=N runs N documents first, and the rest is
     planned by what they took.
     """
-    from jobs.plan.rates import Options
+    from jobs.plan.cost_rates import Options
     from jobs.plan.show_plan import show_plan  # here: numpy and the engines take a moment
 
     show_plan(words or [], Options(like, rates, gpus, price), json, warn)

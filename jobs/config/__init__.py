@@ -1,1 +1,1 @@
-"""The words of a command as one checked, frozen RunConfig; options of reading verbs; clusters."""
+"""RunConfig and its parts, clusters and deadlines; options of reading verbs; papers to cite."""

@@ -1,5 +1,5 @@
-"""The keys of verbs that take few, and the options of reading verbs: warehouse=, run= and the like.
-They are not parsed by Hydra."""
+"""The keys of verbs that take few (`KEYS`), and the options of reading verbs, which Hydra does not
+parse: warehouse=, run= and the like."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -6,9 +6,9 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.html.chunks import compressed_chunk
+from jobs.html.page_traces import Part, Traces
 from jobs.html.run_page import Chunk
 from jobs.html.summary import number_questions, summary, values
-from jobs.html.traces import Part, Traces
 from jobs.report.report import create_chosen_table, make_report
 from jobs.trace.sent import Sent
 from pipeline.core.plugins import load_plugins, plugin_folders

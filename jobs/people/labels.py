@@ -17,7 +17,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from stages.corpora.reading.containers import read_rows
-from stages.corpora.reading.row import Row
+from stages.corpora.reading.corpus_row import Row
 
 _SQL = sql_beside(__file__)
 

@@ -8,7 +8,7 @@ pilot.py        which documents are counted, and which others each of them repre
 count_calls.py  executes those documents in all stages, once for each scenario
 estimate.py     expected and largest costs of every step
 reference.py    reply lengths and speed of an earlier run
-rates.py        from tokens to seconds and money
+cost_rates.py   from tokens to seconds and money
 assumptions.py  the basis of the numbers, a line each
 plan.py         the plan as JSON
 show_plan.py    the command: makes the plan, stores it, prints it

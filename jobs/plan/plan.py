@@ -10,9 +10,9 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import prepare
 from jobs.plan.assumptions import assumptions
+from jobs.plan.cost_rates import Options, num_engines, rates_of
 from jobs.plan.count_calls import MEASURES, DryRunShards, NoEmbedder
 from jobs.plan.estimate import Estimate, estimate
-from jobs.plan.rates import Options, num_engines, rates_of
 from jobs.plan.reference import Reference, reference
 from jobs.report.planned_against_made import calls_before_plan
 from jobs.run.compatibility import merge_with_stored_run

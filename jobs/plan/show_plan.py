@@ -9,8 +9,8 @@ from jobs.graph.loading import chosen_documents
 from jobs.graph.read_config import read_config
 from jobs.output.cells import Part, Table
 from jobs.output.print_tables import print_json, print_parts
+from jobs.plan.cost_rates import Options
 from jobs.plan.plan import make_plan
-from jobs.plan.rates import Options
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path, refuse_unreachable_path, unwritable
 from pipeline.store.runs.run_folder import RunFolder

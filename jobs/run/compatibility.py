@@ -1,5 +1,5 @@
 """Run compatibility: a named run may gain methods, raters, repeats, documents and questions;
-nothing else of it may change."""
+nothing else of it may change. The content of its config.yaml, by which that is seen."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict

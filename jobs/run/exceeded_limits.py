@@ -1,4 +1,4 @@
-"""Limits that a finished run exceeds: rows with problems, and page breaks that no model chose."""
+"""Limits that a finished run exceeds: rows with problems, and fallbacks of stages."""
 
 import shlex
 from collections.abc import Iterator, Sequence

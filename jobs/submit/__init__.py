@@ -20,7 +20,7 @@ def submit(words: Sequence[str], log: TextIO | None) -> Submission:
     """
     config, words = _read(words)
     if isinstance(config.cluster, RayCluster):
-        from jobs.submit.ray_job import send  # imported here, as ray takes a second
+        from jobs.submit.submit_ray_job import send  # imported here, as ray takes a second
 
         return send(config, words, log)
     text = _rendered(config, words)
@@ -61,7 +61,7 @@ def stop(words: Sequence[str]) -> Submission:
             f"--stop: {config.cluster.name} ends its jobs itself; kubectl delete rayjob "
             f"{dns_name(config.run_name())}, or scancel --name gistmill-{config.run_name()}"
         )
-    from jobs.submit.ray_job import stop as stop_job
+    from jobs.submit.submit_ray_job import stop as stop_job
 
     named = any(word.startswith("warehouse=") for word in words)
     return stop_job(config.cluster, config.run_name(), config.warehouse if named else None)

@@ -1,4 +1,4 @@
-"""Registries of classes by name (stages, prompts, tables, corpus formats), and the names nearest to
+"""Register classes by name (stages, prompts, tables, corpus formats), and find the names nearest to
 a misspelt one."""
 
 import difflib

@@ -1,4 +1,5 @@
-"""Rows: the base classes of every table's record, and the Arrow schemas derived from them.
+"""Rows: the base classes of every table's record, the records of documents, questions and calls,
+and the rows that a stage reads. arrow.py derives their Arrow schemas.
 
 Importing a record class's module registers it in `RECORDS` by its table's name; its SQL is a file
 beside that module (sql_files.py). Positions count from 0, spans are half-open, words are counted by

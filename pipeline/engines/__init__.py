@@ -1,1 +1,1 @@
-"""Engines, one module or folder each, and what they share: tokenizers, outages, embedders."""
+"""Engines, one module or folder each; the embedder of texts; token counts without an engine."""

@@ -1,1 +1,1 @@
-"""Prompt families (a folder of templates and a family.yaml): found, checked and copied."""
+"""Prompt families (a folder of templates and a family.yaml): found, read and copied."""

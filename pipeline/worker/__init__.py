@@ -1,1 +1,2 @@
-"""One process: executes the units of documents, sends heartbeats, and marks documents in flight."""
+"""One worker process, which executes units, sends heartbeats and marks documents in flight; and
+what executions do with its outcomes, on Ray or inline."""

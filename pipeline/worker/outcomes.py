@@ -1,4 +1,5 @@
-"""Outcomes of documents: a summary or an error, as texts that travel between processes."""
+"""Outcomes of documents: a summary or an error, as texts that travel between processes; the
+interface of a worker, and how many documents it has in flight."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

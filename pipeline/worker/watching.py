@@ -1,4 +1,5 @@
-"""Watch an execution from a thread: its deadline, its progress, and errors of storage."""
+"""Call a function every second while an execution runs, and raise its errors, and those of
+documents, in the main thread."""
 
 import signal
 import threading
@@ -41,8 +42,8 @@ def watch_in_thread(watch: Callable[[], None], failures: Failures) -> Iterator[N
     except a filesystem's, after which it is called again. Errors of `failures.look` are raised,
     too.
 
-    The block waits inside Ray, so it is interrupted by a signal: SIGUSR1, as `nohup` may have
-    disabled SIGINT.
+    The block waits inside Ray or for a thread, so it is interrupted by a signal: SIGUSR1, as
+    `nohup` may have disabled SIGINT.
     """
     is_over, is_gone = threading.Event(), threading.Event()
     raised: list[Exception] = []

@@ -1,4 +1,5 @@
-"""Loaders of text corpora in their published formats, one module per format.
+"""Loaders of text corpora: in formats/ the published ones, in own/ a user's own; reading/ and
+chats/ have what they share.
 
 A loader yields one `Loaded` per document, in file order: the Document and its Questions. Input
 that cannot be read becomes a row too, with problem `bad_input` and a `detail` of the form

@@ -13,7 +13,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from stages.index.context_budget import cut_gist, free_tokens, longest_readable, with_text
-from stages.index.gist import GistPages
+from stages.index.gist_pages import GistPages
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.look_up_p import ParallelLookUp

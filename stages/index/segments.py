@@ -19,7 +19,7 @@ from stages.text.words import num_words, word_spans
 
 
 class PaginateByTokens(Paginate):
-    """Segments of at most `segment_tokens` of the engine's tokens, cut by `token_segments`; with
+    """Segments of at most `segment_tokens` of the engine's tokens, cut by `segments`; with
     `page_breaks` none crosses a form feed. The engine only counts.
     """
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question
 from pipeline.work.stage import Column
-from stages.judge.base import AnswerRater, Wanted
+from stages.judge.answer_rater import AnswerRater, Wanted
 from stages.prompts.judging.rate_permissive import PermissiveRating
 from stages.prompts.judging.rate_strict import StrictRating
 

@@ -1,5 +1,6 @@
-"""One module per prompt: its fields, sample fills, parser, constraint, default reply budget, what
-the extractive engine replies, and what `gistmill plan` expects and at most counts.
+"""One module per prompt (rubrics.py has five): its fields, sample fills, parser, constraint,
+default reply budget, what the extractive engine replies, and what `gistmill plan` expects and at
+most counts.
 
 The grammars are those of the papers' prompts (ReadAgent sections 3.1, 3.2, 4.1 and appendix H), one
 parser for every family. Page numbers in prompts and replies are the family's (`first_page` 0 or 1),
@@ -22,9 +23,11 @@ memorag/      clue_*.py, draft_answer.py, key_points.py, from_memory.py  clues (
               hypothetical.py             a passage made up (HyDE)
               sub_questions.py            the question taken apart (RQ-RAG)
 longmemeval/  extract_*.py                keys of a chat (sections 5.3, 5.4)
+              chat_fields.py              the fields that these share
               time_range.py               which days the question means
               note.py, answer_chats*.py   what one chat says; the answer (section 5.5)
 judging/      rate_strict.py, rate_permissive.py  does it agree (ReadAgent section 4.1)
               rubrics.py                  is it right, by the type of question (LongMemEval A.4)
               verdicts.py, yes_or_no.py   what ratings share
+readagent_notebook/  a user's copy of the ReadAgent authors' notebook -> a family of prompts
 """

@@ -10,7 +10,7 @@ from stages.index.context import Context
 from stages.prompts.longmemeval.answer_chats import AnswerFromChats
 from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
 from stages.prompts.parsing.passages import Passage
-from stages.read.answer import AnswerFromContext
+from stages.read.answer_from_context import AnswerFromContext
 from stages.read.chat_context import History, chat_context, item
 from stages.tables.lookups import Lookup
 from stages.tables.notes import Note

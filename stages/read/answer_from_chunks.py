@@ -8,7 +8,7 @@ from pipeline.core.rows import Question, Record, UnitRows
 from stages.index.context import Context, raw_pages
 from stages.prompts.parsing.passages import Passage
 from stages.query.make_queries import searched
-from stages.read.answer import AnswerFromContext
+from stages.read.answer_from_context import AnswerFromContext
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Page
 from stages.tables.queries import Query

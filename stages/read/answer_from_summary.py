@@ -6,7 +6,7 @@ from typing import ClassVar
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
 from stages.index.context import Context
 from stages.prompts.parsing.passages import Passage
-from stages.read.answer import AnswerFromContext
+from stages.read.answer_from_context import AnswerFromContext
 from stages.tables.running_summaries import RunningSummary
 
 

@@ -8,7 +8,7 @@ from pydantic import PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, UnitRows
 from stages.index.context import Context, TruncateBy, raw_text, text_span
-from stages.read.answer import AnswerFromContext, room_tokens
+from stages.read.answer_from_context import AnswerFromContext, room_tokens
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from stages.text.fit_to_limit import Keep, largest_part

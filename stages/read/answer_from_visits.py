@@ -8,7 +8,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from stages.index.context import Context, raw_pages
-from stages.read.answer import AnswerFromContext, with_context
+from stages.read.answer_from_context import AnswerFromContext, with_context
 from stages.retrieve.look_up import used_pages
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup

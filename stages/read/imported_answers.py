@@ -11,7 +11,7 @@ from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Stage
 from stages.corpora.reading.row_checks import kind_of
 from stages.prompts.readagent.answer import parse_option
-from stages.read.answer import GIVEN, LENGTH, check_answers, unanswered
+from stages.read.answer_from_context import GIVEN, LENGTH, check_answers, unanswered
 from stages.read.prediction_file import read_predictions
 from stages.tables.answers import Answer
 from stages.text.words import num_words

@@ -15,8 +15,8 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path, exists, file_size, modified_at, refuse_unreachable_path
 from stages.corpora.reading.containers import read_rows
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import NotTextError, opened, refuse_special
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import BadInputError, label_of, without_lone_surrogates
 
 _ID = "question_id"

@@ -1,4 +1,4 @@
-"""Look-ups without a model call: BM25, dense, random and oracle pages."""
+"""Look-ups without a model call: BM25, dense, random, oracle and latest pages."""
 
 import random
 from abc import abstractmethod

@@ -1,1 +1,2 @@
-"""Answer to metrics, evidence recall, and the measures of retrieval; calls no model."""
+"""Answer to metrics and evidence recall; calls no model. The measures of rankings are SQL, in
+stages/tables/lookups.sql."""

@@ -20,7 +20,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import GOLD, Column, Stage
-from stages.read.answer import GIVEN
+from stages.read.answer_from_context import GIVEN
 from stages.score.metrics import ABOUT, METRICS, PARTS
 from stages.tables.answers import Answer
 from stages.tables.lookups import RANKING_MEASURES

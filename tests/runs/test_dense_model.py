@@ -164,8 +164,8 @@ def test_another_method_reads_the_embeddings_there_are(tmp_path: Path) -> None:
 def test_a_model_that_cannot_be_loaded_ends_the_run_in_one_line(tmp_path: Path, wrong: str) -> None:
     folder = model_folder(tmp_path / "model") if wrong == "model" else minilm()
     device = "cpu" if wrong == "model" else "abacus"
-    words = (f"embedder.model={folder}", f"embedder.device={device}")
-    words = (*words, "cluster=local")  # this process has embedded these texts
+    here = "cluster=local"  # this process has embedded these texts
+    words = (here, f"embedder.model={folder}", f"embedder.device={device}")
     done = gistmill(*DEMO, "methods=dense", *words, f"warehouse={tmp_path / 'w'}")
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]

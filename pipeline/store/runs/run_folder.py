@@ -1,7 +1,7 @@
-"""The files of one run: its config, its provenance and its planned inputs.
+"""The files of one run: config, planned inputs, provenance, plan, report, progress, heartbeats.
 
-They are written before execution. Progress and heartbeats are advisory: committed shards are the
-only record of progress.
+Config and planned inputs are written before execution. Progress and heartbeats are advisory:
+committed shards are the only record of progress.
 """
 
 import io

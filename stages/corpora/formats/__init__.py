@@ -1,1 +1,2 @@
-"""One module per published format, and the synthetic corpus."""
+"""One module per published format; the synthetic corpus; chat files that fill compiled
+histories."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from stages.corpora.chats.sessions import Session, session_of
 from stages.corpora.formats.longmemeval import sessions_of
-from stages.corpora.reading.row import Row
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.row_checks import BadInputError, label_of, texts_of
 
 _TURNS = ("session", "turns", "messages", "conversation", "conversations", "data")

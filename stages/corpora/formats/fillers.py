@@ -12,7 +12,7 @@ from upath import UPath
 from stages.corpora.chats.sessions import Session
 from stages.corpora.formats.chat_files import chat_sessions
 from stages.corpora.reading.containers import read_rows
-from stages.corpora.reading.row import Row
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.row_checks import BadInputError
 
 _EVIDENCE = "answer_"  # ids of evidence sessions begin so in the published files

@@ -14,9 +14,9 @@ from pipeline.core.rows import Question
 from stages.corpora.formats.scrolls import SUMMARY
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import files_of, rows_of, stem
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.grouped import Format, Text, itself, load_grouped
 from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import (
     BadInputError,
     optional_text,

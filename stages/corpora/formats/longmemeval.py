@@ -17,9 +17,9 @@ from stages.corpora.chats.sessions import (
 )
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import files_of, rows_of
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document, question_or_bad, unreadable
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import (
     BadInputError,
     json_text,

@@ -16,11 +16,11 @@ from pipeline.core.rows import Document
 from pipeline.files.place import refuse_unreachable_path
 from stages.corpora.reading.corpus import Address, FileCorpus
 from stages.corpora.reading.corpus_files import is_there, rows_of
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document
 from stages.corpora.reading.opening import read_whole
 from stages.corpora.reading.question_file import QuestionFile
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import BadInputError, json_text, label_of, optional_text
 from stages.corpora.reading.stories import story
 

@@ -16,6 +16,7 @@ from upath import UPath
 from pipeline.core.rows import Question, Span
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import any_of, files_of, rows_of, split_of
+from stages.corpora.reading.corpus_row import Row, rows_within
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import (
     Loaded,
@@ -24,7 +25,6 @@ from stages.corpora.reading.loaded import (
     question_or_bad,
     unreadable,
 )
-from stages.corpora.reading.row import Row, rows_within
 from stages.corpora.reading.row_checks import (
     BadInputError,
     json_text,

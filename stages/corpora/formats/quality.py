@@ -14,9 +14,9 @@ from upath import UPath
 from pipeline.core.rows import Document, Question
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import files_of, row_at, rows_of
+from stages.corpora.reading.corpus_row import Row, rows_within
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document, question_or_bad
-from stages.corpora.reading.row import Row, rows_within
 from stages.corpora.reading.row_checks import (
     BadInputError,
     index_of,

@@ -1,1 +1,2 @@
-"""A user's own documents: folders of files, tables, datasets of a hub, one question."""
+"""A user's own documents: folders of files, tables, rows of any columns, datasets
+of a hub, one question."""

@@ -10,11 +10,11 @@ from typing import Any, Literal
 from pydantic import NonNegativeInt
 
 from pipeline.core.errors import UsageError
-from stages.corpora.reading.column_mapping import Fields, form_of, refuse_unnamed
+from stages.corpora.own.own_rows import Fields, form_of, refuse_unnamed
 from stages.corpora.reading.corpus import FileCorpus
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.grouped import load_grouped
 from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.row import Row
 
 
 class HuggingFaceCorpus(FileCorpus):

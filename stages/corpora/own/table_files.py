@@ -14,10 +14,10 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import is_there, rows_of
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document
 from stages.corpora.reading.question_file import QuestionFile
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import BadInputError, label_of, metadata_of, text_of
 
 _COLUMNS = frozenset({"document_id", "title", "text", "metadata"})

@@ -18,12 +18,12 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import is_there, rows_of
-from stages.corpora.reading.document_keys import SUFFIXES, text_of_file
+from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.file_text import SUFFIXES, text_of_file
 from stages.corpora.reading.folders import Entry, suffix_of, walk
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document
 from stages.corpora.reading.question_file import QuestionFile
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
 from stages.extract.isolated import Extractor
 

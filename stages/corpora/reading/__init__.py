@@ -1,2 +1,2 @@
-"""The tools that every format is read with: files and archives opened, rows checked, ids,
-problems."""
+"""The base class of corpora, and the tools that formats are read with: files and archives opened,
+rows checked, ids, problems."""

@@ -18,6 +18,7 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.store import read_parquet_rows
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import (
     InPieces,
     NotTextError,
@@ -26,7 +27,6 @@ from stages.corpora.reading.opening import (
     refuse_special,
     up_to_most,
 )
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import kind_of, without_lone_surrogates
 from stages.extract.extracted import MOST_BYTES
 

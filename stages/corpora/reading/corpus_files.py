@@ -7,8 +7,8 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from stages.corpora.reading.containers import json_row, read_rows
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import NotTextError, opened, refuse_special
-from stages.corpora.reading.row import Row
 
 
 def files_of(path: UPath, *patterns: str) -> list[UPath]:

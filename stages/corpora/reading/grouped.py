@@ -12,9 +12,9 @@ from typing import Any
 
 from pipeline.core.rows import Document, Question
 from stages.corpora.reading.corpus import Corpus
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document, question_or_bad
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import BadInputError, json_text
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.core.rows import Document, Question
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import BadInputError
 
 

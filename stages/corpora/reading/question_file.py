@@ -17,9 +17,9 @@ from typing import Any
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import Question, Span
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document, bad_question, question_or_bad
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import (
     BadInputError,
     choice_of,

@@ -1,6 +1,5 @@
-"""Text of the story files that NarrativeQA's script downloads, cut to the story itself.
-
-Files are text or HTML, gzip or not, in any encoding.
+"""Decode text files of any encoding, gzip or not; cut the stories that NarrativeQA's script
+downloads, as text or HTML, to the story itself.
 """
 
 import gzip

@@ -15,7 +15,7 @@ from jobs.graph.step_graph import run_steps
 from pipeline.core.rows import UnitRows
 from pipeline.work.stage import Stage
 from stages.index.paginate import PaginateUniform
-from stages.read.answer import AnswerFromPages
+from stages.read.answer_from_context import AnswerFromPages
 from stages.read.answer_from_text import AnswerFromText
 from stages.retrieve.ranked_pages import BM25
 from stages.tables.lookups import Lookup

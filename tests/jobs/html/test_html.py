@@ -24,9 +24,9 @@ from jobs.config.options import read_options
 from jobs.html import run_page as html_page
 from jobs.html.chunks import compressed_chunk, with_line_numbers
 from jobs.html.page_file import write_page
+from jobs.html.page_traces import Part
 from jobs.html.source import Source, batched_parts
 from jobs.html.summary import number_questions
-from jobs.html.traces import Part
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.page_run import finished, write_corpus

@@ -224,7 +224,7 @@ def test_calls_of_another_attempt_do_not_stand_for_those_of_the_rows(small: Smal
 
 
 def test_a_crashed_unit_is_tried_again(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stages.read.answer import AnswerFromMemory
+    from stages.read.answer_from_context import AnswerFromMemory
 
     async def run(self: Any, rows: Any, ask: Any) -> Iterable[Any]:
         raise KeyError("a bug")

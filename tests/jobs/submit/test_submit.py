@@ -178,7 +178,7 @@ def test_the_token_is_nowhere_in_the_warehouse(story: Story) -> None:
 
 
 def test_job_state_is_that_of_the_last_job(story: Story) -> None:
-    ask = "from jobs.submit.ray_job import job_state; " + (
+    ask = "from jobs.submit.submit_ray_job import job_state; " + (
         "print(job_state('{0}', 'a_night'), job_state('{0}', 'b'))"
     )
     asked = subprocess.run(

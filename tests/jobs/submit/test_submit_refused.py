@@ -15,7 +15,7 @@ import pytest
 
 from jobs.graph.read_config import read_config
 from jobs.submit.marker import write_marker
-from jobs.submit.ray_job import job_state, send
+from jobs.submit.submit_ray_job import job_state, send
 from pipeline.cluster import ray_jobs
 from pipeline.cluster.ray_jobs import Job
 from pipeline.core.errors import UsageError

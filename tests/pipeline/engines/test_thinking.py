@@ -17,7 +17,7 @@ from pipeline.core.calls import Replay, Subject
 from pipeline.core.engine import FinishReason, Reply
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
 from pipeline.core.rows import Call
-from stages.index.gist import GistPages
+from stages.index.gist_pages import GistPages
 from stages.prompts.judging.rate_permissive import PermissiveRating
 from stages.prompts.judging.rate_strict import StrictRating
 from stages.prompts.readagent.answer import AnswerQuestion

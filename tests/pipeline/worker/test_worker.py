@@ -18,7 +18,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import InFlightMarkers, Placement
 from pipeline.worker.worker import Worker
-from stages.index.gist import GistPages
+from stages.index.gist_pages import GistPages
 from stages.retrieve.read_agent import ReadAgentP
 from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup

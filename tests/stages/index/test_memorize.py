@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.errors import AccountingError
-from stages.index.memories import MemorizeChunks, MemorizeGists, MemorizeText
 from stages.index.memorize import Memorize, memory_parts
+from stages.index.memory_kinds import MemorizeChunks, MemorizeGists, MemorizeText
 from stages.prompts.memorag.clue_questions import ClueQuestions
 from stages.prompts.memorag.clue_spans import ClueSpans
 from stages.prompts.memorag.draft_answer import DraftAnswer

@@ -14,7 +14,7 @@ from pipeline.engines.counting import CountingEngine, Scenario
 from pipeline.engines.token_counts import token_counts
 from stages.prompts.memwalker.update_summary import UpdateSummary
 from stages.read.answer_from_summary import AnswerFromRunningSummary
-from stages.read.update_summary import UpdateRunningSummary
+from stages.read.recurrence import UpdateRunningSummary
 from stages.tables.answers import Answer
 from stages.tables.running_summaries import RunningSummary
 from tests.support.reading import (

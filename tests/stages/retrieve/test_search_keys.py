@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.core.rows import UnitRows
 from stages.index.embed import EmbedKeys
-from stages.query.time_range import MakeTimeRange
+from stages.query.make_time_range import MakeTimeRange
 from stages.retrieve.ranked_pages import LatestPages
 from stages.retrieve.search_keys import SearchKeysByBM25, SearchKeysByVectors
 from stages.tables.expansions import Expansion

@@ -13,7 +13,7 @@ from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import Context
 from stages.prompts.parsing.passages import Passage
-from stages.read.answer import AnswerFromContext
+from stages.read.answer_from_context import AnswerFromContext
 from stages.retrieve.look_up import used_pages
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Page

@@ -12,7 +12,7 @@ from upath import UPath
 from pipeline.asking.shared_replies import SharedReplies
 from pipeline.core.rows import UnitRows
 from stages.corpora import Loaded
-from stages.index.gist import GistPages
+from stages.index.gist_pages import GistPages
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
 from tests.stages.corpora.formats.test_longmemeval import HISTORY, read, turn, written

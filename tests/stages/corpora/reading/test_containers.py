@@ -18,7 +18,7 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from stages.corpora.reading.containers import read_rows
-from stages.corpora.reading.row import Row
+from stages.corpora.reading.corpus_row import Row
 from tests.support.texts.loading import details, loaded
 
 ROWS = [{"n": str(n), "text": f'line\n\n{n}, with "quotes" and é'} for n in range(50)]

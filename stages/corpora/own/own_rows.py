@@ -17,9 +17,9 @@ from pipeline.core.rows import Question
 from pipeline.core.settings import Settings
 from stages.corpora.reading.corpus import FileCorpus, Unhashed
 from stages.corpora.reading.corpus_files import files_of, rows_of
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.grouped import Format, Text, load_grouped
 from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.row import Row
 from stages.corpora.reading.row_checks import (
     BadInputError,
     choice_of,

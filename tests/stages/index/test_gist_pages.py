@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import AccountingError
-from stages.index.gist import GistPages
+from stages.index.gist_pages import GistPages
 from tests.support.reading import (
     NASTY,
     Listener,

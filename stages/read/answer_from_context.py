@@ -1,4 +1,5 @@
-"""Answer each question from the final context of its method; one class per kind of context."""
+"""Answer each question from the final context of its method: the base class, and the kinds that
+read gist memories or pages. The other kinds are in answer_*.py."""
 
 import asyncio
 from abc import abstractmethod
