@@ -185,8 +185,8 @@ class Head:
 
 @pytest.fixture
 def head(monkeypatch: pytest.MonkeyPatch) -> type[Head]:
-    monkeypatch.setattr("jobs.submit.ray_job.RayJobs", Head)
-    monkeypatch.setattr("jobs.submit.ray_job.pack", lambda folder: lambda key, path: str(path))
+    monkeypatch.setattr("jobs.submit.submit_ray_job.RayJobs", Head)
+    monkeypatch.setattr("jobs.submit.submit_ray_job.pack", lambda folder: lambda key, path: str(path))
     Head.sent, Head.is_first, Head.warehouse = [], False, ""
     return Head
 
@@ -235,7 +235,7 @@ def test_a_head_that_is_gone_after_the_refusal_leaves_no_marker(
 def test_a_job_is_found_however_the_warehouse_is_written(
     head: type[Head], monkeypatch: pytest.MonkeyPatch, written: str, asked: str
 ) -> None:
-    monkeypatch.setattr("jobs.submit.ray_job.write_marker", lambda *given: None)
+    monkeypatch.setattr("jobs.submit.submit_ray_job.write_marker", lambda *given: None)
     words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={written}", "run=r"]
     send(read_config(words), words, None)
     found = job_state("http://h:1", "r", asked)

@@ -193,7 +193,7 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
             "again.py",
             "from typing import ClassVar\nfrom stages.index.gist_pages import GistPages\n\n"
             "class Mine(GistPages):\n    version: ClassVar[int] = 2\n",
-            "is the stage gist, which is that of stages.index.gist.GistPages",
+            "is the stage gist, which is that of stages.index.gist_pages.GistPages",
         ),
         (
             "again.py",
