@@ -87,8 +87,10 @@ def longest_first(keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
 def read(config: RunConfig, warehouse: Path, order: Order = longest_first) -> Reading:
     """Execute the first phase of `config` in an empty warehouse.
 
-    Raises UsageError where the phase has no engine.
+    Raises UsageError where the phase has no engine, or is to run without Ray.
     """
+    if config.cluster.name == "inline":
+        raise UsageError("cluster=inline: what is measured here is Ray's; leave it out")
     prepared = prepare(config, warehouse, _warn)
     phase = prepared.phases[0]
     if phase.engine is None:

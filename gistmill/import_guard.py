@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _PACKAGES = ("pipeline", "stages", "jobs")
-_COMMANDS = ("gistmill", "-m")  # sys.argv[0] while `gistmill` and `python -m gistmill` are imported
 _BAD_USAGE = 2
 
 
@@ -23,10 +22,18 @@ def refuse_shadowed() -> None:
                 f"{place} hides gistmill's own package {name!r}; rename it, or start Python from "
                 f"another folder and without it in PYTHONPATH"
             )
-            if Path(sys.argv[0]).name in _COMMANDS:
+            if _is_command():
                 sys.stderr.write(f"gistmill: {line}\n")
                 raise SystemExit(_BAD_USAGE)
             raise ImportError(line)
+
+
+def _is_command() -> bool:
+    """True in `gistmill` and in `python -m gistmill`."""
+    is_module = "-m" in sys.orig_argv[:-1] and sys.argv[0] == "-m"
+    if is_module:
+        return sys.orig_argv[sys.orig_argv.index("-m") + 1] == "gistmill"
+    return Path(sys.argv[0]).name == "gistmill"
 
 
 def _place(name: str) -> Path | None:

@@ -1,9 +1,10 @@
 """The `gistmill` command and the runs that it launches. A folder per task of a user.
 
 config/     the frozen RunConfig, clusters, deadlines; options of reading verbs
-output/     tables for terminals, Markdown, CSV
+output/     tables for terminals, Markdown, CSV; warnings of damaged files
 graph/      words -> checked config -> steps -> phases, and the corpus's documents -> units
-run/        gistmill run, retry, rate, score: execute the phases, one command at a time
+run/        gistmill run, retry, rate, score: execute the phases, one command at a time;
+            progress, deadlines, compaction meanwhile
 report/     gistmill report, cite: means, intervals, costs; the facts a paper must state
 trace/      gistmill trace, show: one question or document as it was read
 compare/    gistmill compare: methods paired on the same questions
@@ -14,7 +15,8 @@ html/       gistmill report --html, view: the page of a run
 export/     gistmill export: files for other programs
 warehouse/  gistmill ls, status, schema, rm, gc
 api/        `import gistmill`; gistmill ask; make demo
-cli/        one function per verb, exit codes; the entry points of cluster jobs
+cli/        one function per verb (sql, prompts and bench are here alone), exit codes; the entry
+            points of cluster jobs
 
 A run: `cli.execute_verbs` -> `graph.read_config` -> `run.launch`, which plans units by
 `graph.preparation`, executes each of `graph.phases` by `run.execute`, and checks the accounting.

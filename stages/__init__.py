@@ -20,8 +20,9 @@ judge/      answer x reference -> strict and permissive verdict  (section 4.1)
 score/      answer -> metrics, evidence recall
 
 tables/ has one module per table: its record class and its lines in a trace, with its SQL, if any,
-beside it. prompts/ has one module per prompt, in a folder per paper and judging/ for raters: its
-fields, how its reply is parsed, its constraint and budget. text/ has words, paragraphs and ranking.
-A stage calls a model only through `ask`. A folder imports from those before it in the order tables,
-text, extract, prompts, corpora, index, query, retrieve, read, judge, score, and from `pipeline`.
+beside it. prompts/ has one module per prompt, in a folder per paper and judging/ for raters
+(parsing/ is shared): its fields, how its reply is parsed, its constraint and budget. text/ has
+words, paragraphs and ranking. A stage calls a model only through `ask`. A folder imports from those
+before it in the order tables, text, extract, prompts, corpora, index, query, retrieve, read, judge,
+score, and from `pipeline`.
 """

@@ -53,11 +53,11 @@ class RunResult:
 def run(*words: str | RunConfig) -> RunResult:
     """Execute a run, or resume it: `run("experiment=qmsum", "limit=3")`, or `run(config)`.
 
-    `words` are those of `gistmill run`. Warnings go to the logger `gistmill`. A Ray that this
-    process has joined is used, else one is started, which stays up for the next run. Raises
-    CommandError: UsageError for a mistake (exit code 2 of the command), IncompleteError for a run
-    that did not complete (exit code 4: the deadline, storage, an unreachable server or Ray), others
-    for a crash.
+    `words` are those of `gistmill run`. Warnings go to the logger `gistmill`. Unless
+    cluster=inline, a Ray that this process has joined is used, else one is started, which stays up
+    for the next run. Raises CommandError: UsageError for a mistake (exit code 2 of the command),
+    IncompleteError for a run that did not complete (exit code 4: the deadline, storage, an
+    unreachable server or Ray), others for a crash.
     """
     config = _config(words)
     if threading.current_thread() is not threading.main_thread():

@@ -1,6 +1,7 @@
 """Verbs that execute runs or estimate them."""
 
 import dataclasses
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -51,7 +52,7 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     run=             the name of the run; left out, one is made of the settings
     warehouse=       where its tables are kept, by default ./warehouse
     plugins=         folders with stages, methods and prompts of your own
-    cluster=         local, ray, kuberay, slurm; cluster.deadline=07:00 ...
+    cluster=         local, inline, ray, kuberay, slurm; cluster.deadline=07:00 ...
     questions_per_unit=    of a document; more are shared by several workers
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """
@@ -190,7 +191,7 @@ def bench(
 
     Parts: limit, schedule, cache, scale, page, rates.
     """
-    _refuse_without_benchmarks()
+    _find_benchmarks()
     from benchmarks.parts import bench as measure
 
     figures = measure(words, pairs)
@@ -201,7 +202,7 @@ def bench(
     raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)
 
 
-def _refuse_without_benchmarks() -> None:
+def _find_benchmarks() -> None:
     """Make the checkout's `benchmarks` importable, here and on workers. Raises UsageError where
     gistmill is not installed from a checkout: they are no part of the package."""
     checkout = Path(__file__).parents[2]
@@ -212,3 +213,5 @@ def _refuse_without_benchmarks() -> None:
         )
     if str(checkout) not in sys.path:
         sys.path.append(str(checkout))
+        inherited = os.environ.get("PYTHONPATH", "")  # by the workers of a Ray that is started here
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [inherited, str(checkout)]))

@@ -11,7 +11,7 @@ import typer
 
 from jobs.cli.app import KEEP, LOOK, Json, WholeTables, Words, app
 from jobs.compare.compare import compare as compare_methods
-from jobs.compare.show_compare import show_comparison as show_comparison
+from jobs.compare.show_compare import show_comparison
 from jobs.config.completion import completed
 from jobs.config.options import KEYS, ReadOptions, read_options
 from jobs.output.cells import counted
@@ -58,9 +58,7 @@ def report(
     if html is not None:
         if corpus or picture:
             raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
-        from jobs.html.show_html import (
-            show_written,  # imported here, as rendering prompts takes stages
-        )
+        from jobs.html.show_html import show_written  # imported here: it imports the stages
 
         show_written(read_options(words or [], KEYS["report --html"]), html, json)
         return

@@ -1,6 +1,5 @@
 -- name: valued
 -- Repeats are averaged per question, in order: else a sum's last digit differs from look to look.
--- Questions of two runs are the same where the same is asked.
 create temp table valued as
 select method, measure, document_id, question_id, avg(value order by value) as value,
   bool_or(m.problem is not null) as has_problem
@@ -8,6 +7,7 @@ from measures m join chosen using (question_id)
 where value is not null and (rater is null or rater = getvariable('rater')) group by all;
 
 -- name: values
+-- Questions of two runs are the same where the same is asked.
 select v.document_id, question_id, value, has_problem,
   md5(to_json([question, options::varchar, "references"::varchar, answer_index::varchar])) as asked
 from valued v join questions using (question_id)

@@ -59,7 +59,8 @@ RoleEngine = Annotated[AnyEngine | SameAsReader, Field(discriminator="name")]
 
 
 class RunConfig(Settings):
-    """The resolved configuration of a run. All default values are in conf/, none here."""
+    """The resolved configuration of a run. All default values are in conf/, none here
+    but of what runs of earlier versions lack."""
 
     name: str | None
     # A file's name has 255 characters at most, of which temporary names take 50.

@@ -83,7 +83,7 @@ class Phase:
         )
 
     def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> MakeWorker:
-        """The function that makes a worker in its own process; `start` starts the phase's engine.
+        """The function that makes a worker where it is to work; `start` starts the phase's engine.
 
         The worker gets no RunConfig, whose import would take it a second.
         """
@@ -95,7 +95,7 @@ class Phase:
     def executions(
         self, keys: Sequence[DocumentKey], units: PlannedUnits, num_workers: Callable[[], int]
     ) -> Iterator[tuple[str, list[DocumentWork]]]:
-        """Each Ray Data execution's name and documents, in the order of `keys`.
+        """Each execution's name and documents, in the order of `keys`.
 
         There are two if a document has several chunks of questions and several workers could share
         them: the first builds the memory, the second executes the chunks. Otherwise there is one.

@@ -82,6 +82,8 @@ def _check(config: RunConfig) -> None:
             f"reply_format=constrained: engine={config.engine.name} cannot constrain replies; "
             "use vllm or openai, or reply_format=free"
         )
+    if config.cluster.name == "inline":
+        _refuse_several_workers(config)
     if not config.family_folder.is_dir():
         known = ", ".join(sorted(f.name for f in (CONF / "prompts").iterdir()))
         key, family = "family", config.family
@@ -135,6 +137,14 @@ def _check_family(config: RunConfig) -> None:
     for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
         for sample in prompt.samples():
             family.render(sample)
+
+
+def _refuse_several_workers(config: RunConfig) -> None:
+    for role in ROLES:
+        for engine in config.engines(role):
+            if engine.min_workers > 1:
+                key = f"{config.section(role)}.min_workers={engine.min_workers}"
+                raise UsageError(f"{key}: cluster=inline has one worker; add cluster=local")
 
 
 def _takes_constraints(config: RunConfig) -> bool:

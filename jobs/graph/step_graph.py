@@ -218,8 +218,8 @@ class _Graph:
             return
         for other, _ in self.found.values():
             if (other.writes, other.memory) == (own.writes, own.memory) and other.id != own.id:
-                starts = [s.label() for kinds in STAGES.values() for s in kinds.values()
-                          if s.starts_memory]  # fmt: skip
+                kinds = (kind for kinds in STAGES.values() for kind in kinds.values())
+                starts = sorted(kind.label() for kind in kinds if kind.starts_memory)
                 raise UsageError(
                     f"{where}: {own.table} of the memory {own.memory} are made already, with other "
                     f"settings; put a stage before it that starts another memory: "

@@ -1,1 +1,2 @@
-"""Printing by commands: cells, tables for terminals, Markdown and CSV."""
+"""Printing by commands: cells, tables for terminals, Markdown and CSV, and
+warnings of damaged files."""

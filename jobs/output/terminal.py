@@ -20,7 +20,6 @@ _KEY = 32  # characters that a single first column may take, or a third of the t
 _SHORT = 8  # characters of a heading that is not wrapped
 _TEXT = 24  # characters that a column of texts keeps, to stay beside the others
 _LEFT_OUT = "Empty in this run, so not shown: {}."
-BEST = "*: the best of the column"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
--- name: overall
 -- In order: the last digit of a sum of floats would differ from one look to the next.
+-- name: overall
 select method, by_value, measure, avg(value order by value) as mean, count(*) as n,
   avg(value order by value) filter (problem is null) as answered_mean,
   count(*) filter (problem is null) as answered_n

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Protocol
 
 from jobs.graph.phases import Phase
-from pipeline.core.errors import UsageError
 from pipeline.core.settings import ClusterSettings
 from pipeline.work.units import DocumentWork
 from pipeline.worker.executor import Summary
@@ -41,9 +40,6 @@ class Inline:
         self._cluster = cluster
 
     def num_workers(self, phase: Phase) -> int:
-        if phase.engine and phase.engine.min_workers > 1:
-            key = f"{phase.section}.min_workers={phase.engine.min_workers}"
-            raise UsageError(f"{key}: cluster=inline has one worker; add cluster=local")
         return 1
 
     def executor(self, phase: Phase, make: MakeWorker, tags: dict[str, str]) -> Execute:

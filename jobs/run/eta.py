@@ -56,7 +56,7 @@ class Eta:
         self._all = sum(weight for _, weight in planned)
         # A document may be executed in several parts, each a chunk of its questions, which
         # summaries do not distinguish.
-        self._left = Counter(document_id for document_id, _ in planned)  # items not finished
+        self._left = Counter(document_id for document_id, _ in planned)  # parts not finished
         self._planned: dict[str, float] = defaultdict(float)
         for document_id, own in planned:
             self._planned[document_id] += own / self._left[document_id]

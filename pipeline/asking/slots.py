@@ -47,8 +47,8 @@ class Slots:
 
 
 class Capacity:
-    """A limit on the total weight in flight, first come, first served. A request heavier than the
-    limit is admitted alone."""
+    """A limit on the total weight in flight, first come, first served. A document heavier than
+    the limit is admitted alone."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -1,6 +1,7 @@
 """Workers whose Python finds a user's folder where gistmill's own packages should be."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import ray
 
@@ -15,7 +16,10 @@ def refuse_shadowed_workers(error: ray.exceptions.RayActorError) -> None:
     folder of the same name hides a package of gistmill's on its machine."""
     if "ModuleNotFoundError" not in str(error):
         return
-    if folder := ray.get(ray.remote(_look()).options(num_cpus=0).remote(), timeout=_SECONDS):
+    folder = None
+    with suppress(ray.exceptions.RayError):  # then `error` is what there is to say
+        folder = ray.get(ray.remote(_look()).options(num_cpus=0).remote(), timeout=_SECONDS)
+    if folder:
         raise UsageError(
             f"{folder} hides gistmill's own package of that name from the workers; rename it, or "
             "take it out of their PYTHONPATH, then run the same command to resume"
@@ -33,9 +37,9 @@ def _look() -> Callable[[], str | None]:
 
         for name, module in modules.items():
             spec = find_spec(name)
-            places = list(spec.submodule_search_locations or ()) if spec else []
-            if places and not (Path(places[0]) / module).exists():
-                return places[0]
+            places = [*(spec.submodule_search_locations or ()), spec.origin] if spec else []
+            if places and not (Path(str(places[0])) / module).exists():
+                return str(places[0])
         return None
 
     return folder

@@ -9,7 +9,7 @@ from pipeline.core.rows import Call, Record
 
 UNANSWERED = ("timeout", "engine_failed")  # problems of calls without a reply to keep
 _MADE_OF_GOOD_REPLIES = ("out_of_range",)  # problems of rows whose calls have none
-_ABOUT = ("question_id", "page_index", "turn", "reference_index")
+_OF_SUBJECT = ("question_id", "page_index", "turn", "reference_index")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +27,14 @@ CallKey = tuple[str, int | None, str | None, int | None, int | None]
 """Identifies a call within its unit: two pages of the same text send the same request."""
 
 
-def call_key(request_sha: str, place: Subject | Call) -> CallKey:
-    """The key of a call within its unit; `place`: the subject of the call."""
+def call_key(request_sha: str, subject: Subject | Call) -> CallKey:
+    """The key of a call within its unit; a call has the columns of its subject."""
     return (
         request_sha,
-        place.page_index,
-        place.question_id,
-        place.turn,
-        place.reference_index,
+        subject.page_index,
+        subject.question_id,
+        subject.turn,
+        subject.reference_index,
     )
 
 
@@ -66,7 +66,7 @@ class EarlierCalls:
 
 
 def _are_about_the_same(row: Record, call: Call) -> bool:
-    pairs = [(getattr(row, name, None), getattr(call, name)) for name in _ABOUT]
+    pairs = [(getattr(row, name, None), getattr(call, name)) for name in _OF_SUBJECT]
     return all(own == asked for own, asked in pairs if None not in (own, asked))
 
 

@@ -66,7 +66,12 @@ def sql_sections(file: Path) -> Mapping[str, str]:
         raise UsageError(f"{file}: SQL before the first section; begin it with `-- name: NAME`")
     found: dict[str, str] = {}
     for name, text in zip(parts[::2], parts[1::2], strict=True):
-        sql = text.strip().removesuffix(";").rstrip()
+        lines = text.splitlines()
+        while lines and _COMMENT.match(lines[-1]):  # of the section that comes next
+            lines.pop()
+        sql = "\n".join(lines).strip().removesuffix(";").rstrip()
+        if not name:
+            raise UsageError(f"{file}: `-- name:` without a name; write it")
         if all(map(_COMMENT.match, sql.splitlines())):
             raise UsageError(f"{file}: section {name!r}: no SQL; write it or remove the section")
         if name in found:

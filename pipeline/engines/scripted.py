@@ -32,7 +32,7 @@ from pipeline.core.settings import Settings
 
 
 class Rule(Settings):
-    """One entry of `replies`. `prompt`, `match` and `attempt` select requests; None selects all."""
+    """One entry of `replies`. `prompt`, `match` and `attempt` select requests; null selects all."""
 
     prompt: str | None = None
     match: str = ""

@@ -71,7 +71,7 @@ def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
     try:
         size = file.stat().st_size
         read = partial(_read_and_hash, file, size, threads)
-        return cached_hash(file, read) if size >= _CACHED_FROM_BYTES else read()
+        return _cached_hash(file, read) if size >= _CACHED_FROM_BYTES else read()
     except OSError as error:
         raise UsageError(
             f"{file}: {error.strerror}; make it readable, as its content identifies the model"
@@ -111,7 +111,7 @@ class _Entry(Settings):
 _entries_of_this_process: dict[str, _Entry] = {}
 
 
-def cached_hash(file: Path, read_and_hash: Callable[[], str]) -> str:
+def _cached_hash(file: Path, read_and_hash: Callable[[], str]) -> str:
     """The cached hash of an unchanged file, else the result of `read_and_hash`, which is cached.
 
     A file that changed within 2 seconds before it was read is not cached. A cache folder that

@@ -1,7 +1,7 @@
 """Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...).
 
-File operations on a warehouse go through this module, so that all are retried (see
-storage_retries.py), but for the local appends of a journal, which is advisory, and the marker of a
+File operations on a warehouse go through this module or `with_retries` (storage_retries.py), so
+that all are retried, but for the local appends of a journal, which is advisory, and the marker of a
 submitted job. They block: on an event loop, call them in a thread.
 """
 

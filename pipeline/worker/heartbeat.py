@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from itertools import chain, count
 from typing import Any
 
 from pipeline.core.unit_progress import UsageCounters
@@ -19,17 +20,19 @@ from pipeline.files.storage_retries import Advisory
 from pipeline.worker.document_progress import DocumentProgress
 
 SECONDS_BETWEEN_BEATS = 10.0
+_ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # of this process's workers
 
 
 class Heartbeat:
-    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity.
+    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; with
+    cluster=inline a process has several workers, one after the other: <host>-<pid>-2.json ...
 
     `launch`: the id of the command that the worker belongs to; `usage`: the worker's counters. A
     heartbeat that storage refuses is skipped; the next one reports for how long there was none.
     """
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
-        self.name = process_name()
+        self.name = process_name() + next(_ENDINGS)
         self._launch = launch
         self._usage = usage
         self._file = as_path(folder) / f"{self.name}.json"
@@ -63,6 +66,12 @@ class Heartbeat:
             yield progress
         finally:
             self._in_flight = [one for one in self._in_flight if one is not progress]
+
+    def close(self) -> None:
+        """Beat no more. For a worker whose process goes on."""
+        if self._task is not None:
+            self._task.cancel()
+        self._thread.shutdown(wait=False)
 
     def _keep_beating(self) -> None:
         if self._task is None:

@@ -1,6 +1,7 @@
 """Execute documents by one worker in this process, without Ray: `cluster=inline`.
 
 Nothing isolates a crash: what ends the worker ends the command, and the same command resumes it.
+Nor can a thread be ended: a deadline or an interruption waits for files that are being read.
 """
 
 import asyncio
@@ -55,6 +56,7 @@ class _Execution:
         self._left = dict(enumerate(documents))
         self._num_in_flight = num_in_flight
         self._loop = asyncio.new_event_loop()
+        self._is_interrupted = False
 
     def finish(self) -> None:
         """Execute every document. An interruption cancels those in flight."""
@@ -69,10 +71,15 @@ class _Execution:
 
     def _in_thread(self) -> None:
         runner = asyncio.Runner(loop_factory=lambda: self._loop)
-        with suppress(asyncio.CancelledError), runner:
-            runner.run(self._all())
+        try:
+            with runner:
+                runner.run(self._all())
+        except asyncio.CancelledError:
+            if not self._is_interrupted:
+                raise EngineError("a document was cancelled; run the same command") from None
 
     def _cancel(self) -> None:
+        self._is_interrupted = True
         for task in asyncio.all_tasks():
             task.cancel()
 
@@ -83,7 +90,7 @@ class _Execution:
                 await self._with(Outcomes(worker))
             except StartError:
                 raise
-            except EngineError:  # its markers say which documents were in flight
+            except EngineError:  # the marker of the document that raised it stays
                 continue
             finally:
                 await worker.close()

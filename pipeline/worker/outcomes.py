@@ -34,10 +34,10 @@ class AnyWorker(Protocol):
 
 
 MakeWorker = Callable[[Placement], AnyWorker]
-"""Makes a worker; called in the worker's own process."""
+"""Makes a worker; called where the worker is to work."""
 
 # Ray preserves only the text of an exception, so these return as rows; the driver raises them.
-ERRORS: dict[str, type[Exception]] = {
+_ERRORS: dict[str, type[Exception]] = {
     error.__name__: error
     for error in (AccountingError, OutageError, StartError, StorageError, UsageError)
 }
@@ -59,7 +59,7 @@ class Outcomes:
             if self._refused:
                 raise self._refused
             summary = await self._worker.work(document_id, units)
-        except tuple(ERRORS.values()) as error:
+        except tuple(_ERRORS.values()) as error:
             if isinstance(error, StorageError):
                 self._refused = error
             return {"error": type(error).__name__, "payload": str(error)}
@@ -71,7 +71,7 @@ def take(row: Mapping[str, str], finished: Callable[[Summary], None], failures: 
     if not row["error"]:
         finished(Summary(**json.loads(row["payload"])))
         return
-    error = ERRORS[row["error"]](row["payload"])
+    error = _ERRORS[row["error"]](row["payload"])
     if not isinstance(error, (AccountingError, StorageError)):
         raise error
     failures.add(error)

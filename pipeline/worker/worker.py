@@ -111,7 +111,8 @@ class Worker:
         return executor.summary
 
     async def close(self) -> None:
-        """End the engine. For a worker whose process goes on."""
+        """End the engine and the heartbeat. For a worker whose process goes on."""
+        self._heartbeat.close()
         if self._reader is None:
             return
         with suppress(CommandError):  # it did not start

@@ -1,1 +1,2 @@
-"""Document to pages, gists, trees, memories, keys and embeddings; no question is known here."""
+"""Document to pages, gists, trees, memories, expansions, keys and embeddings, without any question;
+and `context.py`, how a reader is shown pages and gists."""

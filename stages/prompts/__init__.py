@@ -10,9 +10,9 @@ parsing/      what parsers share          replies.py, lines.py (several lines), 
               what prompts show           passages.py
 readagent/    break_point.py              where to end a page
               gist.py, gist_for_task.py   shorten a page; for the task at hand
-              shorten_gist.py             a gist once more, until the memory fits
+              shorten_gist.py             the prompt regist: a gist once more, until all fit
               look_up_p.py, look_up_s.py  which pages to read again: at once, or the next one
-              answer.py                   answer the question; every method's
+              answer.py                   answer the question; most methods'
               starts_chapter.py           whether a chapter begins (NarrativeQA's novels)
 memwalker/    summarize.py, compress.py   a segment; summaries (section 3)
               triage.py, read_leaf.py     which way to go in the tree; read, or go back
@@ -23,7 +23,7 @@ memorag/      clue_*.py, draft_answer.py, key_points.py, from_memory.py  clues (
               hypothetical.py             a passage made up (HyDE)
               sub_questions.py            the question taken apart (RQ-RAG)
 longmemeval/  extract_*.py                keys of a chat (sections 5.3, 5.4)
-              chat_fields.py              the fields that these share
+              chat_fields.py              the fields that these and note.py share
               time_range.py               which days the question means
               note.py, answer_chats*.py   what one chat says; the answer (section 5.5)
 judging/      rate_strict.py, rate_permissive.py  does it agree (ReadAgent section 4.1)

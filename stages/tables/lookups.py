@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from pipeline.core.rows import QuestionRow
 from pipeline.core.trace_lines import Line
-from stages.tables.pages import Page  # noqa: F401  # lookups.sql reads a view of it
 
 # The measures in lookups.sql, those of LongMemEval's tables: every report computes them.
 RANKING_MEASURES = tuple(

@@ -10,7 +10,7 @@ from pipeline.core.trace_lines import Line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query(QuestionRow):
-    """A text that is searched for on behalf of a question; `kind`: what it is (see `Kind`).
+    """A text that is searched for on behalf of a question; `kind`: what it is.
 
     `dropped`, why it is not searched for: short (fewer words than the setting), duplicate (of an
     earlier query), over_maximum. `part_index`: the part of the memory that it comes from.

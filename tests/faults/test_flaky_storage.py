@@ -52,6 +52,27 @@ def test_a_heart_goes_on_beating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert json.loads(file.read_text())["launch"] == "launch"
 
 
+def test_a_worker_that_is_closed_beats_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the next one in its process (cluster=inline) the file has another name."""
+    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
+
+    async def beat() -> None:
+        hearts = [Heartbeat(tmp_path, "launch", UsageCounters()) for _ in range(2)]
+        for heart in hearts:
+            with heart.document("d"):
+                await asyncio.sleep(0.1)
+            heart.close()
+            await asyncio.sleep(0.05)
+        before = [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.iterdir())]
+        await asyncio.sleep(0.1)
+        assert [file.stem for file, _ in before] == sorted(heart.name for heart in hearts)
+        assert [(file, file.stat().st_mtime_ns) for file, _ in before] == before
+
+    asyncio.run(beat())
+
+
 @pytest.mark.slow
 def test_the_watch_looks_again() -> None:
     """Without it neither a deadline nor a stalled run would be seen again."""

@@ -37,6 +37,7 @@ def processes_of(driver: int) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_a_killed_run_asks_again_what_was_in_flight(tmp_path: Path) -> None:
     """SIGKILL for the driver and for all that it has started: Ray's processes and the worker. The
     run goes on without Ray."""

@@ -64,6 +64,7 @@ def test_the_first_commit_wins(environment: dict[str, str]) -> None:
     assert map_in_threads(lambda file: file.name, path.parent.glob("*")) == ["one"]
 
 
+@pytest.mark.sampled
 def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(
     environment: dict[str, str], tmp_path: Path
 ) -> None:

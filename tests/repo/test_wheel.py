@@ -121,6 +121,13 @@ def test_a_command_is_told_in_one_line(installed: Installed, command: list[str])
     assert (done.returncode, line.startswith(f"gistmill: {installed.line}")) == (2, True)
 
 
+def test_another_module_that_imports_it_gets_an_error(installed: Installed) -> None:
+    (installed.project / "theirs.py").write_text("import gistmill\n")
+    done = installed.run("python", "-m", "theirs", cwd=installed.project)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"ImportError: {installed.line} 'pipeline';")
+
+
 def test_a_notebook_is_told(installed: Installed) -> None:
     code = (
         "import nbformat, nbclient\n"

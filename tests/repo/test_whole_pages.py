@@ -1,4 +1,5 @@
-"""The pages with tables of a whole corpus: their commands run, and print what the pages show."""
+"""The pages with tables of a whole corpus: their commands run, and print what the pages show. They
+need a download, QMSum: CI runs each on one day of three."""
 
 from collections.abc import Callable
 
@@ -7,7 +8,7 @@ import pytest
 from tests.support.command import NEEDS_WHOLE
 from tests.support.docs.executed_pages import OF_WHOLE_QMSUM, Outcome, check
 
-pytestmark = [*NEEDS_WHOLE, pytest.mark.timeout(2400)]
+pytestmark = [*NEEDS_WHOLE, pytest.mark.sampled, pytest.mark.timeout(2400)]
 
 
 @pytest.mark.parametrize("name", OF_WHOLE_QMSUM)

@@ -1,7 +1,5 @@
-"""Dense retrieval with the real MiniLM, by the real command: recall on QMSum val, and its rows.
-
-The 35 meetings are some 4,000 chunks, about 170 CPU seconds.
-"""
+"""Dense retrieval with the real MiniLM, by the real command: recall on eight meetings, and its
+rows."""
 
 import json
 from pathlib import Path
@@ -10,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM, gistmill, sql, succeed
+from tests.support.command import QMSUM, gistmill, sql, succeed
 from tests.support.engines.embedding import minilm, model_folder
 from tests.support.own_methods import methods
 
-pytestmark = [pytest.mark.dense, pytest.mark.timeout(1800), *NEEDS_WHOLE]
+pytestmark = [pytest.mark.dense, pytest.mark.timeout(600)]
 DEMO = ("run", "corpus=demo", "memory=uniform", "rater=none", "run=demo")
 
 
@@ -43,9 +41,9 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def means(warehouse: Path) -> dict[str, dict[str, float]]:
-    """The means of a run over QMSum val, by method and measure."""
+    """The means of a run over the meetings, by method and measure."""
     done = gistmill(
-        "run", "corpus=qmsum", f"corpus.path={WHOLE_QMSUM}", "memory=uniform", "memory.words=430",
+        "run", "corpus=qmsum", f"corpus.path={QMSUM}", "memory=uniform", "memory.words=430",
         "methods=dense(over=pages,top_k=1|3|6),random_pages(top_k=3),oracle_pages(top_k=3)",
         "rater=none", f"embedder.model={minilm()}", f"warehouse={warehouse}", "run=qmsum", "--json",
     )  # fmt: skip
@@ -75,11 +73,11 @@ def by_hand(warehouse: Path, means: object) -> dict[str, float]:
             read = [own[page] for page in best[:k]]
             seen = {c for page in read for c in range(page["start_char"], page["end_char"])}
             found.append(100 * len(gold & seen) / len(gold))
-    assert len(asked) == 237
+    assert len(asked) == 51
     return {f"dense(over=pages,top_k={k})": float(np.mean(found)) for k, found in shares.items()}
 
 
-FLOORS = {1: 21, 3: 44, 6: 60}
+FLOORS = {1: 15, 3: 35, 6: 50}
 
 
 @pytest.mark.parametrize("top_k", FLOORS)
@@ -87,10 +85,10 @@ def test_evidence_recall(
     means: dict[str, dict[str, float]], by_hand: dict[str, float], top_k: int
 ) -> None:
     """Pages whose nearness differs by less than we round to may change places: that is one
-    question in hundreds, and one question of 237 is at most 0.42."""
+    question in hundreds, and one question of 51 is at most 1.96."""
     method = f"dense(over=pages,top_k={top_k})"
     assert means[method]["evidence_recall"] >= FLOORS[top_k]
-    assert means[method]["evidence_recall"] == pytest.approx(by_hand[method], abs=0.5)
+    assert means[method]["evidence_recall"] == pytest.approx(by_hand[method], abs=2)
 
 
 def test_recall_lies_between_floor_and_ceiling(means: dict[str, dict[str, float]]) -> None:
@@ -121,7 +119,7 @@ def test_the_vectors_are_those_of_a_hundred_words_each(warehouse: Path) -> None:
 def test_embedding_is_a_step_of_documents_that_costs_no_calls(warehouse: Path) -> None:
     steps = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))["steps"]
     (embed,) = [step for step in steps if step["stage"] == "embed"]
-    assert (embed["inputs"], embed["ok"], embed["calls"], embed["method"]) == (35, 35, 0, None)
+    assert (embed["inputs"], embed["ok"], embed["calls"], embed["method"]) == (8, 8, 0, None)
     (odd,) = sql(
         warehouse,
         """select count(*) filter (len(embedding) <> 384) as sizes,
@@ -130,7 +128,7 @@ def test_embedding_is_a_step_of_documents_that_costs_no_calls(warehouse: Path) -
     )
     assert odd["sizes"] == 0
     assert odd["off"] < 1e-5
-    assert odd["n"] > 3_600  # 364,770 words
+    assert odd["n"] > 720  # 73,617 words
     assert not (warehouse / "tables" / "calls" / embed["step_id"]).exists()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.command import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
 WORDS = 2_000_000  # 12 MB of text
 # A worker's 0.35 GB and thirteen times the text; the driver has its own libraries.

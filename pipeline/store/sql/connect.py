@@ -75,7 +75,7 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
     (sql_sandbox.py) unless `unsafe`. Damaged files are left out with a LeftOutWarning each; the
     view `left_out` has them. Raises UsageError where the warehouse or the run does not exist,
     DamagedError where the run's planned inputs cannot be read; the connection raises UsageError
-    where a view is named of which the SQL of a table is wrong.
+    where a view is named of which the SQL of a table is wrong (`unsafe`: this does).
     """
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
@@ -95,8 +95,8 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
     quoted = name.replace("'", "''")
     connection.add(View(f"create view people as from all_people where run = '{quoted}'"))
     _view_of(connection, "left_out", _LEFT_OUT, left_out.rows)
-    if unsafe:  # variables of the caller are tables, as in DuckDB
-        connection.raw.execute("set python_scan_all_frames = true")
+    if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
+        connection.make_all()
     else:
         lock(connection.raw, (address for file in connection.files for address in _addresses(file)))
     return connection

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any
 
 import duckdb
@@ -24,13 +23,11 @@ _OF_STATEMENTS = (
     duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
 _WORD = re.compile(r"\w+")
-# Statements with one of these words may list all views.
-_LISTINGS = {
-    "show", "describe", "export", "duckdb_views", "duckdb_columns", "duckdb_dependencies",
-    "information_schema", "pg_catalog", "sqlite_master",
-}  # fmt: skip
-# DuckDB's other methods that read views; later calls on what they return may name any view.
-_OF_RELATIONS = {"sql", "query", "from_query", "query_df", "table", "view", "executemany"}
+# A statement with a word that begins so may list all views.
+_LISTINGS = ("show", "describe", "duckdb_", "information_schema", "pg_", "sqlite_")
+# DuckDB's other methods that read views: later calls on what they return may name any view, and
+# what a transaction made goes with it.
+_OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany", "begin"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,8 @@ class View:
 
     @property
     def name(self) -> str:
-        return self.statement.split(None, 3)[2]
+        """In lower case, as SQL does not distinguish cases."""
+        return self.statement.split(None, 3)[2].lower()
 
     @property
     def body(self) -> str:
@@ -52,46 +50,34 @@ class View:
 
 
 class Connection:
-    """DuckDB's in-memory connection, with all of its methods.
+    """DuckDB's in-memory connection, with all of its methods; like that, for one thread at a time.
 
     To bind a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
-    command reads a few. `files`: those that the views read; `raw`: DuckDB's own connection, which
-    makes no view.
+    command reads a few: a SELECT has those made that it names, anything else all of them first.
+    `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
     def __init__(self) -> None:
         self.files: list[UPath] = []
         self.raw = duckdb.connect()
         self._views: dict[str, View] = {}  # that are not made yet
-        self._lock = RLock()
         _hide_progress(self.raw)
 
     def add(self, view: View) -> None:
-        """Add a view, made when a statement names it."""
+        """Add a view, made when a statement names it. Raises UsageError if there is one of its
+        name."""
+        if view.name in self._views:
+            place = view.parts[0][0] if view.parts else view.statement
+            raise UsageError(f"{place}: there is a view {view.name} already; rename this one")
         self._views[view.name] = view
 
     def make_all(self) -> None:
         """Make every view. Raises UsageError, naming file and section, for wrong SQL of a table."""
-        self._make({*self._views})
-        for view in self._views.values():
+        self._make([*self._views])
+        for view in [*self._views.values()]:
             for place, part in view.parts:
                 self._check(place, part)
-            self.raw.execute(view.statement)
-
-    def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
-        """DuckDB's `execute`, once the views that the statement names are made."""
-        words = {*_WORD.findall(str(statement).lower())}
-        if words & _LISTINGS:
-            self.make_all()
-        self._make(words)
-        try:
-            done = self.raw.execute(statement, *args, **named)
-        except duckdb.CatalogException:
-            if not self._views:
-                raise
-            self.make_all()  # a view is wrong or named in some other way, or the error suggests one
-            done = self.raw.execute(statement, *args, **named)
-        return None if done is None else self
+            self._make_one(view, force=True)
 
     def __enter__(self) -> "Connection":
         return self
@@ -100,31 +86,60 @@ class Connection:
         self.raw.close()
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_RELATIONS:
+        if name == "execute" and self._views:
+            return self._execute
+        if name in _OF_ALL:
             self.make_all()
         return getattr(self.raw, name)
 
+    def _execute(self, query: Any, *args: Any, **named: Any) -> Any:
+        """DuckDB's `execute`, once the views that the statement may read are made."""
+        if self._is_select(query):
+            self._make({*_WORD.findall(query.lower())})
+        else:
+            self.make_all()
+        try:
+            done = self.raw.execute(query, *args, **named)
+        except duckdb.CatalogException:
+            if not self._views:
+                raise
+            self.make_all()  # a view is wrong or named in some other way, or the error suggests one
+            done = self.raw.execute(query, *args, **named)
+        return None if done is None else self
+
+    def _is_select(self, query: Any) -> bool:
+        """True of a single SELECT that lists no views, and of what does not parse."""
+        if not isinstance(query, str):
+            return False
+        try:
+            found = self.raw.extract_statements(query)
+        except duckdb.ParserException:
+            return True
+        listings = any(word.startswith(_LISTINGS) for word in _WORD.findall(query.lower()))
+        return [one.type for one in found] == [duckdb.StatementType.SELECT] and not listings
+
     def _make(self, names: Iterable[str]) -> None:
         """Make those of the views that are not made yet and can be made."""
-        with self._lock:
-            for view in [self._views[name] for name in names if name in self._views]:
-                self.raw.execute("select 1").fetchall()  # ends a result that is not fetched yet
-                self._make_one(view)
+        for view in [self._views[name] for name in names if name in self._views]:
+            self._make_one(view)
 
-    def _make_one(self, view: View) -> None:
-        """Make a view after those that it reads. One that cannot be made stays: a name may be of a
-        common table expression, and the view of that name read this one."""
-        if self._views.pop(view.name, None) is None:
+    def _make_one(self, view: View, force: bool = False, within: tuple[str, ...] = ()) -> None:
+        """Make a view after those that it reads. Unless by `force`, one that cannot be made stays:
+        a name may be of a common table expression, and the view of that name read this one."""
+        for node in nodes(syntax_tree(self.raw, view.body), "BASE_TABLE"):
+            other = self._views.get(node["table_name"].lower())
+            if other and other.name not in (view.name, *within):
+                self._make_one(other, within=(*within, view.name))
+        if view.name not in self._views:
             return
-        tree = syntax_tree(self.raw, view.body)
-        for node in nodes(tree, "BASE_TABLE"):
-            if other := self._views.get(node["table_name"]):
-                self._make_one(other)
         try:
             view.before()
             self.raw.execute(view.statement)
         except _OF_STATEMENTS:
-            self.add(view)
+            if force:
+                raise
+        else:
+            del self._views[view.name]
 
     def _check(self, place: str, part: str) -> None:
         try:

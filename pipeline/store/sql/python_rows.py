@@ -18,4 +18,4 @@ def create_table(
     lists = [[row[column] for row in rows] for column in columns.names]
     made = zip(columns.names, types, strict=True)
     selected = ", ".join(f'unnest(?::{type_}[]) as "{column}"' for column, type_ in made)
-    connection.execute(f"create table {name} as select {selected}", lists)
+    connection.execute(f"create or replace table {name} as select {selected}", lists)

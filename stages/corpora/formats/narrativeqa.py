@@ -14,6 +14,7 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
 from pipeline.files.place import refuse_unreachable_path
+from stages.corpora.formats.stories import story
 from stages.corpora.reading.corpus import Address, FileCorpus
 from stages.corpora.reading.corpus_files import is_there, rows_of
 from stages.corpora.reading.corpus_row import Row
@@ -22,7 +23,6 @@ from stages.corpora.reading.loaded import Loaded, bad_document
 from stages.corpora.reading.opening import read_whole
 from stages.corpora.reading.question_file import QuestionFile
 from stages.corpora.reading.row_checks import BadInputError, json_text, label_of, optional_text
-from stages.corpora.reading.stories import story
 
 # The official script counts a file under 19 kB as a failed download; but shorter stories exist.
 _SHORT_BYTES = 19_000

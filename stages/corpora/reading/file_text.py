@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from upath import UPath
 
+from stages.corpora.reading.decoding import decoded, unpacked
 from stages.corpora.reading.folders import suffix_of
 from stages.corpora.reading.opening import read_whole, refuse_binary
 from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
-from stages.corpora.reading.stories import decoded, unpacked
 from stages.extract.extracted import Extracted, UnreadableError
 from stages.extract.isolated import Extractor
 

@@ -1,1 +1,1 @@
-"""Reading replies, whatever the prompt: lines, JSON, labels, and passages of a text."""
+"""Shared by prompts: reading replies (lines, JSON, labels), showing passages of a text."""

@@ -140,6 +140,7 @@ def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
         (["engine.temperature=nan"], "engine.temperature=nan", "not a number that is finite"),
         (["rater=extractive", "rater.seed=x"], "rater.seed=x", "valid integer"),
         (["engine.max_workers=0"], "engine.max_workers=0", "greater than 0"),
+        (["cluster=inline", "engine.min_workers=2"], "engine.min_workers=2", "add cluster=local"),
         (["max_problem_rate=5"], "max_problem_rate=5", "less than or equal to 1"),
         (["limit=2", "sample=2"], "limit and sample", "set one of them to null"),
         (["repeats=2"], "repeats=2", "or repeats=1"),

@@ -85,6 +85,7 @@ def test_of_a_documents_many_questions_some_are_counted(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixteen meetings counted whole, and from those that fewer words allow."""
     made = prepared("limit=16", f"warehouse={tmp_path}", "engine=simulated")

@@ -108,6 +108,7 @@ def is_up(run: Path, launch: str) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_workers_are_told_before_the_deadline(tmp_path: Path) -> None:
     words = (f"cluster.deadline={seconds_from_now(2.0)}", "cluster.grace_minutes=0.02")
     ending = GracefulStop(cluster(*words))
@@ -156,6 +157,7 @@ def goes_on(warehouse: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_the_deadline_ends_a_run(tmp_path: Path) -> None:
     words = (f"cluster.deadline={seconds_from_now(40)}", "cluster.grace_minutes=0.1")
     began = time.time()
@@ -170,6 +172,7 @@ def test_the_deadline_ends_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_sigterm_ends_a_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jobs", "run", *WORDS, f"warehouse={tmp_path}"]
     driver = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)

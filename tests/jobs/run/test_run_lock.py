@@ -42,6 +42,7 @@ def held_by(run: RunFolder, host: str, pid: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_who_waits_says_so_once_and_goes_on(tmp_path: Path) -> None:
     run, told = night(tmp_path), list[str]()
     taken, waits = threading.Event(), threading.Event()
@@ -131,6 +132,7 @@ def slow(body: dict[str, Any]) -> Answer:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_the_same_command_twice_asks_nothing_twice(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse"
     with LoopbackServer(answer=slow) as server, started(words(tmp_path, server)) as first:
@@ -152,6 +154,7 @@ def test_the_same_command_twice_asks_nothing_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_who_waits_takes_over_from_the_dead(tmp_path: Path) -> None:
     with LoopbackServer(answer=slow) as server, started(words(tmp_path, server)) as first:
         until(lambda: len(server.asked) > 10, first)
@@ -168,6 +171,7 @@ def test_who_waits_takes_over_from_the_dead(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_two_runs_at_once_share_a_warehouse_and_readers_see_it_grow(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse"
     with LoopbackServer(answer=slow) as server:

@@ -186,7 +186,9 @@ class Head:
 @pytest.fixture
 def head(monkeypatch: pytest.MonkeyPatch) -> type[Head]:
     monkeypatch.setattr("jobs.submit.submit_ray_job.RayJobs", Head)
-    monkeypatch.setattr("jobs.submit.submit_ray_job.pack", lambda folder: lambda key, path: str(path))
+    monkeypatch.setattr(
+        "jobs.submit.submit_ray_job.pack", lambda folder: lambda key, path: str(path)
+    )
     Head.sent, Head.is_first, Head.warehouse = [], False, ""
     return Head
 

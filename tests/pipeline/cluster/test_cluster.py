@@ -30,7 +30,7 @@ def ray_of_our_own() -> Iterator[None]:
 class Troubled:
     """A worker for which the document `bad` is trouble, and `slow` takes ten minutes."""
 
-    def __init__(self, trouble: Exception | None, placement: Placement) -> None:
+    def __init__(self, trouble: BaseException | None, placement: Placement) -> None:
         self.usage = UsageCounters()
         self._trouble = trouble
 
@@ -45,7 +45,7 @@ class Troubled:
         pass
 
 
-def worker(trouble: Exception | None = None) -> Any:
+def worker(trouble: BaseException | None = None) -> Any:
     """Makes such workers."""
     return functools.partial(Troubled, trouble)
 
@@ -122,6 +122,11 @@ def test_an_engine_that_dies_is_started_again_inline() -> None:
     done, error = through("inline", Failing, "a", "bad", "b", "c")
     assert (sorted(done), error) == (["a", "b", "bad", "c"], None)
     assert [worker.is_closed for worker in Failing.made] == [True, True]
+
+
+def test_a_document_that_is_cancelled_is_not_left_out_unseen() -> None:
+    _, error = through("inline", worker(asyncio.CancelledError()), "bad", "a")
+    assert str(error) == "a document was cancelled; run the same command"
 
 
 @of_both

@@ -202,6 +202,14 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
             "is the prompt 'gist', which is that of stages.prompts.readagent.gist.ShortenPage",
         ),
         (
+            "again.py",
+            "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+            "from pipeline.core.rows import IndexRow\n\n@dataclass(frozen=True, kw_only=True)\n"
+            "class Mine(IndexRow):\n    table: ClassVar[str] = 'mine'\n"
+            "    measures: ClassVar[str] = 'select 1'\n",
+            "Mine.measures: SQL is read from mine.sql beside the module; move it there",
+        ),
+        (
             "quotes.sql",
             "-- name: measure\nselect 1",
             "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "

@@ -15,7 +15,8 @@ select 1 as n
 where n = 1;
 
 -- name: second
-select {'a': 1}
+select {'a': 1};
+
 -- a comment at its end
 """
 
@@ -25,7 +26,7 @@ def test_sections_by_name(tmp_path: Path) -> None:
     found = sql_beside(str(tmp_path / "rows.py"))
     assert dict(found) == {
         "first": "-- What it is.\nselect 1 as n\nwhere n = 1",
-        "second": "select {'a': 1}\n-- a comment at its end",
+        "second": "select {'a': 1}",
     }
 
 

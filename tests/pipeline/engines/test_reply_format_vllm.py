@@ -8,7 +8,7 @@ from tests.support.command import QMSUM, gistmill, sql
 from tests.support.engines.tiny_model import make_tiny_model
 from tests.support.engines.vllm_engines import CPU
 
-pytestmark = [pytest.mark.vllm, pytest.mark.slow]
+pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.sampled]
 
 # `constant` asks nobody, so that there is an answer to rate: babble is cut off.
 METHODS = "methods=readagent_p(max_pages=3),readagent_s(max_pages=3),constant"

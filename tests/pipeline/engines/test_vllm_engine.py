@@ -292,6 +292,7 @@ def why_not(*words: str | Path) -> str:
     return f"{caught.type.__name__} {caught.value}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("word", "says"),
     [
@@ -308,6 +309,7 @@ def test_an_argument_that_vllm_refuses_is_named(model: Path, word: str, says: st
     assert re.match(says, why_not(f"engine.model={model}", word))
 
 
+@pytest.mark.sampled
 def test_a_model_that_is_nowhere_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     why = why_not("engine.model=nobody/has-this")
@@ -327,6 +329,7 @@ def test_a_model_without_a_chat_template_needs_one(tmp_path: Path) -> None:
     assert "only Latin is spoken here" in why
 
 
+@pytest.mark.sampled
 def test_too_little_memory_for_the_cache_says_what_to_lower(model: Path) -> None:
     """The error is raised in the engine's child process and reaches its parent by the log."""
     long = 2_000_000  # tokens of 2 KiB each, in a cache of 1 GiB
@@ -340,6 +343,7 @@ def test_too_little_memory_for_the_cache_says_what_to_lower(model: Path) -> None
     assert "; lower engine.context_tokens, raise engine.args.gpu_memory_utilization" in why
 
 
+@pytest.mark.sampled
 def test_weights_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     make_tiny_model(tmp_path / "torn", hidden=128, layers=1)
     weights = tmp_path / "torn" / "model.safetensors"

@@ -75,3 +75,53 @@ def test_wrong_sql_of_a_table_is_named_where_it_is_read(connection: Connection) 
 def test_an_error_of_a_statement_stays_duckdbs(connection: Connection) -> None:
     with pytest.raises(duckdb.BinderException):
         connection.execute("select x from numbers")
+
+
+def test_a_view_that_could_not_be_made_for_a_file_is_made_later(connection: Connection) -> None:
+    """A PermissionException is of a path that is missing, say, and no fault of the view."""
+    away = iter([True, False])
+
+    def before() -> None:
+        if next(away):
+            raise duckdb.PermissionException("away")
+
+    connection.add(View("create view late as from numbers", before=before))
+    with pytest.raises(duckdb.PermissionException):
+        connection.execute("from late")
+    assert connection.execute("from late").fetchall() == [(1,), (2,)]
+
+
+def test_a_text_of_several_statements_is_executed_once(connection: Connection) -> None:
+    connection.execute("create temp table kept (number int)")
+    with pytest.raises(duckdb.CatalogException, match="typo"):
+        connection.execute("insert into kept values (2); from typo")
+    assert connection.execute("from kept").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize("begin", ["begin", "Begin Transaction", None])
+def test_views_outlive_a_transaction(connection: Connection, begin: str | None) -> None:
+    if begin:
+        connection.execute(begin)
+    else:
+        connection.begin()
+    assert connection.execute("from doubled").fetchone() == (2,)
+    connection.execute("rollback")
+    assert connection.execute("from doubled").fetchone() == (2,)
+
+
+def test_two_views_of_a_name_are_refused(connection: Connection) -> None:
+    again = View("create view Doubled as select 1 as number", [("q.sql: section 'd'", "select 1")])
+    with pytest.raises(UsageError, match=r"^q\.sql: section 'd': there is a view doubled already;"):
+        connection.add(again)
+
+
+def test_names_in_any_case(connection: Connection) -> None:
+    connection.add(View("create view Sums as select sum(number) as number from NUMBERS"))
+    assert connection.execute("from sums").fetchall() == [(3,)]
+    connection.make_all()
+    assert len(connection.execute("pragma show_tables").fetchall()) == 3
+
+
+def test_a_listing_of_another_catalog_has_all(connection: Connection) -> None:
+    of_them = "select count(*) from pg_views where viewname in ('numbers', 'doubled')"
+    assert connection.execute(of_them).fetchone() == (2,)

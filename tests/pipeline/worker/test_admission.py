@@ -67,6 +67,7 @@ class Simulation:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("poison", [{"d3"}, {"d3", "d70"}])
 def test_a_poisonous_document_costs_few_crashes(tmp_path: Path, poison: set[str]) -> None:
     documents = [f"d{number}" for number in range(NUM_DOCUMENTS)]
@@ -159,6 +160,7 @@ def process(folder: Path, units: Mapping[str, Sequence[Unit]]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_a_document_that_kills_its_worker_fails_and_no_other(tmp_path: Path) -> None:
     """With real processes, markers and shards."""
     context = multiprocessing.get_context("forkserver")

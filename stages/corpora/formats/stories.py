@@ -1,19 +1,11 @@
-"""Decode text files of any encoding, gzip or not; cut the stories that NarrativeQA's script
-downloads, as text or HTML, to the story itself.
-"""
+"""Cut the stories that NarrativeQA's script downloads, as text or HTML, to the story itself."""
 
-import gzip
-import io
 import re
-import zlib
 from collections.abc import Iterator
 
-from stages.corpora.reading.opening import NotTextError, encoding_of, refuse_binary, up_to_most
-from stages.corpora.reading.row_checks import BadInputError
+from stages.corpora.reading.decoding import decoded
 from stages.text.article_text import article_text
 
-_GZIP = b"\x1f\x8b"
-_HEAD_BYTES = 2**16
 _IS_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype|html|head|body|pre|p|b|table|center)\b",
                       re.IGNORECASE | re.DOTALL)  # fmt: skip
 # The lines with which Project Gutenberg frames a book; a long title may be wrapped.
@@ -30,42 +22,6 @@ _END = re.compile(
 # The least share of words that a cut must leave: if it leaves less, the marker also occurs within
 # the story. Project Gutenberg's licence makes up half of a short book.
 _MIN_SHARE_OF_BOOK, _MIN_SHARE_BETWEEN = 0.1, 0.5
-
-
-def decoded(content: bytes) -> str:
-    """Decode a text file: UTF-16 or -32 with a byte order mark, UTF-8, or else Latin-1 (old
-    Gutenberg).
-
-    gzip is decompressed; lines end in a newline; byte order mark and NULs are removed. Raises
-    BadInputError where the gzip is damaged or too large, or the file is no text.
-    """
-    content = unpacked(content)
-    try:
-        refuse_binary(content[:_HEAD_BYTES])
-    except NotTextError as error:
-        raise BadInputError(f"{error.strerror}; fix or delete it") from None
-    try:
-        text = content.decode(encoding_of(content) or "utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-
-
-def unpacked(content: bytes) -> bytes:
-    """The content of a gzip file, or of any other as it is.
-
-    Raises BadInputError where the gzip is damaged or too large.
-    """
-    if not content.startswith(_GZIP):
-        return content
-    try:
-        with gzip.open(io.BytesIO(content)) as packed:
-            return up_to_most(packed)
-    except NotTextError as error:
-        raise BadInputError(f"{error.strerror}; fix or delete it") from None
-    except (EOFError, OSError, zlib.error) as error:
-        why = str(error).split("\n")[0]
-        raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None
 
 
 def story(content: bytes, start: str, end: str) -> tuple[str, str]:
