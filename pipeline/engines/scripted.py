@@ -32,8 +32,8 @@ from pipeline.core.settings import Settings
 
 
 class Rule(Settings):
-    """One entry of `replies`. `prompt`, `match` and `attempt` select requests, in YAML; null selects
-    all."""
+    """One entry of `replies`. `prompt`, `match` and `attempt` select requests; in YAML null
+    selects all."""
 
     prompt: str | None = None
     match: str = ""
