@@ -4,15 +4,14 @@
 They are kept apart from the rows that stages make: no step plans them, and no run redoes them.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError
 from pipeline.files.place import exists, list_paths, read, write
 from pipeline.store.shards.damaged_files import DamagedFiles
@@ -71,7 +70,7 @@ def people_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
 
 def _rows(file: UPath) -> list[dict[str, Any]]:
     _check(file)
-    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(read(file)), schema=PEOPLE).to_pylist()
+    rows: list[dict[str, Any]] = read_parquet(read(file), PEOPLE.names).cast(PEOPLE).to_pylist()
     return rows
 
 

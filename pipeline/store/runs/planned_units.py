@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.core.arrow import read_parquet
 from pipeline.core.registry import hint
 from pipeline.files.place import read
 from pipeline.store.shards.footers import check_table
@@ -49,7 +50,7 @@ class Planned:
         """Read the file. Raises DamagedError if it cannot be read."""
         file = run / "units.parquet"
         check_planned(file)
-        self._rows = pq.read_table(io.BytesIO(read(file)), columns=UNITS.names).combine_chunks()
+        self._rows = read_parquet(read(file), UNITS.names).combine_chunks()
 
     def document_of(self, question_id: str) -> str | None:
         """The id of a question's document; None if the run has no such question."""

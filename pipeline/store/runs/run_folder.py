@@ -4,7 +4,6 @@ Config and planned inputs are written before execution. Progress and heartbeats 
 committed shards are the only record of progress.
 """
 
-import io
 import json
 import math
 import os
@@ -14,11 +13,11 @@ from errno import ENOENT
 from functools import partial
 from typing import Any, TypeVar
 
-import pyarrow.parquet as pq
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from upath import UPath
 
+from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
 from pipeline.files.json_files import write_json
@@ -183,7 +182,7 @@ class RunFolder:
         if not exists(file):
             return set()
         check_planned(file)
-        values = pq.read_table(io.BytesIO(read(file)), columns=[column])[column]
+        values = read_parquet(read(file), [column])[column]
         return set(values.unique().to_pylist()) - {None}
 
     def alive(self, launch: str) -> list[dict[str, Any]]:

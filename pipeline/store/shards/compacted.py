@@ -110,4 +110,4 @@ def _rows(footer: Any, entry: Entry, columns: list[str] | None, opened: BinaryIO
     file = pq.ParquetFile(opened, metadata=footer)
     if not entry.num_rows:  # a file may have no row group
         return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
-    return file.read_row_group(entry.row_group, columns=columns)
+    return file.read_row_group(entry.row_group, columns=columns, use_threads=False)

@@ -1,15 +1,14 @@
 """Damaged files of a warehouse: found, and left out with a warning each."""
 
-import io
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
+from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError, LeftOutWarning
 from pipeline.files.place import is_remote, map_in_threads, read
 from pipeline.files.storage_retries import with_retries
@@ -86,7 +85,7 @@ def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
     every file."""
     for file in files:
         try:
-            pq.read_table(io.BytesIO(read(file)))
+            read_parquet(read(file))
         except (pa.ArrowException, OSError) as error:
             return damaged_shard(file, f"cannot be read ({_first(error)})")
     return None

@@ -80,9 +80,8 @@ class Index:
         try:
             footer = pq.read_metadata(content)
             check_columns(footer, SCHEMA, SCHEMA.names)
-            # Not by `read_table`, which imports pandas.
             file = pq.ParquetFile(content, metadata=footer, read_dictionary=_REPEATED)
-            return file.read(columns)
+            return file.read(columns, use_threads=False)  # see `read_parquet`
         except FlawError as flaw:
             raise damaged_compaction(self.path, str(flaw)) from None
         except (pa.ArrowException, OSError) as error:  # OSError: Arrow's own

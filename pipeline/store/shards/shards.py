@@ -6,7 +6,6 @@ rows lost or doubled afterwards, the counts of their problems, the worker that w
 time it started on them.
 """
 
-import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
-from pipeline.core.arrow import from_arrow, rows_with_stamps
+from pipeline.core.arrow import from_arrow, read_parquet, rows_with_stamps
 from pipeline.core.calls import UNANSWERED
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Call, Record
@@ -234,7 +233,7 @@ class Shards:
 
 def _read(path: UPath, columns: list[str] | None = None) -> Any:
     try:
-        return pq.read_table(io.BytesIO(read(path)), columns=columns)
+        return read_parquet(read(path), columns)
     except FileNotFoundError:
         raise
     except (pa.ArrowInvalid, OSError) as error:

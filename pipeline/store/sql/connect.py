@@ -5,7 +5,6 @@ each row once per run that planned it (run_views.py). A table without files is a
 with typed columns.
 """
 
-import io
 import json
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,10 +12,10 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel
 from upath import UPath
 
+from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.registry import nearest
 from pipeline.files.place import (
@@ -169,5 +168,5 @@ def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
 
 
 def _units_of_run(file: UPath) -> Any:
-    rows = pq.read_table(io.BytesIO(read(file)), schema=UNITS)
+    rows = read_parquet(read(file), UNITS.names).cast(UNITS)
     return rows.append_column("run", pa.array([file.parent.name] * rows.num_rows, pa.string()))

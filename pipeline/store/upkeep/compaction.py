@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError
 from pipeline.core.rows import Call
 from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, map_in_threads, read
@@ -157,7 +158,7 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 def _row_groups(opened: BinaryIO) -> list[Any]:
     file = pq.ParquetFile(opened)
     none = file.schema_arrow.empty_table()
-    return [file.read_row_group(i) for i in range(file.num_row_groups)] or [none]
+    return [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)] or [none]
 
 
 def _loose_piece(path: UPath) -> _Piece | None:
@@ -167,11 +168,11 @@ def _loose_piece(path: UPath) -> _Piece | None:
     unit, attempt = named
     try:
         check_shard(path)
-        file = pq.ParquetFile(io.BytesIO(read(path)))
-        rows = file.read()
+        content = read(path)
+        rows, facts_of_file = read_parquet(content), pq.read_metadata(io.BytesIO(content)).metadata
     except (DamagedError, pa.ArrowException, OSError):  # OSError: or a missing file
         return None
-    footer = {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items()
+    footer = {k.decode(): v.decode() for k, v in (facts_of_file or {}).items()
               if k.startswith(b"gistmill.")}  # fmt: skip
     if "problem" in rows.column_names:  # of an earlier version, whose footer lacks it
         problems = Counter(problem for problem in rows["problem"].to_pylist() if problem)

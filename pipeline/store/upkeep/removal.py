@@ -8,15 +8,14 @@ some of its files, as with `gc older_than=0`, and reports that. Compacted files 
 without the run's rows; the old ones stay for `collect`.
 """
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import IncompleteError
 from pipeline.files.place import (
     delete,
@@ -120,7 +119,7 @@ def _marker(root: UPath, name: str) -> UPath:
 
 def _units(planned: UPath) -> set[tuple[str, str]]:
     """The units in a file of planned inputs, as (step_id, unit)."""
-    rows = pq.read_table(io.BytesIO(read(planned)), columns=_UNIT)
+    rows = read_parquet(read(planned), _UNIT)
     pairs = rows.group_by(_UNIT).aggregate([])
     return set(zip(*(pairs[name].to_pylist() for name in _UNIT), strict=True))
 
