@@ -10,7 +10,7 @@ import pytest
 from tests.support.docs.notebooks import Kernel, Outputs, notebook, shown_as
 from tests.support.runs.kinds_of_runs import KINDS, make
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
 NO_QUESTION, NO_SCORES = "This run has no questions", "This run has no scores"
 NO_RATER, NO_PAGES = "Nobody rated the answers", "cuts "

@@ -40,11 +40,13 @@ def test_the_comparison_is_all_that_the_command_prints(
 
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
-def test_the_sql_of_the_means_is_the_reports(executed: Callable[[str], Outcome]) -> None:
+def test_the_sql_of_the_means_is_the_reports(
+    executed: Callable[[str], Outcome], without_ray: Path
+) -> None:
     (query,) = [block for block in blocks("docs/sql.md", "sh") if "from measures" in block]
     folder = executed("docs/sql.md").folder
-    rows = json.loads(run(query.rstrip() + " --json", folder))
-    report = json.loads(run("gistmill report --json", folder))
+    rows = json.loads(run(query.rstrip() + " --json", folder, without_ray))
+    report = json.loads(run("gistmill report --json", folder, without_ray))
     means = {row["method"]: row["means"] for row in report["rows"]}
     assert len(rows) > 50
     for row in rows:

@@ -1,5 +1,5 @@
 """The pages with tables of a whole corpus: their commands run, and print what the pages show. They
-need a download, QMSum: CI runs each on one day of three."""
+need a download, QMSum: CI runs each on one day of five."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which of the tests marked `sampled` run in CI: a third of them, and another third each day.
+"""Which of the tests marked `sampled` run in CI: a fifth of them, and another fifth each day.
 
 `make test`, `make test-slow` and `make chaos` run all of them; with CI=true they run the part of
 the day in GISTMILL_DAY, by default today.
@@ -11,7 +11,7 @@ from zlib import crc32
 
 import pytest
 
-_PARTS = 3
+_PARTS = 5
 _DAY = "GISTMILL_DAY"
 
 
@@ -21,7 +21,7 @@ def keep_day() -> None:
 
 
 def of_day(names: Iterable[str], day: date) -> list[str]:
-    """The tests, of those with these names, that run in CI on that day: every third case of a
+    """The tests, of those with these names, that run in CI on that day: every fifth case of a
     function, so that no day has most of the cases of one that takes long."""
     cases: dict[str, list[str]] = {}
     for name in names:

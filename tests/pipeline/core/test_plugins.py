@@ -165,6 +165,7 @@ def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> P
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("file", "text", "told"),
     [
@@ -235,6 +236,7 @@ def test_a_plugin_that_cannot_be_used(tmp_path: Path, file: str, text: str, told
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("section", "told"),
     [

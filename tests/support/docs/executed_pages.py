@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.command import DATA, ROOT, WHOLE
+from tests.support.command import DATA, WHOLE
 from tests.support.docs.pages import README, base, commands, missing, page, pages
 
 COMMANDS = {name: commands(page(name)) for name in pages() if commands(page(name))}
@@ -23,16 +23,19 @@ class Outcome(NamedTuple):
     outputs: list[str]
 
 
-def execute(name: str, folder: Path, outcome: Callable[[str], Outcome]) -> Outcome:
+def execute(
+    name: str, folder: Path, outcome: Callable[[str], Outcome], without_ray: Path
+) -> Outcome:
     """Run a page's commands in `folder`; a page that builds on another begins with a copy of the
-    folder in that one's `outcome`."""
+    folder in that one's `outcome`. README's are the real command, the others that in the folder
+    `without_ray`."""
     before = base(page(name))
     if before:
         shutil.copytree(outcome(before).folder, folder, symlinks=True)
     else:
         _lay_out(folder, name)
-    with_ray = name == README
-    return Outcome(folder, [run(one.code, folder, with_ray) for one in COMMANDS[name]])
+    binaries = Path(sys.executable).parent if name == README else without_ray
+    return Outcome(folder, [run(one.code, folder, binaries) for one in COMMANDS[name]])
 
 
 def check(name: str, outcome: Outcome) -> None:
@@ -43,10 +46,9 @@ def check(name: str, outcome: Outcome) -> None:
             assert missing(shown, output) == [], command.code
 
 
-def run(block: str, folder: Path, with_ray: bool = False) -> str:
-    """What a block of commands prints. Whatever terminal the tests were started from, what is shown
-    is no terminal's width."""
-    binaries = str(Path(sys.executable).parent) if with_ray else str(_without_ray(folder.parent))
+def run(block: str, folder: Path, binaries: Path) -> str:
+    """What a block of commands prints, with the commands in `binaries`. Whatever terminal the tests
+    were started from, what is shown is no terminal's width."""
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block],
@@ -58,25 +60,6 @@ def run(block: str, folder: Path, with_ray: bool = False) -> str:
     )
     assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def _without_ray(folder: Path) -> Path:
-    """A folder with a command `gistmill` that works without Ray, for the pages of docs: to start
-    it once a command takes more CPU time than most of the work. README's run with it."""
-    command = folder / "bin" / "gistmill"
-    command.parent.mkdir(exist_ok=True)
-    command.write_text(f"#!{sys.executable}\n{_COMMAND}")
-    command.chmod(0o755)
-    return command.parent
-
-
-_COMMAND = f"""import sys
-sys.path.append({str(ROOT)!r})
-from jobs.cli import main
-from tests.support.command import without_ray
-sys.argv[1:] = without_ray(*sys.argv[1:])
-main()
-"""
 
 
 def _lay_out(folder: Path, name: str) -> None:
