@@ -148,7 +148,7 @@ def _execute(
         finally:
             folder.all_gone()
             compact_if_worth_it(folder.warehouse, warn)
-    prepared.shards.verify(prepared.steps)
+        prepared.shards.verify(prepared.steps)  # without work, `prepare` has just done so
     workers = {phase: dict(units) for phase, units in executor.progress.workers.items()}
     return _Launch(executor.ended, dict(executor.progress.calls), workers)
 

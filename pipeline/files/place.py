@@ -242,6 +242,12 @@ def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
             part.unlink(missing_ok=True)
 
 
+def map_files(function: Callable[[A], B], files: Iterable[A], folder: UPath) -> list[B]:
+    """The results of `function`, which reads, for every file of the folder, in order. In threads
+    for a remote one: a local file is read sooner than a thread starts."""
+    return map_in_threads(function, files) if is_remote(folder) else [*map(function, files)]
+
+
 def map_in_threads(function: Callable[[A], B], files: Iterable[A]) -> list[B]:
     """The results of `function` for every file, in order; runs in threads."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.files.place import map_in_threads, read
+from pipeline.files.place import map_files, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.shards.shard_index import Entry, Index, damaged_compaction, newest_index
 
@@ -57,7 +57,7 @@ class Compacted:
     def verify(self) -> None:
         """Raise DamagedError if a compacted file does not hold the rows that the index states."""
         self._footers.clear()
-        map_in_threads(self._verify, self.index.files().items())
+        map_files(self._verify, self.index.files().items(), self.folder)
 
     def _verify(self, file: tuple[str, int]) -> None:
         name, num_rows = file

@@ -10,7 +10,7 @@ from upath import UPath
 
 from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError, LeftOutWarning
-from pipeline.files.place import is_remote, map_in_threads, read
+from pipeline.files.place import map_files, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.shards.footers import damaged_shard
 from pipeline.store.shards.shard_files import shard_name
@@ -99,6 +99,4 @@ def _errors(files: Sequence[UPath], check: Callable[[UPath], object]) -> list[Da
             return error
         return None
 
-    if files and is_remote(files[0]):
-        return map_in_threads(error_of, files)
-    return [error_of(file) for file in files]  # threads would wait for each other
+    return map_files(error_of, files, files[0]) if files else []

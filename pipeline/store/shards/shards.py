@@ -29,7 +29,7 @@ from pipeline.files.place import (
     commit,
     delete,
     is_file,
-    map_in_threads,
+    map_files,
     read,
 )
 from pipeline.files.storage_retries import refusal_error
@@ -165,7 +165,7 @@ class Shards:
         inputs = dict(index.input_shas(step.table, step.id)) if compacted else {}
         names = [unit for unit, attempt in units.items() if compacted.get(unit) != attempt]
         keys = [(step.table, step.id, unit, units[unit]) for unit in names]
-        inputs |= zip(names, map_in_threads(self._input_shas, keys), strict=True)
+        inputs |= zip(names, map_files(self._input_shas, keys, self.warehouse), strict=True)
         found: dict[str, str] = {}
         for unit in sorted(inputs, reverse=True):
             found.update(dict.fromkeys(inputs[unit], unit))
@@ -222,7 +222,8 @@ class Shards:
         }
         loose = [(table, step_id, unit, attempt) for unit, attempt in units.items()
                  if f"{unit}.{attempt}.parquet" not in compacted]  # fmt: skip
-        for key, problems in zip(loose, map_in_threads(self._problems_of, loose), strict=True):
+        problems_of = map_files(self._problems_of, loose, self.warehouse)
+        for key, problems in zip(loose, problems_of, strict=True):
             if problems:
                 found[key[2]] = problems
         return found

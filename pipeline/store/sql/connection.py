@@ -23,6 +23,8 @@ _OF_STATEMENTS = (
     duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
 _WORD = re.compile(r"\w+")
+# Single statements that name the views that they read.
+_NAMING = [[duckdb.StatementType.SELECT], [duckdb.StatementType.CREATE]]
 # A statement with a word that begins so may list all views.
 _LISTINGS = ("show", "describe", "duckdb_", "information_schema", "pg_", "sqlite_")
 # DuckDB's other methods that read views: later calls on what they return may name any view, and
@@ -53,7 +55,8 @@ class Connection:
     """DuckDB's in-memory connection, with all of its methods; like that, for one thread at a time.
 
     To bind a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
-    command reads a few: a SELECT has those made that it names, anything else all of them first.
+    command reads a few: a SELECT or CREATE has those made that it names, anything else all of them
+    first.
     `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
@@ -94,7 +97,7 @@ class Connection:
 
     def _execute(self, query: Any, *args: Any, **named: Any) -> Any:
         """DuckDB's `execute`, once the views that the statement may read are made."""
-        if self._is_select(query):
+        if self._names_its_views(query):
             self._make({*_WORD.findall(query.lower())})
         else:
             self.make_all()
@@ -107,8 +110,8 @@ class Connection:
             done = self.raw.execute(query, *args, **named)
         return None if done is None else self
 
-    def _is_select(self, query: Any) -> bool:
-        """True of a single SELECT that lists no views, and of what does not parse."""
+    def _names_its_views(self, query: Any) -> bool:
+        """True of a single SELECT or CREATE that lists no views, and of what does not parse."""
         if not isinstance(query, str):
             return False
         try:
@@ -116,7 +119,7 @@ class Connection:
         except duckdb.ParserException:
             return True
         listings = any(word.startswith(_LISTINGS) for word in _WORD.findall(query.lower()))
-        return [one.type for one in found] == [duckdb.StatementType.SELECT] and not listings
+        return [one.type for one in found] in _NAMING and not listings
 
     def _make(self, names: Iterable[str]) -> None:
         """Make those of the views that are not made yet and can be made."""

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 def test_clue_prompts_are_cached_as_far_as_can_be(tmp_path: Path) -> None:
     make_tiny_model(tmp_path / "tiny")
     done = own_process(
-        "bench", "cache", "corpus=demo", "limit=2", "methods=memorag(retriever=bm25,draft=true)",
+        "bench", "cache", "corpus=demo", "limit=1", "methods=memorag(retriever=bm25,draft=true)",
         "rater=none", "engine=vllm", f"engine.model={tmp_path / 'tiny'}", *CPU,
         "engine.max_workers=1", "engine.context_tokens=16384", f"warehouse={tmp_path / 'w'}",
         "reply_tokens.clue_spans=16", "reply_tokens.clue_questions=16",
