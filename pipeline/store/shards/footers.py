@@ -25,12 +25,15 @@ _OF_EVERY_TABLE = ("step_id", "unit", "document_id")
 _OF_QUESTIONS = ("question_id", "input_sha")
 
 
-def check_shard(path: UPath) -> None:
-    """Raise DamagedError as `shard_footer` does, also if the file does not exist."""
+def check_shard(path: UPath) -> bool:
+    """True if the shard has the columns that this version writes. Raises DamagedError as
+    `shard_footer` does, also if the file does not exist."""
     try:
-        shard_footer(path)
+        footer = shard_footer(path)
     except FileNotFoundError:
         raise damaged_shard(path, "cannot be read (no such file)") from None
+    record = RECORDS.get(path.parent.parent.name)
+    return record is not None and bool(footer.schema.equals(_parquet_schema(schema(record))))
 
 
 def shard_footer(path: UPath) -> Any:

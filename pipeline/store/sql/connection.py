@@ -24,7 +24,10 @@ _OF_STATEMENTS = (
 )  # fmt: skip
 _WORD = re.compile(r"\w+")
 # Single statements that name the views that they read.
-_NAMING = [[duckdb.StatementType.SELECT], [duckdb.StatementType.CREATE]]
+_NAMING = (
+    duckdb.StatementType.SELECT, duckdb.StatementType.CREATE, duckdb.StatementType.INSERT,
+    duckdb.StatementType.SET,
+)  # fmt: skip
 # A statement with a word that begins so may list all views.
 _LISTINGS = ("show", "describe", "duckdb_", "information_schema", "pg_", "sqlite_")
 # DuckDB's other methods that read views: later calls on what they return may name any view, and
@@ -55,8 +58,8 @@ class Connection:
     """DuckDB's in-memory connection, with all of its methods; like that, for one thread at a time.
 
     To bind a view takes milliseconds, and a warehouse has more than a hundred of them, of which a
-    command reads a few: a SELECT or CREATE has those made that it names, anything else all of them
-    first.
+    command reads a few: a statement of `_NAMING` has those made that it names, anything else all of
+    them first.
     `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
@@ -111,7 +114,7 @@ class Connection:
         return None if done is None else self
 
     def _names_its_views(self, query: Any) -> bool:
-        """True of a single SELECT or CREATE that lists no views, and of what does not parse."""
+        """True of one statement of `_NAMING` that lists no views, and of what does not parse."""
         if not isinstance(query, str):
             return False
         try:
@@ -119,7 +122,7 @@ class Connection:
         except duckdb.ParserException:
             return True
         listings = any(word.startswith(_LISTINGS) for word in _WORD.findall(query.lower()))
-        return [one.type for one in found] in _NAMING and not listings
+        return len(found) == 1 and found[0].type in _NAMING and not listings
 
     def _make(self, names: Iterable[str]) -> None:
         """Make those of the views that are not made yet and can be made."""

@@ -46,11 +46,17 @@ def shard_views(
     connection: Connection, folder: UPath, left_out: DamagedFiles
 ) -> tuple[dict[str, Any], dict[str, set[str]]]:
     """Add the views. Returns the Arrow schema and the steps of every table."""
-    found, index = list_shard_files(folder), Compacted(folder).refresh()
-    names = not_compacted(found, index)
+    listed, index = list_shard_files(folder), Compacted(folder).refresh()
+    names = not_compacted(listed, index)
     left_out.misnamed(misnamed_files(folder, names))
+    of_others: set[str] = set()  # tables with shards of another version
+
+    def check(path: UPath) -> None:
+        if not check_shard(path):
+            of_others.add(path.parent.parent.name)
+
     loose = {
-        table: left_out.sound(files, check_shard)
+        table: left_out.sound(files, check)
         for table, files in current_shards(folder, names, index).items()
     }
     _index_rows(connection, index)
@@ -58,7 +64,8 @@ def shard_views(
     tables = _readable_tables(connection, loose, compacted)
     superseded = _superseded_rows(connection, index, loose, compacted)
     for table, columns in tables.items():
-        files = _Files(loose.get(table, []), compacted.get(table, []), table in superseded)
+        found = (loose.get(table, []), compacted.get(table, []))
+        files = _Files(*found, table in superseded, table not in of_others)
         _raw_view(connection, table, columns, files)
     _shards_view(connection, loose, tables)
     written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
@@ -69,11 +76,13 @@ def shard_views(
 
 
 class _Files(NamedTuple):
-    """A table's files; `is_superseded`: rows of the compacted ones do not count."""
+    """A table's files; `is_superseded`: rows of the compacted ones do not count; `are_alike`: the
+    loose ones have the same columns."""
 
     loose: list[UPath]
     compacted: list[UPath]
     is_superseded: bool
+    are_alike: bool
 
 
 def _steps(index: Index, loose: Mapping[str, list[UPath]]) -> dict[str, set[str]]:
@@ -186,9 +195,9 @@ def _raw_view(connection: Connection, table: str, columns: Any, files: _Files) -
 
     query = f"from no_{table}"
     if files.loose:
-        query += f" union all by name from {_source(loose, files.loose)}"
+        query += f" union all by name from {_source(loose, files.loose, files.are_alike)}"
     if files.compacted:
-        query += f" union all by name from {_source(compacted, files.compacted)} c"
+        query += f" union all by name from {_source(compacted, files.compacted, False)} c"
         query += _NOT_SUPERSEDED.format(table=table) if files.is_superseded else ""
     names = ", ".join(f'"{name}"' for name in columns.names)
     statement = f"create view raw_{table} as select {names} from ({query})"
@@ -199,9 +208,12 @@ _NOT_SUPERSEDED = f""" anti join superseded_rows s on s.table_name = '{{table}}'
 and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
 
 
-def _source(name: str, files: list[UPath]) -> str:
-    """The SQL source of these files' rows in a query; remote ones are registered as `name`."""
-    return name if is_remote(files[0]) else f"read_parquet({sql_list(files)}, union_by_name = true)"
+def _source(name: str, files: list[UPath], are_alike: bool) -> str:
+    """The SQL source of these files' rows in a query; remote ones are registered as `name`. Unless
+    they are alike, DuckDB reads the columns of every file whenever it binds a view."""
+    by_name = str(not are_alike).lower()
+    listed = f"read_parquet({sql_list(files)}, union_by_name = {by_name})"
+    return name if is_remote(files[0]) else listed
 
 
 def _register_remote(connection: Connection, name: str, files: list[UPath], columns: Any) -> None:
