@@ -59,6 +59,7 @@ CORPORA = {
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=NEEDS_WHOLE if n == "choice" else ()) for n in CORPORA],

@@ -129,6 +129,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_rows_before_and_after(
     warehouse: Warehouse, seed: int, monkeypatch: pytest.MonkeyPatch

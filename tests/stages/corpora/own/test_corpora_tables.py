@@ -135,6 +135,7 @@ HELD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", HELD)
 def test_a_corpus_is_never_held_whole(tmp_path: Path, kind: str) -> None:
     with (tmp_path / "documents.jsonl").open("w") as file:
