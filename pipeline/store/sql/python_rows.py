@@ -6,6 +6,12 @@ from typing import Any
 from pipeline.core.arrow import empty_table
 
 
+def create_empty_table(connection: Any, name: str, columns: Any) -> None:
+    """Create a table without rows; `columns` are an Arrow schema. No view of an Arrow table:
+    DuckDB 1.5 hands it filters that PyArrow does not know."""
+    connection.from_arrow(empty_table(columns)).create(name)
+
+
 def create_table(
     connection: Any, name: str, columns: Any, rows: Sequence[Mapping[str, Any]]
 ) -> None:

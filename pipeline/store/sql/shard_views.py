@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
-from pipeline.core.arrow import empty_table, schema
+from pipeline.core.arrow import schema
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS, Call
 from pipeline.core.sql_files import filled, sql_beside
@@ -31,7 +31,7 @@ from pipeline.store.shards.loose import (
 from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
-from pipeline.store.sql.python_rows import create_table
+from pipeline.store.sql.python_rows import create_empty_table, create_table
 from pipeline.store.sql.run_views import run_views, text
 
 _SQL = sql_beside(__file__)
@@ -178,7 +178,7 @@ def _superseded_rows(
     if entries:
         create_table(connection.raw, "superseded_rows", _KEY, entries)
     else:
-        connection.raw.register("superseded_rows", empty_table(_KEY))
+        create_empty_table(connection.raw, "superseded_rows", _KEY)
     return {str(entry["table_name"]) for entry in entries}
 
 
@@ -188,7 +188,7 @@ def _raw_view(connection: Connection, table: str, columns: Any, files: _Files) -
     loose, compacted = f"{table}_loose_rows", f"{table}_compacted_rows"
 
     def register() -> None:
-        connection.raw.register(f"no_{table}", empty_table(columns))
+        create_empty_table(connection.raw, f"no_{table}", columns)
         _register_remote(connection, loose, files.loose, columns)
         with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
         _register_remote(connection, compacted, files.compacted, with_attempt)
