@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.figures import Bar, Figure, figure_with_bar, figure_without_bar
 from jobs.config.options import ReadOptions
 from jobs.config.run_config import RunConfig
+from jobs.graph.resolved_run import resolve
 from jobs.html.page_file import write_page
 from jobs.run.launch import run
 from pipeline.core.errors import AccountingError, UsageError
@@ -31,9 +32,8 @@ def page(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if browser is None:
         raise UsageError(f"page needs a browser: install one of {', '.join(_BROWSERS)}")
-    done = run(
-        config.model_copy(update={"warehouse": str(folder / "warehouse")}), lambda line: None
-    )
+    config = config.model_copy(update={"warehouse": str(folder / "warehouse")})
+    done = run(resolve(config), lambda line: None)
     if done.exit_code:
         raise AccountingError(f"the run is not complete: {'; '.join(done.complaints)}")
     made = write_page(ReadOptions(as_path(folder / "warehouse")), folder / "run.html")

@@ -11,7 +11,7 @@ from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
 from benchmarks.reading import Reading, read
 from benchmarks.recorder import Sent
 from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from pipeline.asking.readers import num_slots
 
 _AT_MOST = 1.10
@@ -53,7 +53,7 @@ def smallest_reading(config: RunConfig, folder: Path) -> Reading:
     (folder / "documents.jsonl").write_text(json.dumps({"document_id": "d", "text": "Word."}))
     own = ("corpus=tables", f"corpus.path={folder}", "engine=extractive", "rater=none",
            "methods=gist_only", "engine.max_workers=1")  # fmt: skip
-    tiny = read_config(own).model_copy(update={"cluster": config.cluster})
+    tiny = read_run(own).config.model_copy(update={"cluster": config.cluster})
     return read(tiny, folder / "warehouse")
 
 

@@ -16,7 +16,7 @@ from benchmarks.scale import scale
 from benchmarks.schedule import schedule
 from benchmarks.throughput import rates
 from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 
 # One unit holds all questions of a document, so that the phase is one execution.
@@ -76,7 +76,7 @@ def part_config(name: str, overrides: Sequence[str], folder: Path) -> RunConfig:
     if name == "scale" and (others := sorted(given - {*scale_part.SIZES})):
         raise UsageError(f"{others[0]}: scale takes {' and '.join(scale_part.SIZES)}; leave it out")
     kept = [word for word in (*own, *_ALWAYS) if word.partition("=")[0] not in given]
-    config = read_config([*kept, *overrides])
+    config = read_run([*kept, *overrides]).config
     if name == "schedule":
         engines = config.engine.max_workers or 1
         num_documents = config.limit or schedule_part.NUM_DOCUMENTS

@@ -19,6 +19,7 @@ from benchmarks.recorder import (
 from jobs.config.run_config import RunConfig
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
+from jobs.graph.resolved_run import resolve
 from jobs.run.stall import StallWatch
 from pipeline.cluster import execute_documents, join
 from pipeline.core.engine import EngineSettings
@@ -91,8 +92,8 @@ def read(config: RunConfig, warehouse: Path, order: Order = longest_first) -> Re
     """
     if config.cluster.name == "inline":
         raise UsageError("cluster=inline: what is measured here is Ray's; leave it out")
-    prepared = prepare(config, warehouse, _warn)
-    phase = prepared.phases[0]
+    prepared = prepare(resolve(config), warehouse, _warn)
+    phase = prepared.run.phases[0]
     if phase.engine is None:
         raise UsageError(f"methods={config.methods}: need no engine; there is nothing to measure")
     join(config.cluster.address)
@@ -105,10 +106,10 @@ def _executed(
     prepared: Prepared, phase: Phase, engine: EngineSettings, keys: Sequence[DocumentKey]
 ) -> list[Moment]:
     """Execute the phase; the driver's moments of a Reading."""
-    config, warehouse = prepared.config, prepared.shards.warehouse
+    config, warehouse = prepared.run.config, prepared.shards.warehouse
     folder, kept = RunFolder(warehouse, "bench"), Path(str(warehouse)) / "recorded"
     launch, pool = uuid.uuid4().hex, phase.pool(config.cluster)
-    how = (config.family_resolved(), config.reply_format)
+    how = (prepared.run.family, config.reply_format)
     start = functools.partial(start_recorded, kept, engine, *how)
     make = functools.partial(recorded_worker, kept, phase.make_worker(folder.path, launch, start))
     driver = [Moment.now()]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from benchmarks.figures import Bar, Figure, figure_with_bar, figure_without_bar
 from jobs.config.run_config import RunConfig
+from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import Prepared, prepare
-from jobs.run.compatibility import run_manifest
+from jobs.graph.resolved_run import resolve
 from jobs.run.provenance import provenance
 from pipeline.core.rows import Call, Document, Question, Record, UnitRows
 from pipeline.store.runs.run_folder import RunFolder
@@ -38,7 +39,7 @@ def scale(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     """Seconds of `sql` (a count), `status`, `report` and of the same run without pending units,
     each in a process of its own, and the peak memory of the last."""
     config = config.model_copy(update={"warehouse": str(folder / "warehouse")})
-    num_units = write_rows(prepare(config, config.warehouse, lambda line: None))
+    num_units = write_rows(prepare(resolve(config), config.warehouse, lambda line: None))
     compact(config.warehouse)
     given = config.model_dump()["corpus"]
     sizes = [f"{key}={given[key.removeprefix('corpus.')]}" for key in SIZES]
@@ -58,11 +59,11 @@ def scale(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
 def write_rows(prepared: Prepared) -> int:
     """Commit rows for every pending unit, each with the problem `unit_failed`, and a call for every
     question or document that would be asked about. Returns the number of units."""
-    steps, units = {step.id: step for step in prepared.steps}, prepared.planned()
-    folder = RunFolder(prepared.shards.warehouse, prepared.config.run_name())
+    steps, units = {step.id: step for step in prepared.run.steps}, prepared.planned()
+    folder = RunFolder(prepared.shards.warehouse, prepared.run.name)
     raise_layout(folder.warehouse)
-    folder.start(run_manifest(prepared.config), provenance(prepared.keys), has_work=True)
-    folder.plan(prepared.steps, units)
+    folder.start(run_manifest(prepared.run), provenance(prepared.keys), has_work=True)
+    folder.plan(prepared.run.steps, units)
     for key in prepared.keys:
         tables: dict[type[Record], tuple[Record, ...]] = {}
         for unit in prepared.units[key.document_id]:

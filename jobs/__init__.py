@@ -18,7 +18,7 @@ api/        `import gistmill`; gistmill ask; make demo
 cli/        one function per verb (sql, prompts and bench are here alone), exit codes; the entry
             points of cluster jobs
 
-A run: `cli.execute_verbs` -> `graph.read_config` -> `run.launch`, which plans units by
+A run: `cli.execute_verbs` -> `graph.read_run` -> `run.launch`, which plans units by
 `graph.preparation`, executes each of `graph.phases` by `run.execute`, and checks the accounting.
 Stages, tables and prompts are named only in YAML, not here.
 """

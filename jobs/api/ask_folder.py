@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import composed_values, validated_config
+from jobs.graph.read_run import composed_values, run_of
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_json, print_line
 from pipeline.core.errors import UsageError
-from pipeline.store import connect
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
 
@@ -56,8 +55,8 @@ class AskedAnswer:
     pages: tuple[PageRead, ...]
 
 
-def ask_config(words: Sequence[str]) -> tuple[RunConfig, str]:
-    """The config of `FILE... QUESTION key=value...`, and the question.
+def asked_run(words: Sequence[str]) -> tuple[ResolvedRun, str]:
+    """The run of `FILE... QUESTION key=value...`, and the question.
 
     Raises UsageError where a file or the question is missing, or an option is not for `ask`.
     """
@@ -75,10 +74,10 @@ def ask_config(words: Sequence[str]) -> tuple[RunConfig, str]:
     values = composed_values([_EXPERIMENT, f"corpus.path={files[0]}", *given])
     asked = {"format": "asked", "paths": files, "question": question}
     values["corpus"] = {**values["corpus"], **asked}
-    config = validated_config(values)
-    if not config.expanded():
-        raise UsageError(f"ask: methods={config.methods} asks nothing; name a method")
-    return config, question
+    resolved = run_of(values)
+    if not resolved.methods:
+        raise UsageError(f"ask: methods={resolved.config.methods} asks nothing; name a method")
+    return resolved, question
 
 
 def _is_file(word: str) -> bool:
@@ -91,9 +90,10 @@ def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int
     """Ask, print the answers and the pages they are based on; returns the exit code of the run."""
     from jobs.run.launch import run as execute  # imported here, as ray takes a second
 
-    config, question = ask_config(words)
-    outcome = execute(config, warn)
-    answers = _answers(config.warehouse, outcome.run)
+    resolved, question = asked_run(words)
+    answers: list[AskedAnswer] = []
+    outcome = execute(resolved, warn, look=lambda views, _: answers.extend(_answers(views)))
+    config = resolved.config
     if as_json:
         rows = [dataclasses.asdict(answer) for answer in answers]
         facts = {"question": question, "run": outcome.run, "warehouse": config.warehouse}
@@ -110,10 +110,8 @@ def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int
     return outcome.exit_code
 
 
-def _answers(warehouse: str, run: str) -> list[AskedAnswer]:
-    with connect(warehouse, run) as connection:
-        rows = query(connection, _RESULTS)
-        return [_with_pages(connection, row) for row in rows]
+def _answers(connection: Any) -> list[AskedAnswer]:
+    return [_with_pages(connection, row) for row in query(connection, _RESULTS)]
 
 
 def _with_pages(connection: Any, row: dict[str, Any]) -> AskedAnswer:

@@ -11,7 +11,8 @@ from jobs.compare.compare import Comparison
 from jobs.compare.compare import compare as compare_methods
 from jobs.config.options import ReadOptions
 from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.report.render import render, report_page
 from jobs.report.report import Report, make_report, report_of
 from jobs.run.rate_run import shown_rater
@@ -59,20 +60,20 @@ def run(*words: str | RunConfig) -> RunResult:
     IncompleteError for a run that did not complete (exit code 4: the deadline, storage, an
     unreachable server or Ray), others for a crash.
     """
-    config = _config(words)
+    resolved = _resolved(words)
     if threading.current_thread() is not threading.main_thread():
         raise UsageError("gistmill.run: call it from the main thread; only that one sees signals")
     try:
-        outcome, report = run_and_report(config, _warn)
+        outcome, report = run_and_report(resolved, _warn)
     except filesystem_errors() as error:
         raise refusal_error(getattr(error, "filename", None) or "storage", error) from error
     return RunResult(
         run=outcome.run,
-        warehouse=config.warehouse,
+        warehouse=resolved.config.warehouse,
         exit_code=outcome.exit_code,
         complaints=outcome.complaints,
         calls=outcome.calls,
-        config=config,
+        config=resolved.config,
         report=report,
     )
 
@@ -106,20 +107,20 @@ def compare(
     return compare_methods(options, methods)
 
 
-def _config(words: tuple[str | RunConfig, ...]) -> RunConfig:
-    """The one config given, or the config that the words make."""
+def _resolved(words: tuple[str | RunConfig, ...]) -> ResolvedRun:
+    """The run of the one config given, or of the words."""
     configs = [word for word in words if isinstance(word, RunConfig)]
     if configs and len(words) > 1:
         raise UsageError("gistmill.run: give one config, or words; gistmill.config makes a config")
     if not configs:
         _refuse_other("run", words)
-    return configs[0] if configs else config(*(word for word in words if isinstance(word, str)))
+    return resolve(configs[0]) if configs else read_run([w for w in words if isinstance(w, str)])
 
 
 def config(*words: str) -> RunConfig:
     """The config that the words of `gistmill run` make, checked. Raises UsageError."""
     _refuse_other("config", words)
-    return read_config(words)
+    return read_run(words).config
 
 
 def _refuse_other(function: str, words: Sequence[object]) -> None:
@@ -135,17 +136,18 @@ def _warn(line: str) -> None:
 
 
 def run_and_report(
-    config: RunConfig,
+    resolved: ResolvedRun,
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
 ) -> "tuple[Outcome, Report]":
     """The outcome of a run and its report, which is also written to its folder. Raises as `run`."""
     from jobs.run.launch import run as execute  # imported here, as ray takes a second
 
-    outcome = execute(config, warn, retry_policy)
-    folder = RunFolder(as_path(config.warehouse), outcome.run)
-    with connect(folder.warehouse, outcome.run) as connection:
-        rater = shown_rater(config, connection)
-        made = report_of(connection, folder, ReadOptions(folder.warehouse, rater=rater))
-    folder.write_report(report_page(render(made)))
-    return outcome, made
+    made: list[Report] = []
+
+    def look(connection: Any, folder: RunFolder) -> None:
+        options = ReadOptions(folder.warehouse, rater=shown_rater(resolved, connection))
+        made.append(report_of(connection, folder, options))
+        folder.write_report(report_page(render(made[0])))
+
+    return execute(resolved, warn, retry_policy, look), made[0]

@@ -12,8 +12,8 @@ from jobs.api.ask_folder import ask as ask_files
 from jobs.api.library import run_and_report
 from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
 from jobs.config.completion import completed
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.print_tables import print_json, print_parts, print_table
 from jobs.report.render import printed_parts
 from jobs.run.retry import run_again
@@ -56,7 +56,7 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     questions_per_unit=    of a document; more are shared by several workers
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """
-    execute(read_config(words or []), json, markdown)
+    execute(read_run(words or []), json, markdown)
 
 
 @app.command(rich_help_panel=MAKE)
@@ -129,8 +129,8 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
     What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
     where they have these.
     """
-    config, retry_policy = run_again(words or [])
-    execute(config, json, markdown, retry_policy)
+    resolved, retry_policy = run_again(words or [])
+    execute(resolved, json, markdown, retry_policy)
 
 
 @app.command(rich_help_panel=MAKE)
@@ -160,17 +160,17 @@ def plan(
 
 
 def execute(
-    config: RunConfig,
+    resolved: ResolvedRun,
     as_json: bool,
     whole: bool = False,
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
 ) -> None:
     """Execute a run, print its report (`whole`: as Markdown), and exit with its code."""
-    outcome, made = run_and_report(config, warn, retry_policy)
+    outcome, made = run_and_report(resolved, warn, retry_policy)
     if as_json:
         print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
     else:
-        where = f"run {outcome.run} in warehouse {config.warehouse}"
+        where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
         print_parts([*printed_parts(made, whole, intervals=False), where], whole)
     for complaint in outcome.complaints:
         warn(complaint)

@@ -1,7 +1,5 @@
 """RunConfig: the validated, frozen configuration of a run."""
 
-import re
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,19 +13,14 @@ from pydantic import (
 from jobs.config.clusters import AnyCluster
 from pipeline.asking.readers import AnyEngine, ReplyFormat, is_constrained
 from pipeline.core.engine import EngineSettings
-from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
-from pipeline.core.settings import CONF, Settings, sha
+from pipeline.core.settings import Settings, sha
 from pipeline.engines.embedder import EmbedderSettings
-from pipeline.families.family import Family, load_family
-from pipeline.work.methods import Method, expand_methods, method_of
 from pipeline.work.stage import Role
 from stages.builtin import load_builtin
 from stages.corpora import Corpus
 
 load_builtin()
-_MOST_RUN_NAME = 200
-_GIVEN = CONF / "predictions.yaml"  # a method's layout
+MOST_RUN_NAME = 200
 METHOD_NAME = r"^\w[\w .+:@/-]{0,99}$"  # of another system, as tables and SQL show it
 
 
@@ -64,7 +57,7 @@ class RunConfig(Settings):
 
     name: str | None
     # A file's name has 255 characters at most, of which temporary names take 50.
-    run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=_MOST_RUN_NAME)
+    run: str | None = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=MOST_RUN_NAME)
     warehouse: str
     plugins: str | None
     corpus: SerializeAsAny[Corpus]
@@ -90,37 +83,6 @@ class RunConfig(Settings):
     max_problem_rate: NonNegativeFloat = Field(le=1)
     max_fallback_rate: NonNegativeFloat = Field(le=1)
 
-    @property
-    def conf_folders(self) -> list[Path]:
-        """The `conf` folders of the plugins, then our own. Imports the plugins' modules."""
-        return [*load_plugins(plugin_folders(self.plugins)), CONF]
-
-    @property
-    def family_folder(self) -> Path:
-        """The folder of `family`, or else of the corpus's family: a name in some conf/prompts, or a
-        path. Raises UsageError if two conf folders have a family of that name."""
-        name = self.family or self.corpus.family
-        named = [conf / "prompts" / name for conf in self.conf_folders]
-        found = [folder for folder in named if (folder / "family.yaml").is_file()]
-        if len(found) > 1:
-            raise UsageError(
-                f"{found[0]}: a family {name} exists already, {found[1]}; give it another name"
-            )
-        return found[0] if found else Path(name)
-
-    def family_resolved(self) -> Family:
-        """The prompt family, completed from `generic`, with the overrides of `reply_tokens`."""
-        roots = [conf / "prompts" for conf in self.conf_folders]
-        return load_family(self.family_folder, roots, self.reply_tokens)
-
-    def expanded(self) -> list[Method]:
-        """The methods that `methods` names, ranges and alternatives expanded, and those of
-        `predictions`."""
-        folders = [conf / "method" for conf in reversed(self.conf_folders)]
-        own = expand_methods(self.methods, folders) if self.methods else []
-        given = (method_of(_GIVEN, n, {"file": f}) for n, f in self.predictions.items())
-        return [*own, *given]
-
     def engines(self, role: Role) -> list[EngineSettings]:
         """The engines of a role without duplicates: all raters for `judge`, else one."""
         chosen: tuple[EngineSettings | SameAsReader, ...] = {
@@ -144,33 +106,3 @@ class RunConfig(Settings):
     def is_constrained(self, engine: EngineSettings) -> bool:
         """True if the engine's replies are constrained."""
         return is_constrained(engine, self.reply_format)
-
-    def hashed(self) -> dict[str, Any]:
-        """The settings that change rows and that a named run must keep: all but methods, raters,
-        repeats and the selection of documents."""
-        roles: tuple[Role, ...] = ("memory", "extractor")
-        others = {role: [e.identity() for e in self.engines(role)] for role in roles}
-        return {
-            "corpus": dict(self.corpus.hashed()),
-            "memory": self.memory.model_dump(mode="json", exclude={"name"}),
-            "engine": {**self.engine.identity(), "constrained": self.is_constrained(self.engine)},
-            "seed": self.engine.seed,  # random draws use it whatever the temperature
-            "roles": {k: v for k, v in others.items() if v != [self.engine.identity()]},
-            "family": self.family_resolved().hashed(),
-            **self.embedder.hashed(),
-        }
-
-    def run_name(self) -> str:
-        """`run`, else the experiment's or corpus's name and 8 hex of a hash of the settings."""
-        if self.run:
-            return self.run
-        chosen = [self.corpus.selection(), self.limit, self.sample]
-        methods = [method.name for method in self.expanded()]
-        raters = [rater.identity() for rater in self.engines("judge")]
-        repeats = [self.repeats, self.repeat_from] if self.repeats > 1 else []
-        content = [self.hashed(), chosen, methods, raters, *repeats]
-        # Only characters legal in a run's name: corpus `My Books (2024)` gives my-books-2024-...
-        words = re.findall(r"[a-z0-9_]+", (self.name or self.corpus.name).lower())
-        made = "-".join(["-".join(words)[: _MOST_RUN_NAME - 20].rstrip("-"), sha(content, 8)])
-        made = made.lstrip("-")
-        return made if made[0].isalpha() else f"run-{made}"

@@ -8,7 +8,7 @@ from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.store import Shards
 from pipeline.work.steps import Step
-from pipeline.work.units import DocumentKey, plan_document
+from pipeline.work.units import Committed, DocumentKey, plan_document
 from stages.corpora import load
 from stages.corpora.reading.loaded import Loaded
 
@@ -22,8 +22,9 @@ _WHERE = {
 
 def load_corpus(
     config: RunConfig, shards: Shards, steps: Sequence[Step], warn: Callable[[str], None]
-) -> list[DocumentKey]:
-    """Commit the rows of every chosen document; returns their keys for `steps`, in corpus order.
+) -> tuple[list[DocumentKey], Committed]:
+    """Commit the rows of every chosen document; returns their keys for `steps`, in corpus order,
+    and what was committed of them before.
 
     The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
     up to 20. Raises UsageError if the corpus cannot be used.
@@ -45,7 +46,7 @@ def load_corpus(
         keys.append(key)
         said.add(loaded)
     said.warn_all()
-    return keys
+    return keys, committed
 
 
 class _LoadingWarnings:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from jobs.config.run_config import RunConfig
-from jobs.graph.step_graph import StepWithEngine, run_steps
+from jobs.graph.step_graph import StepWithEngine
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 
@@ -11,13 +11,12 @@ Asked = list[tuple[str, EngineSettings]]
 """The config sections and engines that are asked again in every repeat."""
 
 
-def refuse_equal_repeats(config: RunConfig) -> None:
+def refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
     """Raise UsageError if none of the engines that are asked again in every repeat samples, or,
     with repeat_from=memory, none of those that make memories."""
     if config.repeats == 1:
         return
     what = f"repeats={config.repeats}"
-    steps_with_engines = run_steps(config)
     memories, questions = (_asked_again(config, steps_with_engines, of) for of in (True, False))
     asked = [*memories, *questions] or [("engine", config.engine)]
     if not any(_samples(engine) for _, engine in asked):

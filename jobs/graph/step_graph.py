@@ -14,6 +14,7 @@ from jobs.config.run_config import RunConfig
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, IndexRow, Question, Record
+from pipeline.families.family import Family
 from pipeline.store.sql.memory_names import SHARED, WHOLE_TEXT, of_repeat
 from pipeline.work.methods import Method, StageSpec, stage_specs
 from pipeline.work.stage import STAGES, Stage
@@ -25,22 +26,28 @@ StepWithEngine = tuple[Step, EngineSettings | None]
 """A step and the engine that its stage asks; None if it asks none."""
 
 
-def run_steps(config: RunConfig) -> list[StepWithEngine]:
-    """Every step of a run, without duplicates, in dependency order.
+def run_steps(
+    config: RunConfig, family: Family, methods: Sequence[Method]
+) -> tuple[list[StepWithEngine], dict[str, str]]:
+    """Every step of a run, without duplicates, in dependency order; and the first method that names
+    it, by step id.
 
     Raises UsageError, naming the file, the stage and what to do, if a stage reads a table that no
     earlier one writes, or has contradictory settings.
     """
-    return _Graph(config).steps_with_engines()
+    graph = _Graph(config, family)
+    for method in methods:
+        for repeat in range(config.repeats if method.has_repeats else 1):
+            graph.add(method, repeat)
+    return graph.without_unread(), graph.named_by
 
 
 class _Graph:
     """Builds the steps of one run; `found`: step_id -> step and engine, including steps of memories
-    that no question needs, which `_without_unread` removes."""
+    that no question needs, which `without_unread` removes."""
 
-    def __init__(self, config: RunConfig) -> None:
-        self.config = config
-        self.family = config.family_resolved()
+    def __init__(self, config: RunConfig, family: Family) -> None:
+        self.config, self.family = config, family
         self.found: dict[str, StepWithEngine] = {}
         self.named_by: dict[str, str] = {}  # step_id -> the first method that names it
         self.documents = self._load(Document)
@@ -49,16 +56,9 @@ class _Graph:
         for repeat in range(1, config.repeats) if config.repeat_from == "memory" else ():
             self.shared[repeat] = self._shared_memory(repeat)
 
-    def steps_with_engines(self) -> list[StepWithEngine]:
-        for method in self.config.expanded():
-            for repeat in range(self.config.repeats if method.has_repeats else 1):
-                self._method(method, repeat)
-        return self._without_unread()
-
-    def _without_unread(self) -> list[StepWithEngine]:
+    def without_unread(self) -> list[StepWithEngine]:
         """All steps except those that make rows of a memory that no method reads: nothing would use
-        those rows. Without methods the shared memory is the result. Raises UsageError if a
-        remaining step cannot run on this machine."""
+        those rows. Without methods the shared memory is the result."""
         shared = () if self.named_by else self.shared.values()
         needed = {step.id for memory in shared for step in memory.values()}
         kept: list[StepWithEngine] = []
@@ -67,8 +67,6 @@ class _Graph:
                 continue
             needed |= {upstream.id for upstream in step.upstream}
             kept.append((step, engine))
-            if step.stage is not None and step.id in self.named_by:
-                step.stage.refuse_unusable(self.named_by[step.id])
         return kept[::-1]
 
     def _load(self, record: type[Record]) -> Step:
@@ -100,7 +98,7 @@ class _Graph:
                 earlier[spec.key] = self._step(where, stage, upstream, engine, of, memory)
         return earlier
 
-    def _method(self, method: Method, repeat: int) -> None:
+    def add(self, method: Method, repeat: int) -> None:
         judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
         judging = stage_specs(f"{self.family.folder}/family.yaml: judging", self.family.judging)
         own = [(method.file, spec) for spec in method.stages]

@@ -30,7 +30,7 @@ def assumptions(
         "cached: what a prefix cache with room for all prompts holds",
         *(f"rates of {phase['phase']}: {phase['rates'] or _UNKNOWN}" for phase in phases),
     ]
-    if any(p.engine and p.engine.context_tokens is None for p in prepared.phases):
+    if any(p.engine and p.engine.context_tokens is None for p in prepared.run.phases):
         lines.append("engine.context_tokens is not set: no prompt is taken to be too long")
     return lines
 

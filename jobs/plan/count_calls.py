@@ -97,9 +97,9 @@ def load_pilot(prepared: Prepared, pilot: Pilot) -> DryRunShards:
     yet."""
     documents = {one.key.document_id for one in pilot.counted}
     dry_run = DryRunShards(prepared.shards.warehouse, documents)
-    first = {step.id for step in prepared.steps if step.stage is None}
+    first = {step.id for step in prepared.run.steps if step.stage is None}
     if any(u.step_id in first and not u.is_done for one in pilot.counted for u in one.units):
-        load_corpus(prepared.config, dry_run, prepared.steps, lambda line: None)
+        load_corpus(prepared.run.config, dry_run, prepared.run.steps, lambda line: None)
     return dry_run
 
 
@@ -107,11 +107,10 @@ def execute_pilot(
     prepared: Prepared, pilot: Pilot, dry_run: DryRunShards, make_engine: MakeEngine
 ) -> None:
     """Execute every unit of the pilot that is not done; `dry_run` then holds its rows and calls."""
-    for phase in prepared.phases:
+    for phase in prepared.run.phases:
         reader = None
         if phase.engine is not None:
-            config = prepared.config
-            how = (phase.engine, config.family_resolved(), config.reply_format)
+            how = (phase.engine, prepared.run.family, prepared.run.config.reply_format)
             reader = reader_of(make_engine(phase), *how)
         asyncio.run(_phase(phase, pilot, dry_run, reader))
 

@@ -47,7 +47,7 @@ def estimate(prepared: Prepared, like: Reference | None) -> Estimate:
     rows = load_pilot(prepared, pilot)
     texts = _texts(prepared, pilot, rows)
     counts = {phase.name: token_counts(phase.engine, texts)
-              for phase in prepared.phases if phase.engine}  # fmt: skip
+              for phase in prepared.run.phases if phase.engine}  # fmt: skip
 
     def counted(scenario: Scenario) -> DryRunShards:
         dry_run = rows.clone()
@@ -71,7 +71,7 @@ def estimate(prepared: Prepared, like: Reference | None) -> Estimate:
 def asked_prompts(prepared: Prepared) -> list[type[Prompt[Any]]]:
     """All prompts that remaining steps may ask, each once."""
     left = {unit.step_id for unit in prepared.planned() if not unit.is_done}
-    stages = [step.stage for step in prepared.steps if step.stage and step.id in left]
+    stages = [step.stage for step in prepared.run.steps if step.stage and step.id in left]
     return list(
         {prompt.name: prompt for stage in stages for prompt in stage.prompts_used()}.values()
     )
@@ -84,7 +84,7 @@ def _extremes(prepared: Prepared) -> Sequence[Scenario]:
 
 
 def _texts(prepared: Prepared, pilot: Pilot, rows: DryRunShards) -> list[str]:
-    first = prepared.steps[0].id
+    first = prepared.run.steps[0].id
     units = [unit for one in pilot.counted for unit in one.units if unit.step_id == first]
     found = [rows.load(Document, first, unit.unit, unit.attempt) for unit in units[:_TRIED_TEXTS]]
     return [document.text for (document,) in found]
@@ -105,7 +105,7 @@ def _margin(
 ) -> Numbers:
     """The factors for `at_most`, one per measure. Pages of other lengths may be drawn or retrieved,
     and tokens are not counted exactly; calls are."""
-    (off,) = (counts[phase.name].may_be_off for phase in prepared.phases
+    (off,) = (counts[phase.name].may_be_off for phase in prepared.run.phases
               if step_id in {step.id for step in phase.steps})  # fmt: skip
     calls = 1.0 if pilot.is_whole else 1 + MARGIN
     return np.array([calls, *[(1 + off) * (1 + MARGIN)] * (len(MEASURES) - 1)])

@@ -46,7 +46,7 @@ class Pilot:
 
 def choose_pilot(prepared: Prepared) -> Pilot:
     """The pilot of the remaining work."""
-    asking = [step for step in prepared.steps if step.prompts]
+    asking = [step for step in prepared.run.steps if step.prompts]
     by_document = {step.id for step in asking if not step.per_question}
     kinds: dict[Kind, list[DocumentKey]] = defaultdict(list)
     for key in prepared.keys:
@@ -73,7 +73,7 @@ def _groups(
     keys: Sequence[DocumentKey], prepared: Prepared, max_words: float
 ) -> Iterator[list[DocumentKey]]:
     """Documents of about the same length; as many groups as their prompts' words allow."""
-    asking = {step.id for step in prepared.steps if step.prompts}
+    asking = {step.id for step in prepared.run.steps if step.prompts}
     words = sum(
         key.num_words * (_PROMPT_SHARE * len(unit.inputs) if unit.inputs else 1)
         for key in keys
@@ -98,7 +98,7 @@ def _todo(
     documents: Iterable[tuple[DocumentKey, Sequence[Unit]]], prepared: Prepared
 ) -> Mapping[str, int]:
     """By step id the remaining questions, or the words of the documents."""
-    by_question = {step.id for step in prepared.steps if step.per_question}
+    by_question = {step.id for step in prepared.run.steps if step.per_question}
     found: Counter[str] = Counter()
     for key, units in documents:
         for step_id, times in _remaining(units).items():
@@ -115,6 +115,6 @@ def _with_some_questions(key: DocumentKey, prepared: Prepared) -> tuple[Document
     asked = [question for question in key.questions if question.question_id in left]
     places = np.linspace(0, len(asked) - 1, _MAX_QUESTIONS).round().astype(int)
     key = replace(key, questions=tuple(asked[place] for place in places))
-    loading = {step.id for step in prepared.steps if step.stage is None}
+    loading = {step.id for step in prepared.run.steps if step.stage is None}
     rest = [unit for unit in prepared.planned_for(key) if unit.step_id not in loading]
     return key, [*(unit for unit in units if unit.step_id in loading), *rest]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jobs.config.run_config import RunConfig
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import prepare
+from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.plan.assumptions import assumptions
 from jobs.plan.cost_rates import Options, num_engines, rates_of
 from jobs.plan.count_calls import MEASURES, DryRunShards, NoEmbedder
@@ -25,24 +25,24 @@ _COSTS = ("expected", "at_most")
 Json = dict[str, Any]
 
 
-def make_plan(config: RunConfig, options: Options, warn: Callable[[str], None]) -> Json:
+def make_plan(run: ResolvedRun, options: Options, warn: Callable[[str], None]) -> Json:
     """The plan of the remaining work, as JSON. Reads the warehouse and writes nothing.
 
-    Raises UsageError if config, corpus or options cannot be used.
+    Raises UsageError if corpus or options cannot be used.
     """
-    folder = RunFolder(as_path(config.warehouse), config.run_name())
+    folder = RunFolder(as_path(run.config.warehouse), run.name)
     check_layout(folder.warehouse)
-    config = merge_with_stored_run(config, folder)
-    like = reference(folder.warehouse, options.like, config) if options.like else None
-    without_model = NoEmbedder(**config.embedder.model_dump())
-    config = config.model_copy(update={"embedder": without_model})
-    prepared = prepare(config, folder.warehouse, warn, DryRunShards(folder.warehouse))
+    run = merge_with_stored_run(run, folder)
+    like = reference(folder.warehouse, options.like, run.config) if options.like else None
+    without_model = NoEmbedder(**run.config.embedder.model_dump())
+    run = resolve(run.config.model_copy(update={"embedder": without_model}))
+    prepared = prepare(run, folder.warehouse, warn, DryRunShards(folder.warehouse))
     estimated = estimate(prepared, like)
-    steps = [_step(step, estimated, options) for step in prepared.steps
+    steps = [_step(step, estimated, options) for step in run.steps
              if estimated.at_most.get(step.id, np.zeros(1)).any()]  # fmt: skip
-    phases = [_phase(p, estimated, options, like) for p in prepared.phases if p.engine and steps]
+    phases = [_phase(p, estimated, options, like) for p in run.phases if p.engine and steps]
     readable = [key for key in prepared.keys if not key.is_bad]
-    asking = {step.id for step in prepared.steps if step.prompts}
+    asking = {step.id for step in run.steps if step.prompts}
     done = [unit for unit in prepared.planned() if unit.is_done and unit.step_id in asking]
     return {
         "run": folder.path.name,
@@ -55,7 +55,7 @@ def make_plan(config: RunConfig, options: Options, warn: Callable[[str], None]) 
             "documents_to_do": estimated.pilot.num_documents,
         },
         "stages": [_sum(stage, [step for step in steps if step["stage"] == stage])
-                   for stage in _in_order(prepared.steps, steps)],
+                   for stage in _in_order(run.steps, steps)],
         "all": _sum("all", steps),
         "steps": steps,
         "phases": phases,

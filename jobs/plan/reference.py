@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobs.config.run_config import RunConfig
-from jobs.graph.phases import phases
-from jobs.graph.step_graph import run_steps
+from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.run.compatibility import stored_config
 from jobs.run.eta import REPLY_COSTS, cost
 from pipeline.core.engine import EngineSettings
@@ -56,13 +55,13 @@ def reference(warehouse: AnyPath, run: str, config: RunConfig) -> Reference:
     with connect(warehouse, name) as connection:
         for row in query(connection, _REPLIES):
             found[sha(json.loads(row["engine"]))][row["prompt"]] = row["tokens"]
-    return Reference(name, found, _speeds(folder, before))
+    return Reference(name, found, _speeds(folder, resolve(before)))
 
 
-def _speeds(folder: RunFolder, before: RunConfig) -> dict[str, float]:
+def _speeds(folder: RunFolder, before: ResolvedRun) -> dict[str, float]:
     """The speeds of engines: costs over wall-clock seconds of the phases, summed over workers."""
     engines = {phase.name: sha(phase.engine.identity())
-               for phase in phases(run_steps(before)) if phase.engine}  # fmt: skip
+               for phase in before.phases if phase.engine}  # fmt: skip
     costs: dict[str, float] = defaultdict(float)
     seconds: dict[str, float] = defaultdict(float)
     for took in (

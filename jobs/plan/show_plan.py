@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jobs.config.run_config import RunConfig
 from jobs.graph.loading import chosen_documents
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.output.cells import Part, Table
 from jobs.output.print_tables import print_json, print_parts
 from jobs.plan.cost_rates import Options
@@ -26,11 +26,11 @@ def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn)
     `words` are those of a run; `pilot=N` among them runs so many documents first, and the rest is
     planned by their reply lengths and speed.
     """
-    config = read_config([word for word in words if not word.startswith(_PILOT)])
-    options.check(config.engine)
+    resolved = read_run([word for word in words if not word.startswith(_PILOT)])
+    options.check(resolved.config.engine)
     for number in [word.removeprefix(_PILOT) for word in words if word.startswith(_PILOT)][-1:]:
-        options = dataclasses.replace(options, like=_run_pilot(config, number, warn))
-    plan = make_plan(config, options, warn)
+        options = dataclasses.replace(options, like=_run_pilot(resolved, number, warn))
+    plan = make_plan(resolved, options, warn)
     where = "not kept"
     if plan["stages"] and not unwritable(as_path(plan["warehouse"])):
         with refuse_unreachable_path(as_path(plan["warehouse"]), "warehouse"):
@@ -42,7 +42,7 @@ def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn)
         print_parts([*_parts(plan), f"run {plan['run']}: {where}"])
 
 
-def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
+def _run_pilot(resolved: ResolvedRun, number: str, warn: Warn) -> str:
     """Run the first documents into the same warehouse, as a run of its own; returns its name.
 
     Raises UsageError if there are not so many, or the pilot does not complete.
@@ -51,12 +51,13 @@ def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
 
     if not number.isdecimal() or int(number) < 1:
         raise UsageError(f"pilot={number}: name how many documents to run, 1 or more")
+    config = resolved.config
     there = sum(not one.document.skipped for one in chosen_documents(config))
     if int(number) > there:
         raise UsageError(f"pilot={number}: there are {there} documents; name fewer")
     first = {"sample" if config.sample else "limit": int(number)}
-    name = f"{config.run_name()}-pilot{number}"
-    outcome = run(config.model_copy(update={**first, "run": name}), warn)
+    name = f"{resolved.name}-pilot{number}"
+    outcome = run(resolve(config.model_copy(update={**first, "run": name})), warn)
     for complaint in outcome.complaints:
         warn(complaint)
     if outcome.exit_code == INCOMPLETE:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jobs.config.run_config import RunConfig
+from jobs.graph.resolved_run import ResolvedRun
 from pipeline.store.sql.accounts import StepCounts
 from pipeline.store.sql.connection import query
 
@@ -13,15 +13,17 @@ _INPUTS = "from inputs where step_id = '{}' and problem is not null"
 
 
 def exceeded_limits(
-    connection: Any, counts: Sequence[StepCounts], config: RunConfig
+    connection: Any, counts: Sequence[StepCounts], resolved: ResolvedRun
 ) -> Iterator[str]:
     """A line per step with more problems than `max_problem_rate`, naming its worst documents, and
     per stage with more fallbacks than `max_fallback_rate`. `connection` shows the run."""
+    config = resolved.config
     for step in counts:
         if step.problem > config.max_problem_rate * step.inputs:
             yield (
                 f"{step.label}: {step.problem} of {step.inputs} inputs have a problem "
-                f"(max_problem_rate={config.max_problem_rate}); {_worst(connection, step, config)}"
+                f"(max_problem_rate={config.max_problem_rate}); "
+                f"{_worst(connection, step, resolved)}"
             )
     for row in query(connection, "select * from fallbacks where asked > 0"):
         if row["fell_back"] > config.max_fallback_rate * row["asked"]:
@@ -31,7 +33,7 @@ def exceeded_limits(
             )
 
 
-def _worst(connection: Any, step: StepCounts, config: RunConfig) -> str:
+def _worst(connection: Any, step: StepCounts, resolved: ResolvedRun) -> str:
     """The most frequent problem, the documents with most problem rows, and a command that lists
     them all."""
     inputs = _INPUTS.format(step.step_id)
@@ -41,7 +43,7 @@ def _worst(connection: Any, step: StepCounts, config: RunConfig) -> str:
     )
     worst = [f"{_shown(row['document_id'])} ({row['n']})" for row in _documents(connection, step)]
     select = f"select document_id, question_id, problem {inputs}"
-    words = [f"warehouse={config.warehouse}", f"run={config.run_name()}"]
+    words = [f"warehouse={resolved.config.warehouse}", f"run={resolved.name}"]
     return (
         f"most often {common['problem']} ({common['n']}); most rows with a problem: "
         f"{', '.join(worst)}; all of them: gistmill sql {shlex.join([select, *words])}"

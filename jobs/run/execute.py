@@ -24,11 +24,11 @@ class RunExecutor:
     """Executes one launch of a run. `progress` counts its calls and units."""
 
     def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
-        self._config = prepared.config
+        self._run = prepared.run
         self._folder = folder
         self._keys = sorted(prepared.keys, key=lambda key: -key.num_words)
         self._units = prepared.units
-        self._phases = with_scoring(prepared.phases, prepared.units)
+        self._phases = with_scoring(prepared.run.phases, prepared.units)
         self._launch = uuid.uuid4().hex
         pending = sum(not unit.is_done for unit in prepared.planned())
         self._publish = functools.partial(folder.write_progress, self._launch)
@@ -37,7 +37,7 @@ class RunExecutor:
 
     def execute(self, stop: GracefulStop) -> None:
         """Execute the phases, until `stop` has begun. Raises the errors of workers."""
-        where = backend(self._config.cluster)
+        where = backend(self._run.config.cluster)
         stop.workers_see(StopSignal(self._folder.path, self._launch))
         with self.progress:
             for phase in self._phases:
@@ -49,7 +49,7 @@ class RunExecutor:
 
     def _phase(self, phase: Phase, where: Backend, stop: GracefulStop) -> None:
         make = phase.make_worker(self._folder.path, self._launch, self._start(phase))
-        minutes = self._config.cluster.stall_minutes
+        minutes = self._run.config.cluster.stall_minutes
         asking = {step.id for step in phase.steps if step.prompts}
         num_workers = functools.partial(where.num_workers, phase)
         for name, documents in phase.executions(self._keys, self._units, num_workers):
@@ -71,7 +71,7 @@ class RunExecutor:
     def _start(self, phase: Phase) -> Start | None:
         if phase.engine is None:
             return None
-        how = (self._config.family_resolved(), self._config.reply_format)
+        how = (self._run.family, self._run.config.reply_format)
         return functools.partial(start_reader, phase.engine, *how)
 
 

@@ -5,17 +5,18 @@ jobs/graph/phases.py decides which stages are executed together, jobs/run/execut
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from upath import UPath
 
 from jobs.config.clusters import refuse_elsewhere
 from jobs.config.deadline import PassedError
 from jobs.config.run_config import RunConfig
-from jobs.graph.phases import phases
+from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.step_graph import run_steps
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.compact_while_running import compact_if_worth_it, compact_periodically
-from jobs.run.compatibility import merge_with_stored_run, refuse_fewer, run_manifest
+from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
@@ -33,6 +34,8 @@ from pipeline.store.upkeep.lease import lease
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
+Look = Callable[[Any, RunFolder], None]
+"""What reads a run that has ended, by a connection with its views."""
 
 
 @dataclass(frozen=True)
@@ -56,26 +59,28 @@ class _Launch:
 
 
 def run(
-    config: RunConfig,
+    resolved: ResolvedRun,
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
+    look: Look = lambda connection, folder: None,
 ) -> Outcome:
     """Execute a run, from the corpus to the checked accounting: units that are not committed, and
-    those that `retry_policy` selects.
+    those that `retry_policy` selects. `look` is called then, with a connection that shows the run.
 
-    Raises UsageError before execution if config or corpus cannot be used, AccountingError if rows
+    Raises UsageError before execution if the corpus cannot be used, AccountingError if rows
     do not match their inputs, EngineError if an engine died, StorageError if storage refuses,
     OutageError if an engine's server stays unreachable, ClusterError if Ray does not start.
     """
+    config = resolved.config
     refuse_elsewhere(config.cluster)
     retry_for(config.cluster.storage_seconds)
-    folder = RunFolder(as_path(config.warehouse), config.run_name())
+    folder = RunFolder(as_path(config.warehouse), resolved.name)
     with _graceful_stop(config, folder) as stop:
         _refuse_unwritable(folder.warehouse)
         check_layout(folder.warehouse)
         while True:
             wait_for_others(folder, stop, warn)
-            outcome = _run(config, folder, warn, stop, retry_policy)
+            outcome = _run(resolved, folder, warn, stop, retry_policy, look)
             if outcome is not None:
                 return outcome
 
@@ -94,22 +99,24 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
 
 
 def _run(
-    config: RunConfig,
+    resolved: ResolvedRun,
     folder: RunFolder,
     warn: Callable[[str], None],
     stop: GracefulStop,
     retry_policy: RetryPolicy | None,
+    look: Look,
 ) -> Outcome | None:
     """Plan and execute the run. None if meanwhile another command began to execute it, or removed a
     run: then it must be planned again."""
     before = folder.config()
-    config = merge_with_stored_run(config, folder)
-    if config.cluster.address:  # check the cluster's size before a long load of the corpus
-        for phase in phases(run_steps(config)):
-            phase.pool(config.cluster).size()
+    resolved = merge_with_stored_run(resolved, folder)
+    cluster = resolved.config.cluster
+    if cluster.address:  # check the cluster's size before a long load of the corpus
+        for phase in resolved.phases:
+            phase.pool(cluster).size()
     compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
     removed = count_removals(folder.warehouse)
-    prepared = prepare(config, folder.warehouse, warn, retry_policy=retry_policy)
+    prepared = prepare(resolved, folder.warehouse, warn, retry_policy=retry_policy)
     refuse_fewer(folder, prepared.keys)
     with lease(folder.path, LEASE) as held:
         if held is None or folder.config() != before:
@@ -119,7 +126,7 @@ def _run(
             return None
         launch = _execute(prepared, folder, warn, stop, has_work)
         del prepared  # its units would need as much memory again beside the accounting
-        return _outcome(config, folder, launch)
+        return _outcome(resolved, folder, launch, look)
 
 
 def _plan(prepared: Prepared, folder: RunFolder) -> bool:
@@ -127,9 +134,9 @@ def _plan(prepared: Prepared, folder: RunFolder) -> bool:
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
     raise_layout(folder.warehouse)
-    folder.start(run_manifest(prepared.config), provenance(prepared.keys), has_work)
-    folder.plan(prepared.steps, planned)
-    keep_family(folder.path, prepared.config.family_resolved())
+    folder.start(run_manifest(prepared.run), provenance(prepared.keys), has_work)
+    folder.plan(prepared.run.steps, planned)
+    keep_family(folder.path, prepared.run.family)
     return has_work
 
 
@@ -148,7 +155,7 @@ def _execute(
         finally:
             folder.all_gone()
             compact_if_worth_it(folder.warehouse, warn)
-        prepared.shards.verify(prepared.steps)  # without work, `prepare` has just done so
+        prepared.shards.verify(prepared.run.steps, prepared.committed)
     workers = {phase: dict(units) for phase, units in executor.progress.workers.items()}
     return _Launch(executor.ended, dict(executor.progress.calls), workers)
 
@@ -164,11 +171,12 @@ def _refuse_unwritable(warehouse: UPath) -> None:
             write(warehouse / "runs" / ".writable", b"")
 
 
-def _outcome(config: RunConfig, folder: RunFolder, launch: _Launch) -> Outcome:
+def _outcome(resolved: ResolvedRun, folder: RunFolder, launch: _Launch, look: Look) -> Outcome:
     """Check the accounting, and whether there are more problems than allowed."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
-        found = tuple(exceeded_limits(connection, counts, config))
+        found = tuple(exceeded_limits(connection, counts, resolved))
+        look(connection, folder)
     took = (launch.calls, launch.workers)
     not_done = sum(step.not_done for step in counts)
     if not_done:

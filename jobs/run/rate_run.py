@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.config.options import KEYS
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import validated_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import run_of
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.compatibility import stored_config
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
@@ -15,8 +14,8 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name
 
 
-def with_rater(words: Sequence[str]) -> RunConfig:
-    """The stored config of `run=` in `warehouse=`, with the rater in `words` added.
+def with_rater(words: Sequence[str]) -> ResolvedRun:
+    """The stored run of `run=` in `warehouse=`, with the rater in `words` added.
 
     Raises UsageError for other words, or without a rater.
     """
@@ -28,7 +27,7 @@ def with_rater(words: Sequence[str]) -> RunConfig:
         raise UsageError("rate needs a rater: add rater=NAME (gistmill ls lists them)")
     composed = compose(words)
     before = stored_values(composed)
-    return validated_config({**before, "raters": [*before["raters"], composed["rater"]]})
+    return run_of({**before, "raters": [*before["raters"], composed["rater"]]})
 
 
 def stored_values(composed: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,14 +38,18 @@ def stored_values(composed: Mapping[str, Any]) -> dict[str, Any]:
     return {**before, "warehouse": str(warehouse), "cluster": composed["cluster"]}
 
 
-def shown_rater(config: RunConfig, connection: Any) -> str | None:
+def shown_rater(run: ResolvedRun, connection: Any) -> str | None:
     """The rater (as named in `ratings`) whose verdicts a command's report shows.
 
     It is the config's last rater; if that is not a model, the run's first rater by name; None if
     the run has no rater that is a model.
     """
-    asked = config.model_copy(update={"raters": config.raters[-1:]})
-    steps = [step.id for step, _ in run_steps(asked)]
+    last = run.config.model_copy(update={"raters": run.config.raters[-1:]}).engines("judge")
+    steps = [
+        step.id
+        for step, engine in run.steps_with_engines
+        if step.stage and step.stage.role == "judge" and engine in last
+    ]
     found = connection.execute(
         """select rater from raters group by rater
         order by bool_or(list_contains(?::varchar[], step_id)) desc, rater limit 1""",

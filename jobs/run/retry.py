@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from jobs.config.options import KEYS
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import validated_config
+from jobs.graph.read_run import run_of
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.rate_run import stored_values
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.work.units import RETRYABLE, RetryPolicy
 
 
-def run_again(words: Sequence[str]) -> tuple[RunConfig, RetryPolicy]:
-    """The stored config of `run=` in `warehouse=`, and the policy of what to retry: all problems
+def run_again(words: Sequence[str]) -> tuple[ResolvedRun, RetryPolicy]:
+    """The stored run of `run=` in `warehouse=`, and the policy of what to retry: all problems
     that can be, or only those that `problem=` lists. Raises UsageError for other words."""
     problems: tuple[str, ...] = RETRYABLE
     others = []
@@ -24,7 +24,7 @@ def run_again(words: Sequence[str]) -> tuple[RunConfig, RetryPolicy]:
             others.append(word)
         else:
             raise UsageError(f"{word!r}: retry takes run=, warehouse=, problem=, cluster=")
-    return validated_config(stored_values(compose(others))), RetryPolicy(frozenset(problems))
+    return run_of(stored_values(compose(others))), RetryPolicy(frozenset(problems))
 
 
 def _problems(listed: str) -> tuple[str, ...]:

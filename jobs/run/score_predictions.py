@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from jobs.config.run_config import METHOD_NAME, RunConfig
-from jobs.graph.read_config import read_config, validated_config
+from jobs.config.run_config import METHOD_NAME
+from jobs.graph.read_run import composed_values, parsed_config, run_of
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.rate_run import stored_values
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
@@ -16,8 +17,8 @@ _AGAIN = ("run", "warehouse", "rater", "cluster")  # the words where a run is ad
 _USAGE = "write gistmill score predictions=FILE method=NAME"
 
 
-def with_predictions(words: Sequence[str]) -> RunConfig:
-    """The config of a run with the answers in the file `predictions=` as the method `method=`.
+def with_predictions(words: Sequence[str]) -> ResolvedRun:
+    """A run with the answers in the file `predictions=` as the method `method=`.
 
     With corpus=, experiment= or any other word of `run`, a run of these words, without other
     methods unless methods= names some; else the stored run that `run=` names, or the last one. The
@@ -36,13 +37,13 @@ def with_predictions(words: Sequence[str]) -> RunConfig:
         if any(word.startswith("rater") for word in others):
             values["raters"] = [*values["raters"], composed["rater"]]
     else:
-        values = read_config(others).model_dump(mode="json")
+        values = parsed_config(composed_values(others)).model_dump(mode="json")
         if not any(word.startswith("methods=") for word in others):
             values["methods"] = ""
     given = {own["method"]: _from_anywhere(own["predictions"])}
-    config = validated_config({**values, "predictions": {**values["predictions"], **given}})
-    _refuse_known(own["method"], config)
-    return config
+    run = run_of({**values, "predictions": {**values["predictions"], **given}})
+    _refuse_known(own["method"], run)
+    return run
 
 
 def _from_anywhere(file: str) -> str:
@@ -68,9 +69,9 @@ def _split(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     return own, others
 
 
-def _refuse_known(name: str, config: RunConfig) -> None:
+def _refuse_known(name: str, run: ResolvedRun) -> None:
     """Raise UsageError for the name of a built-in method: the rows of both would be one
     method's."""
-    ours = methods_in([folder / "method" for folder in config.conf_folders])
-    if name in ours or any(name == m.name for m in config.expanded() if m.has_repeats):
+    ours = methods_in([folder / "method" for folder in run.conf_folders])
+    if name in ours or any(name == m.name for m in run.methods if m.has_repeats):
         raise UsageError(f"method={name}: a method of gistmill has this name; take another")

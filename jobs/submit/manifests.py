@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.clusters import KubeRayCluster, SlurmCluster
 from jobs.config.deadline import deadline
-from jobs.config.run_config import RunConfig
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.provenance import commit_variable
 from jobs.submit.overlay import with_overlay
 from jobs.submit.package import (
@@ -42,17 +42,17 @@ _Quoted.add_representer(
 )
 
 
-def rayjob(config: RunConfig, words: Sequence[str]) -> str:
+def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
     """The manifest of a RayJob."""
-    cluster = config.cluster
+    config, cluster = run.config, run.config.cluster
     assert isinstance(cluster, KubeRayCluster)
     refuse_unshared(config)
-    there = words_on_cluster(config, words, at_the_same_path(config))
+    there = words_on_cluster(run, words, at_the_same_path(config))
     env_vars = {**commit_variable(), **cluster.runtime_env.get("env_vars", {})}
     text = _environment("kuberay").get_template("rayjob.yaml.jinja").render(
         cluster=cluster,
-        run=config.run_name(),
-        name=dns_name(config.run_name()),
+        run=run.name,
+        name=dns_name(run.name),
         warehouse=config.warehouse,
         entrypoint=command(["-m", "jobs.cli.rayjob_entry", "run", *there]),
         runtime_env=yaml.safe_dump({**cluster.runtime_env, "env_vars": env_vars}),
@@ -77,15 +77,15 @@ def _active_seconds(cluster: KubeRayCluster) -> int | None:
     return min(round(seconds) + _SECONDS_AFTER_DEADLINE, 2**31 - 1)
 
 
-def slurm_script(config: RunConfig, words: Sequence[str]) -> str:
+def slurm_script(run: ResolvedRun, words: Sequence[str]) -> str:
     """The script for sbatch."""
-    cluster = config.cluster
+    config, cluster = run.config, run.config.cluster
     assert isinstance(cluster, SlurmCluster)
     refuse_unshared(config)
-    there = words_on_cluster(config, words, at_the_same_path(config))
+    there = words_on_cluster(run, words, at_the_same_path(config))
     return _environment("slurm").get_template("run.sh.jinja").render(
         cluster=cluster,
-        name=f"gistmill-{config.run_name()}",
+        name=f"gistmill-{run.name}",
         words=command(["-m", "jobs", "run", *there]).removeprefix("exec python "),
         gpus=gpus_of_a_machine(config),
     )  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 from jobs.config.clusters import KubeRayCluster, SlurmCluster
 from jobs.config.deadline import absolute_deadline
 from jobs.config.run_config import RunConfig
+from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import plugin_folders
@@ -25,13 +26,14 @@ _DEADLINE = "cluster.deadline"
 
 
 def words_on_cluster(
-    config: RunConfig, words: Sequence[str], moved: Callable[[str, Path], str]
+    run: ResolvedRun, words: Sequence[str], moved: Callable[[str, Path], str]
 ) -> list[str]:
     """The words of `gistmill run` on the cluster.
 
     `moved(key, path)` returns the path on the cluster of the file that a config key names.
     """
-    files = {key: moved(key, path) for key, path in named_files(config).items()}
+    config = run.config
+    files = {key: moved(key, path) for key, path in named_files(run).items()}
     if plugins := plugin_folders(config.plugins):
         folders = [moved(f"plugins-{n}", Path(folder)) for n, folder in enumerate(plugins)]
         files["plugins"] = ",".join(folders)
@@ -42,7 +44,7 @@ def words_on_cluster(
     own = {_key(word) for word in kept}
     return [
         *kept,
-        f"run={config.run_name()}",
+        f"run={run.name}",
         *(f"{key}={value}" for key, value in files.items()),
         "cluster=ray",
         "cluster.address=auto",
@@ -112,13 +114,13 @@ def command(words: Sequence[str]) -> str:
     return f"exec python {shlex.join(words)}"
 
 
-def named_files(config: RunConfig) -> dict[str, Path]:
+def named_files(run: ResolvedRun) -> dict[str, Path]:
     """The files and folders on this machine that the config names, by key, without those shipped
     with gistmill. Raises UsageError where one is missing."""
-    found = {}
-    if CONF not in config.family_folder.parents:
-        found["family" if config.family else "corpus.family"] = config.family_folder
-    for section, engine in _engines(config).items():
+    found, folder = {}, Path(run.family.folder)
+    if CONF not in folder.parents:
+        found["family" if run.config.family else "corpus.family"] = folder
+    for section, engine in _engines(run.config).items():
         for key in _FILES:
             if named := getattr(engine, key, None):
                 found[f"{section}.{key}"] = Path(named)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from jobs.config.clusters import RayCluster
-from jobs.config.run_config import RunConfig
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.provenance import commit_variable
 from jobs.submit.marker import delete_marker, run_of, write_marker
 from jobs.submit.package import command, pack, refuse_unshared, words_on_cluster
@@ -25,20 +25,21 @@ _SECONDS_TO_STOP = 30  # in addition to the run's grace period
 _DRIVERS_OWN = (1, 2, 3, 4)  # exit codes of `gistmill run`
 
 
-def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Submission:
+def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Submission:
     """Submit the run, unless it is running there already, and follow it into `log` unless that is
     None.
 
     Raises UsageError if it was not submitted, EngineError if the head is lost or has lost the job.
     """
+    config = resolved.config
     assert isinstance(config.cluster, RayCluster)
     refuse_unshared(config)
     jobs = RayJobs(config.cluster.address)
-    run, warehouse = config.run_name(), as_path(config.warehouse)
+    run, warehouse = resolved.name, as_path(config.warehouse)
     if active := [job for job in jobs_of(jobs, run, config.warehouse) if not job.is_over]:
         job_id, is_new = active[-1].id, False
     else:
-        job_id, is_new = _send(jobs, config, words)
+        job_id, is_new = _send(jobs, resolved, words)
     told = f"sent run {run} as" if is_new else f"run {run} is running there already, as"
     print_to_stderr(f"{told} job {job_id}")
     left = Submission(run, job_id, "SENT", INCOMPLETE)
@@ -54,15 +55,16 @@ def send(config: RunConfig, words: Sequence[str], log: TextIO | None) -> Submiss
     return Submission(run, job_id, ended.status, _exit_code(ended))
 
 
-def _send(jobs: RayJobs, config: RunConfig, words: Sequence[str]) -> tuple[str, bool]:
+def _send(jobs: RayJobs, resolved: ResolvedRun, words: Sequence[str]) -> tuple[str, bool]:
     """Submit the run as a new job. Its id, and false if another submit sent the run first: then the
     job and the marker are that one's."""
+    config = resolved.config
     assert isinstance(config.cluster, RayCluster)
-    run, warehouse = config.run_name(), as_path(config.warehouse)
+    run, warehouse = resolved.name, as_path(config.warehouse)
     numbers = [int(job.id.rpartition("-")[2]) for job in jobs_of(jobs, run, None)]
     job_id = f"gistmill-{run}-{max(numbers, default=0) + 1}"
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
-        there = words_on_cluster(config, words, pack(Path(folder)))
+        there = words_on_cluster(resolved, words, pack(Path(folder)))
         begin = ["-m", "jobs.cli.job_entry", job_id, config.warehouse, *there]
         write_marker(warehouse, run, job_id)
         try:

@@ -7,7 +7,7 @@ from typing import Any
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.graph.read_config import GROUPS
+from jobs.graph.read_run import GROUPS
 from jobs.output.cells import Table
 from jobs.output.print_tables import print_json, print_line, print_parts
 from jobs.run.run_lock import LEASE

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.reading import read
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from tests.support.command import gistmill
 from tests.support.texts.small_corpus import document, question, write
@@ -63,14 +63,15 @@ def test_the_other_parts_measure_any_corpus_and_engine(
 
 def test_what_asks_no_engine_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
-    config = read_config(
+    resolved = read_run(
         ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "memory=uniform", "rater=none",
          "methods=constant"]
     )  # fmt: skip
-    pages_only = {key: config.memory.stages[key] for key in list(config.memory.stages)[:1]}
-    memory = config.memory.model_copy(update={"stages": pages_only})
+    memory = resolved.config.memory
+    first = next(iter(memory.stages))
+    memory = memory.model_copy(update={"stages": {first: memory.stages[first]}})
     with pytest.raises(UsageError, match="methods=constant: need no engine"):
-        read(config.model_copy(update={"memory": memory}), tmp_path / "warehouse")
+        read(resolved.config.model_copy(update={"memory": memory}), tmp_path / "warehouse")
 
 
 def test_scale_times_commands_on_rows_made_by_hand() -> None:

@@ -17,9 +17,8 @@ from pathlib import Path
 import yaml
 
 from jobs.graph.loading import load_corpus
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
-from jobs.run.compatibility import run_manifest
+from jobs.graph.manifest import run_manifest
+from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
 from pipeline.asking.ask import Reader
 from pipeline.asking.readers import start_reader
@@ -70,7 +69,7 @@ class Night:
         script.write_text(yaml.safe_dump({"replies": []}))  # names the engine, which is replaced
         self.num_workers = 1 + seed % 2
         self._retried = draw.random()
-        self._config = read_config(
+        self._config = read_run(
             ["corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "run=night",
              f"methods={draw.choice(_METHODS)}", "engine=scripted", f"engine.script={script}",
              f"engine.sequences={_SEQUENCES}", f"questions_per_unit={draw.choice((1, 2, 100))}",
@@ -78,9 +77,9 @@ class Night:
         )  # fmt: skip
         # All that does not touch the warehouse is made once, for every process forked from here.
         self._stored, self._provenance = run_manifest(self._config), provenance([])
-        self._steps = [step for step, _ in run_steps(self._config)]
-        family = self._config.family_resolved()
-        reader = asyncio.run(start_reader(self._config.engine, family, "free"))
+        self._steps = self._config.steps
+        family = self._config.family
+        reader = asyncio.run(start_reader(self._config.config.engine, family, "free"))
         log = os.open(folder / "asked", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
         self._reader = replace(reader, engine=CountedEngine(log))
 
@@ -98,11 +97,11 @@ class Night:
         _compact(warehouse)
 
     def _units(self, shards: Shards) -> dict[str, list[Unit]]:
-        keys = load_corpus(self._config, shards, self._steps, lambda line: None)
+        keys, _ = load_corpus(self._config.config, shards, self._steps, lambda line: None)
         committed = shards.committed(self._steps)
         return {
             key.document_id: plan_document(
-                self._steps, key, committed, self._config.questions_per_unit
+                self._steps, key, committed, self._config.config.questions_per_unit
             )
             for key in keys
         }

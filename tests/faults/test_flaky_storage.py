@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.run.compatibility import run_manifest
+from jobs.graph.manifest import run_manifest
 from jobs.run.execute import RunExecutor
 from jobs.run.progress import Progress
 from jobs.run.progress_line import progress_line
@@ -291,8 +291,8 @@ def test_status_says_what_could_not_be_written(tmp_path: Path) -> None:
     small.work()
     folder = RunFolder(small.shards.warehouse, "night")
     prepared = small.prepared()
-    folder.start(run_manifest(small.config), {}, has_work=True)
-    folder.plan(prepared.steps, prepared.planned())
+    folder.start(run_manifest(small.resolved), {}, has_work=True)
+    folder.plan(prepared.run.steps, prepared.planned())
     executor = RunExecutor(prepared, folder)
     executor.progress.start("reading", [("d1", 1.0)], 4.0)
     folder.write_progress("launch", executor.progress.state())

@@ -11,7 +11,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.run.launch import Outcome, run
 from pipeline.core.errors import UsageError
 from tests.support.command import sql
@@ -42,7 +42,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def go(warehouse: Path, *words: str) -> Outcome:
-    return run(read_config([*WORDS, f"warehouse={warehouse}", *words]), warn=lambda line: None)
+    return run(read_run([*WORDS, f"warehouse={warehouse}", *words]), warn=lambda line: None)
 
 
 def shards(warehouse: Path) -> dict[str, int]:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import prepare
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun
 from tests.support.command import sql, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
@@ -44,14 +44,14 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "warehouse"
 
 
-def pending(config: RunConfig, warehouse: Path) -> dict[str, set[str]]:
+def pending(resolved: ResolvedRun, warehouse: Path) -> dict[str, set[str]]:
     """The stages that have something to do, with the documents or questions it is for.
 
     Loading is done by then: `documents` and `questions` name the rows that were loaded anew.
     """
     before = {file for table in LOADING for file in _files(warehouse, table)}
-    prepared = prepare(config, UPath(warehouse), lambda line: None)
-    steps = {step.id: step for step in prepared.steps}
+    prepared = prepare(resolved, UPath(warehouse), lambda line: None)
+    steps = {step.id: step for step in prepared.run.steps}
     found: dict[str, set[str]] = {}
     for unit in prepared.planned():
         step = steps[unit.step_id]
@@ -104,7 +104,7 @@ def test_a_change_redoes_what_rests_on_it_and_nothing_else(
     """A change is loaded once: another case must not have made it before."""
     rows = corpus()
     change(*rows)
-    found = pending(read_config(words(tmp_path, rows)), warehouse)
+    found = pending(read_run(words(tmp_path, rows)), warehouse)
     assert found == redone
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from tests.support.command import DATA, refused, sql, succeed
 from tests.support.runs.shown_calls import problems, shown
 
@@ -96,7 +96,7 @@ def test_the_same_command_asks_nothing_again(warehouse: Path) -> None:
 
 def test_the_experiments_have_the_design_and_its_ablations() -> None:
     path = f"corpus.path={HISTORIES}"
-    chosen = [m.name for m in read_config(["experiment=longmemeval_s", path]).expanded()]
+    chosen = [m.name for m in read_run(["experiment=longmemeval_s", path]).methods]
     best = "value=round,expansion=facts,join=merge,retriever=dense,top_k=10"
     assert chosen[0] == f"longmemeval({best},time_aware=false,reading=con,history=json)"
     # In each of the others one setting differs, so that it shows what that does.
@@ -105,7 +105,7 @@ def test_the_experiments_have_the_design_and_its_ablations() -> None:
     assert any(name.startswith("full_history") for name in chosen)
     assert "embedder.model" in refused("run", "experiment=longmemeval_s", path,
                                        "embedder.model=null")  # fmt: skip
-    reading = [m.name for m in read_config(["experiment=longmemeval_oracle", path]).expanded()]
+    reading = [m.name for m in read_run(["experiment=longmemeval_oracle", path]).methods]
     assert len(reading) == 6
 
 

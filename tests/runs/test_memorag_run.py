@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.graph.phases import phases
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.work.steps import Step
 from tests.support.command import gistmill, refused, sql, succeed, succeeded
 from tests.support.runs.shown_calls import problems, shown
@@ -33,7 +31,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def steps(*words: str) -> list[Step]:
-    return [step for step, _ in run_steps(read_config(["corpus=demo", "rater=none", *words]))]
+    return read_run(["corpus=demo", "rater=none", *words]).steps
 
 
 def test_a_memory_is_made_once_for_all_questions(warehouse: Path) -> None:
@@ -143,7 +141,7 @@ def test_the_memory_model_may_be_another(tmp_path: Path) -> None:
     words = ("corpus=demo", "limit=1", "memory=uniform", "rater=none", "run=r",
              f"methods=memorag(memory=gist_memory,{BM25})", "memory_engine=scripted",
              f"memory_engine.script={script}", f"warehouse={tmp_path / 'w'}")  # fmt: skip
-    found = phases(run_steps(read_config(list(words))))
+    found = read_run(list(words)).phases
     assert [(phase.section, sorted({step.name for step in phase.steps})) for phase in found] == [
         ("engine", ["gist", "paginate"]),
         ("memory_engine", ["memorize", "queries"]),
@@ -219,7 +217,7 @@ def test_ultradomain_whole(tmp_path: Path) -> None:
     (tmp_path / "all.jsonl").write_text("\n".join(map(json.dumps, rows)))
     words = ("experiment=ultradomain", f"corpus.path={tmp_path / 'all.jsonl'}",
              f"warehouse={tmp_path / 'w'}")  # fmt: skip
-    named = {method.name.split("(")[0] for method in read_config(words).expanded()}
+    named = {method.name.split("(")[0] for method in read_run(words).methods}
     assert {"memorag", "hyde", "rq_rag", "rag", "full_text", "readagent_p", "constant"} <= named
     assert "embedder.model" in refused("run", *words, "embedder.model=null")
     succeed("run", *words, f"{METHODS},full_text", "run=u", "rater=none")

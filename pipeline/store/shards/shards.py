@@ -38,7 +38,7 @@ from pipeline.store.shards.footers import PROBLEMS, damaged_shard, shard_footer
 from pipeline.store.shards.shard_files import file_names, last_attempts, shard_content
 from pipeline.store.shards.shard_index import Entry
 from pipeline.work.steps import Step
-from pipeline.work.units import Committed, Unit, unit_name
+from pipeline.work.units import NOTHING, Committed, Unit, unit_name
 
 A = TypeVar("A")
 R = TypeVar("R", bound=Record)
@@ -149,16 +149,19 @@ class Shards:
             raise damaged_shard(path, "cannot be read (no such file)")
         raise refusal_error(path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
 
-    def committed(self, steps: Sequence[Step]) -> Committed:
-        """The committed units of `steps`. Raises AccountingError if a shard lacks rows."""
+    def committed(self, steps: Sequence[Step], known: Committed = NOTHING) -> Committed:
+        """The committed units of `steps`; nothing that is `known` is read again. Raises
+        AccountingError if a shard lacks rows."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
-        problems = self._verified(steps)
+        problems = self._verified(steps, known)
         inputs = {
-            step.id: self._inputs(step, units[step.id]) for step in steps if step.per_question
+            step.id: self._inputs(step, known.unread(step.id, units[step.id]), known)
+            for step in steps
+            if step.per_question
         }
         return Committed(units=units, inputs=inputs, problems=problems)
 
-    def _inputs(self, step: Step, units: Mapping[str, int]) -> dict[str, str]:
+    def _inputs(self, step: Step, units: Mapping[str, int], known: Committed) -> dict[str, str]:
         """input_sha -> the unit that holds it; if two do, the one of the lower name."""
         index = self._compacted.index
         compacted = index.units(step.table, step.id)
@@ -166,9 +169,9 @@ class Shards:
         names = [unit for unit, attempt in units.items() if compacted.get(unit) != attempt]
         keys = [(step.table, step.id, unit, units[unit]) for unit in names]
         inputs |= zip(names, map_files(self._input_shas, keys, self.warehouse), strict=True)
-        found: dict[str, str] = {}
+        found = dict(known.inputs.get(step.id, {}))
         for unit in sorted(inputs, reverse=True):
-            found.update(dict.fromkeys(inputs[unit], unit))
+            found |= {sha: min(unit, found.get(sha, unit)) for sha in inputs[unit]}
         return found
 
     def _input_shas(self, key: Key) -> list[str]:
@@ -182,20 +185,24 @@ class Shards:
             raise damaged_shard(self.path(*key), "the rows of some question are missing")
         return inputs
 
-    def verify(self, steps: Sequence[Step]) -> None:
-        """Raise AccountingError if a committed shard holds more or fewer rows than were written, or
-        the shard of the calls that its rows were made from is missing."""
-        self._verified(steps)
+    def verify(self, steps: Sequence[Step], known: Committed = NOTHING) -> None:
+        """Raise AccountingError if a committed shard that is not `known` holds more or fewer rows
+        than were written, or the shard of the calls that its rows were made from is missing."""
+        self._verified(steps, known)
 
-    def _verified(self, steps: Sequence[Step]) -> dict[str, dict[str, frozenset[str]]]:
+    def _verified(
+        self, steps: Sequence[Step], known: Committed
+    ) -> dict[str, dict[str, frozenset[str]]]:
         """step_id -> unit -> the problems of its rows, and of its calls those without a reply.
         Raises as `verify` does."""
-        found = {step.id: self._verified_step(step) for step in steps}
+        found = {step.id: self._verified_step(step, known) for step in steps}
         self._compacted.verify()
         return found
 
-    def _verified_step(self, step: Step) -> dict[str, frozenset[str]]:
-        units, calls = self.units(step.table, step.id), self.units(Call.table, step.id)
+    def _verified_step(self, step: Step, known: Committed) -> dict[str, frozenset[str]]:
+        units, calls = (
+            known.unread(step.id, self.units(table, step.id)) for table in (step.table, Call.table)
+        )
         if step.prompts:
             for unit, attempt in sorted(units.items()):
                 key = (Call.table, step.id, unit, attempt)
@@ -204,7 +211,9 @@ class Shards:
                     path = self.path(step.table, step.id, unit, attempt)
                     raise damaged_shard(path, "the shard of its calls is missing")
             calls |= units
-        found = self._problems(step.table, step.id, units)
+        before = known.problems.get(step.id, {})
+        found = {unit: problems for unit, problems in before.items() if unit not in units}
+        found |= self._problems(step.table, step.id, units)
         for unit, problems in self._problems(Call.table, step.id, calls).items():
             found[unit] = found.get(unit, frozenset()) | problems & set(UNANSWERED)
         return found

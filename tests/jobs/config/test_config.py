@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from upath import UPath
 
 from jobs.config.options import ReadOptions, read_options
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config, validated_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run, run_of
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
@@ -51,7 +49,7 @@ PLAIN = [
 def complaint(*words: str) -> str:
     """What is said of a command line that is of no use."""
     with pytest.raises(UsageError) as caught:
-        run_steps(read_config(words))
+        read_run(words)
     line = str(caught.value)
     assert "\n" not in line
     return line
@@ -59,8 +57,8 @@ def complaint(*words: str) -> str:
 
 @pytest.mark.parametrize("value", PLAIN)
 def test_paths_are_taken_as_written(value: str) -> None:
-    config = read_config([f"corpus.path={value}", f"warehouse={value}"])
-    dumped = config.model_dump(mode="json")
+    resolved = read_run([f"corpus.path={value}", f"warehouse={value}"])
+    dumped = resolved.config.model_dump(mode="json")
     assert (dumped["corpus"]["path"], dumped["warehouse"]) == (value, value)
 
 
@@ -83,22 +81,23 @@ def test_any_mix_of_quotes_and_backslashes_is_taken_as_written(value: str) -> No
     ],
 )
 def test_methods_with_brackets_are_taken_as_written(written: str, names: list[str]) -> None:
-    config = read_config([f"methods={written}"])
-    assert [method.name for method in config.expanded()] == names
+    resolved = read_run([f"methods={written}"])
+    assert [method.name for method in resolved.methods] == names
 
 
 def test_values_of_other_keys_have_their_types() -> None:
-    config = read_config(["limit=3", "engine.temperature=0.5", "engine.max_workers=2", "run=null"])
+    words = ["limit=3", "engine.temperature=0.5", "engine.max_workers=2", "run=null"]
+    config = read_run(words).config
     assert (config.limit, config.engine.temperature, config.engine.max_workers) == (3, 0.5, 2)
     assert config.run is None
-    assert read_config(["engine.deadline_seconds=5"]).engine.deadline_seconds == 5.0
+    assert read_run(["engine.deadline_seconds=5"]).config.engine.deadline_seconds == 5.0
 
 
 def test_a_path_may_be_named_in_an_experiment_of_another_corpus() -> None:
-    config = read_config(["experiment=qmsum", "corpus.path=My Meetings"])
-    section = config.corpus.model_dump(mode="json")
+    resolved = read_run(["experiment=qmsum", "corpus.path=My Meetings"])
+    section = resolved.config.corpus.model_dump(mode="json")
     assert (section["name"], section["path"]) == ("qmsum", "My Meetings")
-    assert "oracle_pages(top_k=6)" in [method.name for method in config.expanded()]
+    assert "oracle_pages(top_k=6)" in [method.name for method in resolved.methods]
 
 
 @pytest.mark.parametrize(
@@ -162,33 +161,33 @@ def test_a_mistake_is_one_line_saying_what_to_do(words: list[str], key: str, adv
 
 
 def test_a_config_takes_no_key_it_does_not_know() -> None:
-    config = read_config([])
-    known = config.model_dump(mode="json")
-    assert validated_config(known) == config
+    resolved = read_run([])
+    known = resolved.config.model_dump(mode="json")
+    assert run_of(known) == resolved
     for section in ("", "corpus", "memory", "engine", "cluster"):
         odd = copy.deepcopy(known)
         (odd[section] if section else odd)["temprature"] = 1
         with pytest.raises(UsageError, match="temprature"):
-            validated_config(odd)
+            run_of(odd)
 
 
 @pytest.mark.parametrize("corpus", sorted(f.stem for f in (CONF / "corpus").glob("*.yaml")))
 def test_every_corpus_is_read_again_as_it_was_stored(corpus: str) -> None:
     where = "corpus.seed=7" if corpus == "synthetic" else "corpus.path=My Books"
     needed = [word for word in NEEDED.get(corpus, ()) if not word.startswith("corpus.path=")]
-    config = read_config([f"corpus={corpus}", where, *needed, "family=generic"])
-    stored = json.loads(json.dumps(config.model_dump(mode="json")))
-    assert validated_config(stored) == config
+    resolved = read_run([f"corpus={corpus}", where, *needed, "family=generic"])
+    stored = json.loads(json.dumps(resolved.config.model_dump(mode="json")))
+    assert run_of(stored) == resolved
     assert str(stored["corpus"][where[7:11]]) == where.partition("=")[2]
 
 
 def test_what_is_made_up_lies_nowhere() -> None:
     with pytest.raises(UsageError, match=r"^corpus\.path: no such key; nearest: corpus\."):
-        read_config(["corpus=synthetic", "corpus.path=My Books"])
+        read_run(["corpus=synthetic", "corpus.path=My Books"])
 
 
 def test_a_config_is_frozen() -> None:
-    config = read_config([])
+    config = read_run([]).config
     with pytest.raises(ValueError, match="frozen"):
         setattr(config, "limit", 3)  # noqa: B010  # mypy knows it as well
 
@@ -197,7 +196,7 @@ def test_repeats_need_an_engine_that_draws(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text("replies: []\n")
     words = ["engine=scripted", f"engine.script={script}", "repeats=3"]
-    assert read_config([*words, "engine.temperature=0.7"]).repeats == 3
+    assert read_run([*words, "engine.temperature=0.7"]).config.repeats == 3
     assert complaint(*words).startswith(
         "repeats=3: every repeat would be the same, as engine.temperature is 0; set "
     )
@@ -205,7 +204,7 @@ def test_repeats_need_an_engine_that_draws(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a", "night-2", "with_under-score"])
 def test_run_names_that_are_taken(name: str) -> None:
-    assert read_config([f"run={name}"]).run_name() == name
+    assert read_run([f"run={name}"]).name == name
 
 
 @pytest.mark.parametrize(
@@ -216,7 +215,7 @@ def test_run_names_that_are_not(name: str) -> None:
 
 
 def name_of(*words: str) -> str:
-    return read_config(words).run_name()
+    return read_run(words).name
 
 
 @pytest.mark.slow
@@ -249,10 +248,10 @@ def test_a_run_is_named_after_experiment_or_corpus() -> None:
 @pytest.mark.parametrize("experiment", sorted(f.stem for f in (CONF / "experiment").glob("*.yaml")))
 def test_every_experiment_makes_steps(experiment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.engines.embedder.find_spec", lambda name: name)  # the extra dense
-    config = read_config([f"experiment={experiment}", "corpus.path=x"])
-    steps = [step.id for step, _ in run_steps(config)]
+    resolved = read_run([f"experiment={experiment}", "corpus.path=x"])
+    steps = [step.id for step, _ in resolved.steps_with_engines]
     assert len(set(steps)) == len(steps)
-    assert isinstance(config, RunConfig)
+    resolved.refuse_unusable()
 
 
 def test_reading_verbs_take_their_words_only() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.prompts import Prompt
 from stages.prompts.judging.rate_strict import StrictRating
 from stages.prompts.parsing.passages import Passage
@@ -28,8 +28,8 @@ QUESTION, OPTIONS = "Who rang?", ("a bat", "the wind")
 each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
 
 
-def config(name: str, *words: str) -> RunConfig:
-    return read_config([f"experiment={name}", "corpus.path=.", *words])
+def config(name: str, *words: str) -> ResolvedRun:
+    return read_run([f"experiment={name}", "corpus.path=.", *words])
 
 
 def shown(name: str, prompt: Prompt[Any]) -> str:
@@ -40,9 +40,9 @@ def shown(name: str, prompt: Prompt[Any]) -> str:
 @each_experiment
 def test_the_experiment_reads_with_its_own_family_and_one_vector_a_page(name: str) -> None:
     made = config(name)
-    assert (made.name, made.family_resolved().name) == (name, name)
-    assert made.embedder.chunk_words is None
-    assert config(name.removeprefix("readagent_")).embedder.chunk_words == 100
+    assert (made.config.name, made.family.name) == (name, name)
+    assert made.config.embedder.chunk_words is None
+    assert config(name.removeprefix("readagent_")).config.embedder.chunk_words == 100
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_gist_prompts_only_ask_to_shorten(name: str) -> None:
 
 def test_a_films_gist_is_told_its_limit() -> None:
     assert "no more than 128 tokens" in shown(FILMS, ShortenPage("The page."))
-    made = config(FILMS, "reply_tokens.gist=64").family_resolved()
+    made = config(FILMS, "reply_tokens.gist=64").family
     assert made.max_reply_tokens(ShortenPage) == 64
     assert "no more than 64 tokens" in made.render(ShortenPage("The page."))[0]["content"]
     assert "tokens" not in shown(QMSUM, ShortenPage("The page."))

@@ -10,8 +10,7 @@ from statistics import mean
 
 import pytest
 
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.core.rows import UnitRows
 from pipeline.work.stage import Stage
 from stages.index.paginate import PaginateUniform
@@ -32,7 +31,7 @@ def stages() -> list[Stage]:
     """Those of a run of the experiment with uniform pages."""
     methods = "methods=bm25(top_k=6),truncated(keep=first|last,num_words=6000)"
     words = ["experiment=readagent_qmsum", f"corpus.path={WHOLE_QMSUM}", "memory=uniform", methods]
-    return [step.stage for step, _ in run_steps(read_config(words)) if step.stage]
+    return [step.stage for step, _ in read_run(words).steps_with_engines if step.stage]
 
 
 @cache

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import ray
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.graph.repeats import equal_in_repeats
-from jobs.graph.step_graph import run_steps
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.work.steps import Step
@@ -30,8 +29,8 @@ MEMORAG = "methods=memorag(memory=gists,retriever=bm25)"
 
 
 def steps(*words: str) -> list[Step]:
-    config = read_config(["engine.base_url=http://127.0.0.1:1/v1", *DRAWING, *words])
-    return [step for step, _ in run_steps(config)]
+    resolved = read_run(["engine.base_url=http://127.0.0.1:1/v1", *DRAWING, *words])
+    return resolved.steps
 
 
 def named(found: list[Step]) -> list[tuple[str, str | None, int, str | None]]:
@@ -86,17 +85,17 @@ def test_memories_made_anew_need_an_engine_that_draws() -> None:
              "memory_engine.base_url=http://127.0.0.1:1/v1"]  # fmt: skip
     said = "repeat_from=memory would make the same memories in every repeat, as engine=extractive"
     with pytest.raises(UsageError, match=said):
-        read_config([*words, "repeat_from=memory"])
-    assert read_config(words).repeats == 2
+        read_run([*words, "repeat_from=memory"])
+    assert read_run(words).config.repeats == 2
 
 
 def test_an_engine_that_draws_is_enough_and_the_others_are_named() -> None:
     words = [MEMORAG, "repeats=2", "memory_engine.temperature=0.7",
              "memory_engine=openai", "memory_engine.model=m", "repeat_from=memory",
              "memory_engine.base_url=http://127.0.0.1:1/v1", "engine=extractive"]  # fmt: skip
-    config = read_config(words)
+    resolved = read_run(words)
     said = "repeats=2: some replies are the same in all, as engine=extractive is deterministic"
-    assert equal_in_repeats(config, run_steps(config)) == said
+    assert equal_in_repeats(resolved.config, resolved.steps_with_engines) == said
 
 
 class Night:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Role
 from tests.support.command import ROOT, one_line, own_process, sql, succeeded
@@ -19,24 +19,23 @@ from tests.support.texts.small_corpus import UNIFORM, document, question, write
 PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'recall_plugin'}"
 PHASES = """
 import json, sys
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.graph.phases import phases
-from jobs.graph.step_graph import run_steps
 for words in json.loads(sys.argv[1]):
-    found = phases(run_steps(read_config(words)))
+    found = read_run(words).phases
     print(json.dumps([[p.name, p.section, sorted({s.name for s in p.steps})] for p in found]))
 """
 
 
 def names(role: Role, *words: str) -> list[str]:
-    return [engine.name for engine in read_config(words).engines(role)]
+    return [engine.name for engine in read_run(words).config.engines(role)]
 
 
 @pytest.mark.slow
 def test_every_role_is_the_reader_s_unless_it_is_chosen() -> None:
     for role in ("memory", "extractor", "judge"):
-        config = read_config(["engine.seed=7"])
-        assert config.engines(role) == [config.engine]
+        resolved = read_run(["engine.seed=7"])
+        assert resolved.config.engines(role) == [resolved.config.engine]
     words = ("memory_engine=simulated", "extractor=none", "rater=none")
     assert names("reader", *words) == ["extractive"]
     assert names("memory", *words) == ["simulated"]
@@ -46,24 +45,25 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen() -> None:
 def test_a_role_s_settings_are_its_own(tmp_path: Path) -> None:
     script = tmp_path / "it's a [script].yaml"
     script.write_text("replies: []\n")
-    config = read_config(
+    resolved = read_run(
         ["extractor=scripted", f"extractor.script={script}", "extractor.sequences=3",
          "memory_engine=vllm", "memory_engine.model=some/model", "memory_engine.args.foo=1"]
     )  # fmt: skip
-    dumped = config.model_dump(mode="json")
-    assert (dumped["extractor"]["script"], config.extractor.name) == (str(script), "scripted")
-    assert config.engines("extractor")[0].sequences == 3
+    dumped = resolved.config.model_dump(mode="json")
+    assert (dumped["extractor"]["script"], resolved.config.extractor.name) == (
+        str(script),
+        "scripted",
+    )
+    assert resolved.config.engines("extractor")[0].sequences == 3
     assert (dumped["memory_engine"]["model"], dumped["memory_engine"]["args"]) == (
         "some/model", {"foo": 1},
     )  # fmt: skip
-    assert config.engine.name == "extractive"
+    assert resolved.config.engine.name == "extractive"
 
 
 def test_another_engine_of_a_role_is_another_run() -> None:
-    one, same, other = (
-        read_config(words).run_name()
-        for words in ([], ["memory_engine=extractive"], ["memory_engine=simulated"])
-    )
+    given: list[list[str]] = [[], ["memory_engine=extractive"], ["memory_engine=simulated"]]
+    one, same, other = (read_run(words).name for words in given)
     assert one == same != other
 
 
@@ -86,7 +86,7 @@ GROUP = "extractive, none, openai, reader, scripted, simulated, vllm"
 )  # fmt: skip
 def test_a_mistake_is_one_line_that_names_the_role(words: list[str], line: str) -> None:
     with pytest.raises(UsageError) as raised:
-        read_config(words)
+        read_run(words)
     assert str(raised.value).startswith(line)
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.work.steps import Step
 from tests.support.command import sql, succeed
@@ -45,8 +44,8 @@ NAME = "paginate(kind=uniform,words=80)"
 
 def steps(tmp_path: Path, chosen: str, *words: str, **texts: str) -> list[Step]:
     plugins = methods(tmp_path, own=OWN, alike=ALIKE, parts=PARTS, **texts)
-    config = read_config([plugins, f"methods={chosen}", *UNIFORM, *words])
-    return [step for step, _ in run_steps(config)]
+    resolved = read_run([plugins, f"methods={chosen}", *UNIFORM, *words])
+    return resolved.steps
 
 
 def memories(found: list[Step], name: str) -> list[str | None]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.graph.phases import Phase, phases
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.graph.step_graph import StepWithEngine
 from pipeline.core.engine import EngineSettings
 from pipeline.core.rows import Document, Question
@@ -41,7 +41,7 @@ STAGES: dict[str | None, Stage] = {
 }
 # Engines that differ by their seeds: R reads, M is the memory's, X extracts, J and K judge.
 ENGINES: dict[str, EngineSettings] = {
-    letter: read_config([f"engine.seed={seed}"]).engine for seed, letter in enumerate("RMXJK")
+    letter: read_run([f"engine.seed={seed}"]).config.engine for seed, letter in enumerate("RMXJK")
 }
 ROLES: dict[str, Role] = {"R": "reader", "M": "memory", "X": "extractor", "J": "judge",
                           "K": "judge"}  # fmt: skip

@@ -10,17 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.graph.phases import Phase, phases, with_scoring
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.core.rows import Document, Question
 from pipeline.work.units import Committed, DocumentKey, Unit, plan_document
 
 NOTHING = Committed(units={}, inputs={})
-STEPS = [step for step, _ in run_steps(read_config(["methods=gist_only", "memory=uniform"]))]
+STEPS = read_run(["methods=gist_only", "memory=uniform"]).steps
 
 
 def _phases(*words: str) -> list[Phase]:
-    return phases(run_steps(read_config(["methods=gist_only", "memory=uniform", *words])))
+    return read_run(["methods=gist_only", "memory=uniform", *words]).phases
 
 
 def _key(name: str, num_questions: int) -> DocumentKey:
@@ -95,7 +94,7 @@ def test_no_engine_starts_for_a_document_that_asks_it_nothing() -> None:
 
 def _planned(key: DocumentKey, *words: str) -> tuple[list[Phase], dict[str, Sequence[Unit]]]:
     """The phases of a run, and the units of its one document."""
-    placed = run_steps(read_config(["methods=gist_only", "memory=uniform", *words]))
+    placed = read_run(["methods=gist_only", "memory=uniform", *words]).steps_with_engines
     steps = [step for step, _ in placed]
     return phases(placed), {key.document_id: plan_document(steps, key, NOTHING, 50)}
 

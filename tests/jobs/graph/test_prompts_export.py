@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
@@ -19,8 +18,8 @@ METHODS = "methods=gist_only,readagent_p(max_pages=2),readagent_s(max_pages=2),b
 
 def steps(of: str | Path) -> set[str]:
     """The names of a run's steps with this family."""
-    config = read_config(["experiment=demo", METHODS, f"family={of}"])
-    return {step.id for step, *_ in run_steps(config)}
+    resolved = read_run(["experiment=demo", METHODS, f"family={of}"])
+    return {step.id for step, *_ in resolved.steps_with_engines}
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import browser_page as bench_page
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.html import run_page as html_page
 from jobs.html.chunks import compressed_chunk, with_line_numbers
 from jobs.trace.sent import Sent
@@ -380,4 +380,4 @@ def test_bench_of_a_page_that_does_not_open_or_without_a_browser(
         bench_page._seconds("chromium", file, "3 questions")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="page needs a browser: install one of chromium, "):
-        bench_page.page(read_config(bench_page.WORDS), tmp_path, 1)
+        bench_page.page(read_run(bench_page.WORDS).config, tmp_path, 1)

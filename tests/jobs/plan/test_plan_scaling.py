@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import jobs.plan.pilot
 from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.plan.count_calls import MEASURES, DryRunShards, execute_pilot, load_pilot, total_costs
 from jobs.plan.estimate import estimate
 from jobs.plan.pilot import choose_pilot
@@ -40,8 +40,9 @@ METHODS = (
 
 
 def prepared(*words: str) -> Prepared:
-    config = read_config(["corpus=qmsum", f"corpus.path={QMSUM}", METHODS, *words])
-    return prepare(config, config.warehouse, lambda line: None, DryRunShards(config.warehouse))
+    resolved = read_run(["corpus=qmsum", f"corpus.path={QMSUM}", METHODS, *words])
+    shards = DryRunShards(resolved.config.warehouse)
+    return prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
 
 
 def test_a_group_stands_for_its_words_and_questions(
@@ -54,9 +55,10 @@ def test_a_group_stands_for_its_words_and_questions(
     monkeypatch.setattr(jobs.plan.pilot, "_MAX_WORDS", 0)
     monkeypatch.setattr(jobs.plan.pilot, "_MIN_GROUPS", 2)
     words = ["corpus=tables", f"corpus.path={tmp_path}", *UNIFORM, "methods=gist_only"]
-    config = read_config([*words, f"warehouse={tmp_path / 'w'}"])
-    made = prepare(config, config.warehouse, lambda line: None, DryRunShards(config.warehouse))
-    names = {step.id: step.name for step in made.steps}
+    resolved = read_run([*words, f"warehouse={tmp_path / 'w'}"])
+    shards = DryRunShards(resolved.config.warehouse)
+    made = prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
+    names = {step.id: step.name for step in made.run.steps}
     pilot = choose_pilot(made)
     assert not pilot.is_whole
     assert pilot.num_documents == 5
@@ -75,9 +77,10 @@ def test_of_a_documents_many_questions_some_are_counted(
     write(tmp_path, [document(1)], [question(n, of=1) for n in range(9)])
     monkeypatch.setattr(jobs.plan.pilot, "_MAX_QUESTIONS", 3)
     words = ["corpus=tables", f"corpus.path={tmp_path}", "methods=closed_book", "rater=none"]
-    config = read_config([*words, f"warehouse={tmp_path / 'w'}"])
-    made = prepare(config, config.warehouse, lambda line: None, DryRunShards(config.warehouse))
-    (step,) = [step for step in made.steps if step.name == "answer"]
+    resolved = read_run([*words, f"warehouse={tmp_path / 'w'}"])
+    shards = DryRunShards(resolved.config.warehouse)
+    made = prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
+    (step,) = [step for step in made.run.steps if step.name == "answer"]
     estimated = estimate(made, None)
     (one,) = estimated.pilot.counted
     assert len(one.key.questions) == 3
@@ -151,7 +154,7 @@ def outcome(made: Prepared, seed: int) -> Mapping[str, Any]:
     """By step what a moody model makes of all documents and questions."""
     pilot = choose_pilot(made)
     copies = load_pilot(made, pilot)
-    execute_pilot(made, pilot, copies, lambda phase: Moody(made.config, seed))
+    execute_pilot(made, pilot, copies, lambda phase: Moody(made.run.config, seed))
     return total_costs(pilot, copies, count_shared=False)
 
 
@@ -166,7 +169,7 @@ def test_no_mood_is_over_at_most(tmp_path: Path, tokens: int) -> None:
     @settings(max_examples=12, deadline=None)
     @given(seed=st.integers(0, 10**6))
     def holds(seed: int) -> None:
-        names = {step.id: step.name for step in made.steps}
+        names = {step.id: step.name for step in made.run.steps}
         for step_id, values in outcome(made, seed).items():
             limit = most.at_most.get(step_id, np.zeros(len(MEASURES)))
             assert (values <= limit).all(), (names[step_id], values, limit)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from jobs.config.papers import papers_of
-from jobs.graph.read_config import read_config
-from jobs.run.compatibility import run_manifest
+from jobs.graph.manifest import run_manifest
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.methods import methods_in
+from pipeline.work.methods import expand_methods, methods_in
 from stages.corpora.reading.corpus import FORMATS
 from tests.support.command import DATA, refused, succeed
 from tests.support.runs.compared_run import ComparedRun
@@ -75,7 +75,7 @@ def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
                       "truncated_to_context": "truncated_to_context(keep=first)",
                       "readagent_p_conditional": "readagent_p_conditional(task=x)"}.get(n, n)
                      for n in names)  # fmt: skip
-    methods = read_config(["methods=constant"]).model_copy(update={"methods": given}).expanded()
+    methods = expand_methods(given, [CONF / "method"])
     named = [(method.file, method.papers) for method in methods]
     named += [(name, corpus.papers) for name, corpus in FORMATS.items()]
     found = papers_of(named, [CONF])
@@ -86,7 +86,7 @@ def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
 
 
 def test_a_paper_without_an_entry_is_named() -> None:
-    methods = read_config(["methods=bm25"]).expanded()
+    methods = read_run(["methods=bm25"]).methods
     with pytest.raises(UsageError, match=r"bm25.yaml: papers: no entry 'readagent' in papers.bib"):
         papers_of([(method.file, method.papers) for method in methods], [])
 
@@ -101,7 +101,7 @@ def test_a_paper_without_an_entry_is_named() -> None:
     ],
 )
 def test_the_paper_of_a_dataset_is_cited(corpus: str, path: str, says: str) -> None:
-    config = read_config([f"corpus={corpus}", f"corpus.path={DATA / path}", "methods=gist_only"])
-    papers = run_manifest(config)["report"]["papers"]
+    resolved = read_run([f"corpus={corpus}", f"corpus.path={DATA / path}", "methods=gist_only"])
+    papers = run_manifest(resolved)["report"]["papers"]
     assert set(papers) == {"readagent", corpus}
     assert says in papers[corpus]

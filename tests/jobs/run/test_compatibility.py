@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config
+from jobs.graph.manifest import run_manifest
+from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.compatibility import (
     _refuse_shared_file,
     merge_with_stored_run,
     refuse_fewer,
-    run_manifest,
     stored_config,
 )
 from jobs.run.rate_run import with_rater
@@ -29,39 +29,41 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse(tmp_path)
 
 
-def night(*words: str) -> RunConfig:
-    return read_config(["run=night", "methods=bm25", "rater=none", *words])
+def night(*words: str) -> ResolvedRun:
+    return read_run(["run=night", "methods=bm25", "rater=none", *words])
 
 
-def start(warehouse: Warehouse, config: RunConfig) -> RunFolder:
+def start(warehouse: Warehouse, config: ResolvedRun) -> RunFolder:
     """The run as it is once it has begun."""
-    folder = RunFolder(warehouse.folder, config.run_name())
+    folder = RunFolder(warehouse.folder, config.name)
     folder.start(run_manifest(config), {}, has_work=True)
-    warehouse.plan(config.run_name(), (DOCUMENTS, [document_unit(DOCUMENTS, "d1")]))
+    warehouse.plan(config.name, (DOCUMENTS, [document_unit(DOCUMENTS, "d1")]))
     return folder
 
 
-def names(config: RunConfig) -> list[str]:
-    return [method.name for method in config.expanded()]
+def names(config: ResolvedRun) -> list[str]:
+    return [method.name for method in config.methods]
 
 
 def test_a_new_run_is_as_the_command_says(warehouse: Warehouse) -> None:
-    folder = RunFolder(warehouse.folder, "night")
-    assert merge_with_stored_run(night(), folder) == night()
+    run = night()
+    assert merge_with_stored_run(run, RunFolder(warehouse.folder, "night")) is run
 
 
 def test_a_run_without_a_name_gets_its_own(warehouse: Warehouse) -> None:
-    config = read_config([])
-    folder = RunFolder(warehouse.folder, config.run_name())
-    assert merge_with_stored_run(config, folder).run == config.run_name()
-    start(warehouse, config)
-    assert merge_with_stored_run(config, folder).run_name() == config.run_name()
+    resolved = read_run([])
+    folder = RunFolder(warehouse.folder, resolved.name)
+    assert merge_with_stored_run(resolved, folder).name == resolved.name
+    start(warehouse, resolved)
+    assert merge_with_stored_run(resolved, folder) is resolved, "nothing is resolved again"
+    more = merge_with_stored_run(read_run([f"run={resolved.name}", "rater=extractive"]), folder)
+    assert (more.name, more.config.run) == (resolved.name, resolved.name)
 
 
 def test_the_same_command_changes_nothing(warehouse: Warehouse) -> None:
     folder = start(warehouse, night())
     assert names(merge_with_stored_run(night(), folder)) == names(night())
-    assert merge_with_stored_run(night(), folder).raters == night().raters
+    assert merge_with_stored_run(night(), folder).config.raters == night().config.raters
 
 
 def test_methods_are_added_to_those_there_are(warehouse: Warehouse) -> None:
@@ -73,16 +75,16 @@ def test_methods_are_added_to_those_there_are(warehouse: Warehouse) -> None:
 def test_raters_are_added_to_those_there_are(warehouse: Warehouse) -> None:
     folder = start(warehouse, night())
     found = merge_with_stored_run(night("rater=extractive", "rater.context_tokens=5000"), folder)
-    assert [rater.name for rater in found.raters] == ["none", "extractive"]
+    assert [rater.name for rater in found.config.raters] == ["none", "extractive"]
     start(warehouse, found)
     again = merge_with_stored_run(night("rater=reader"), folder)
-    assert [rater.name for rater in again.raters] == ["none", "extractive", "reader"]
-    assert len(again.engines("judge")) == 2
-    assert stored_config(folder) == found
+    assert [rater.name for rater in again.config.raters] == ["none", "extractive", "reader"]
+    assert len(again.config.engines("judge")) == 2
+    assert stored_config(folder) == found.config
 
 
 def test_the_reader_named_twice_rates_once() -> None:
-    config = night("rater=reader")
+    config = night("rater=reader").config
     both = config.model_copy(update={"raters": (*config.raters, config.engine)})
     assert both.engines("judge") == [config.engine]
 
@@ -94,7 +96,7 @@ def test_the_reader_named_twice_rates_once() -> None:
      "corpus.seed=3"],
 )  # fmt: skip
 def test_what_may_change(warehouse: Warehouse, word: str) -> None:
-    assert merge_with_stored_run(night(word), start(warehouse, night())).run == "night"
+    assert merge_with_stored_run(night(word), start(warehouse, night())).config.run == "night"
 
 
 @pytest.mark.parametrize(
@@ -166,8 +168,9 @@ def test_rate_is_the_run_with_one_rater_more(warehouse: Warehouse) -> None:
     start(warehouse, night("limit=2", "engine.context_tokens=9000"))
     words = [f"warehouse={warehouse.folder}", "run=night", "rater=extractive"]
     found = with_rater(words)
-    assert [rater.name for rater in found.raters] == ["none", "extractive"]
-    assert (found.run, found.limit, found.engine.context_tokens) == ("night", 2, 9000)
+    assert [rater.name for rater in found.config.raters] == ["none", "extractive"]
+    assert (found.name, found.config.limit) == ("night", 2)
+    assert found.config.engine.context_tokens == 9000
     assert names(found) == ["bm25(top_k=3)"]
 
 
@@ -195,8 +198,8 @@ def test_a_local_models_arguments_are_no_hindrance(warehouse: Warehouse) -> None
     """Settings that hold a mapping: the same command again adds no second rater."""
     words = ("rater=vllm", "rater.model=some/model", "rater.args.dtype=float32")
     folder = start(warehouse, night(*words))
-    assert merge_with_stored_run(night(*words), folder).raters == night(*words).raters
+    assert merge_with_stored_run(night(*words), folder).config.raters == night(*words).config.raters
     more = merge_with_stored_run(night(*words[:2], "rater.args.dtype=bfloat16"), folder)
-    assert [rater.args["dtype"] for rater in more.raters if rater.name == "vllm"] == [
+    assert [rater.args["dtype"] for rater in more.config.raters if rater.name == "vllm"] == [
         "float32", "bfloat16",
     ]  # fmt: skip

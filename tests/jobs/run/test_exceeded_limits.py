@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.run.exceeded_limits import exceeded_limits
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
@@ -41,9 +40,9 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 
 def said(warehouse: Warehouse, *words: str) -> list[str]:
-    config: RunConfig = read_config([f"warehouse={warehouse.folder}", "run=r", *words])
+    resolved = read_run([f"warehouse={warehouse.folder}", "run=r", *words])
     with connect(warehouse.folder, "r") as connection:
-        return list(exceeded_limits(connection, accounts(connection), config))
+        return list(exceeded_limits(connection, accounts(connection), resolved))
 
 
 def test_more_problems_than_allowed_name_the_worst(warehouse: Warehouse) -> None:

@@ -61,7 +61,7 @@ def work(
     engine = Engine(small, bad)
     reader = replace(small.reader, engine=engine, **changes)
     warehouse = small.config.warehouse
-    units = prepare(small.config, warehouse, lambda line: None, retry_policy=retries).units
+    units = prepare(small.resolved, warehouse, lambda line: None, retry_policy=retries).units
 
     async def all_of_them() -> None:
         worker = small.worker(reader)

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.config.deadline import deadline
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.submit.manifests import dns_name, rayjob
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.docs.pages import blocks
@@ -302,8 +302,8 @@ def test_a_deadline_is_the_same_for_every_start(given: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def config() -> RunConfig:
-    return read_config([*WORDS, "run=night"])
+def resolved() -> ResolvedRun:
+    return read_run([*WORDS, "run=night"])
 
 
 # All that an argument can hold.
@@ -313,9 +313,9 @@ ANY_WORD = st.text(st.characters(exclude_characters="\0", exclude_categories=["C
 @pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(values=st.lists(ANY_WORD, max_size=3))
-def test_words_survive_as_they_are(config: RunConfig, values: list[str]) -> None:
+def test_words_survive_as_they_are(resolved: ResolvedRun, values: list[str]) -> None:
     words = [f"corpus.name={value}" for value in values]
-    made = yaml.safe_load(rayjob(config, words))
+    made = yaml.safe_load(rayjob(resolved, words))
     jsonschema.validate(made, SCHEMA)
     assert shlex.split(made["spec"]["entrypoint"])[5 : 5 + len(words)] == words
 

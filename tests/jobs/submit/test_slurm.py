@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.config.run_config import RunConfig
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.submit.manifests import slurm_script
 from tests.support.command import gistmill, refused, succeed
 
@@ -244,8 +244,8 @@ def test_term_before_the_run_begins(dry: DryRun) -> None:
 
 
 @pytest.fixture(scope="module")
-def config() -> RunConfig:
-    return read_config(WORDS)
+def resolved() -> ResolvedRun:
+    return read_run(WORDS)
 
 
 # All that an argument can hold.
@@ -254,10 +254,10 @@ ANY_WORD = st.text(st.characters(exclude_characters="\0", exclude_categories=["C
 
 @settings(deadline=None, max_examples=30)
 @given(values=st.lists(ANY_WORD, max_size=3))
-def test_words_survive_as_they_are(config: RunConfig, values: list[str]) -> None:
+def test_words_survive_as_they_are(resolved: ResolvedRun, values: list[str]) -> None:
     """The last command of the script, read by the shell that reads it then."""
     words = [f"corpus.name={value}" for value in values]
-    tail = slurm_script(config, words).partition("\nwork python -m jobs run ")[2]
+    tail = slurm_script(resolved, words).partition("\nwork python -m jobs run ")[2]
     shell = f"work() {{ printf '%s\\0' \"$@\"; }}\nwork {tail}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, check=True)
     assert done.stdout.decode().split("\0")[: len(words)] == words

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.run import provenance
 from jobs.submit import rendered
 from jobs.submit.package import pack, words_on_cluster
@@ -32,7 +32,7 @@ def test_the_pages_commands_are_found() -> None:
 def test_the_pages_commands_are_understood(command: list[str]) -> None:
     words = [word for word in command[2:] if "=" in word]
     if command[1] == "run":
-        assert read_config(words).run == "nqa"
+        assert read_run(words).config.run == "nqa"
     else:
         assert "run=nqa" in rendered(words)
 
@@ -56,9 +56,9 @@ def test_a_family_of_prompts_travels(tmp_path: Path) -> None:
     family = tmp_path / "mine"
     shutil.copytree(ROOT / "conf" / "prompts" / "generic", family)
     words = ["cluster=ray", "cluster.address=http://h:1", f"family={family}", "run=r"]
-    config = read_config(words)
+    resolved = read_run(words)
     there = tmp_path / "there"
-    sent = words_on_cluster(config, words, pack(there))
+    sent = words_on_cluster(resolved, words, pack(there))
     assert "family=files/family/mine" in sent
     assert f"family={family}" not in sent
     assert {file.name for file in (there / "files/family/mine").iterdir()} == {
@@ -67,8 +67,8 @@ def test_a_family_of_prompts_travels(tmp_path: Path) -> None:
 
 
 def test_what_comes_with_gistmill_is_not_copied_again(tmp_path: Path) -> None:
-    config = read_config(["cluster=ray", "cluster.address=http://h:1", "run=r"])
-    words_on_cluster(config, [], pack(tmp_path))
+    resolved = read_run(["cluster=ray", "cluster.address=http://h:1", "run=r"])
+    words_on_cluster(resolved, [], pack(tmp_path))
     assert not (tmp_path / "files").exists()
 
 

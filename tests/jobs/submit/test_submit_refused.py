@@ -1,5 +1,6 @@
 """What `gistmill submit` refuses before anything is sent: one line, exit 2, in seconds."""
 
+import os
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.submit.marker import write_marker
 from jobs.submit.submit_ray_job import job_state, send
 from pipeline.cluster import ray_jobs
@@ -116,7 +117,7 @@ def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
         (["cluster.address=http://h:1", "warehouse=/x", "corpus=text", "corpus.path=conf/demo"],
          "corpus.path=conf/demo: the cluster does not see this folder; name storage that it"),
         (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
-         "engine.model=stages: the cluster does not see this folder"),
+         "engine.model=stages: no config.json there"),
         (["warehouse=/x"], "cluster.address is not set"),
         (["cluster=inline"], "cluster=inline: use gistmill run on this machine"),
         (["cluster=local"], "cluster=local: use gistmill run on this machine"),
@@ -133,6 +134,13 @@ def test_an_address_that_is_no_dashboards(tmp_path: Path, address: str) -> None:
 )  # fmt: skip
 def test_words_of_no_use(words: list[str], says: str) -> None:
     assert refused("submit", *words).startswith(says)
+
+
+def test_a_model_that_only_this_machine_has(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    model = f"engine.model={os.path.relpath(tmp_path)}"
+    words = ("cluster.address=http://h:1", "warehouse=/x", "engine=vllm", model)
+    assert refused("submit", *words).startswith(f"{model}: the cluster does not see this folder")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +204,7 @@ def head(monkeypatch: pytest.MonkeyPatch) -> type[Head]:
 def test_the_second_of_two_submits_follows_the_first(tmp_path: Path, head: type[Head]) -> None:
     """Both have chosen the same id; the marker is that of the job that was sent."""
     words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
-    assert send(read_config(words), words, None).job == "gistmill-r-1"
+    assert send(read_run(words), words, None).job == "gistmill-r-1"
     assert (tmp_path / "runs" / ".r.sent").read_text() == "gistmill-r-1"
 
 
@@ -208,7 +216,7 @@ def test_what_is_refused_for_another_reason_leaves_no_marker(
     head.is_first, head.warehouse = not elsewhere, elsewhere
     words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
     with pytest.raises(UsageError, match="already exists"):
-        send(read_config(words), words, None)
+        send(read_run(words), words, None)
     assert not (tmp_path / "runs" / ".r.sent").exists()
 
 
@@ -228,7 +236,7 @@ def test_a_head_that_is_gone_after_the_refusal_leaves_no_marker(
     monkeypatch.setattr(head, "send", send_and_end)
     words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={tmp_path}", "run=r"]
     with pytest.raises(UsageError, match="no room for the package"):
-        send(read_config(words), words, None)
+        send(read_run(words), words, None)
     assert not (tmp_path / "runs" / ".r.sent").exists()
 
 
@@ -239,7 +247,7 @@ def test_a_job_is_found_however_the_warehouse_is_written(
 ) -> None:
     monkeypatch.setattr("jobs.submit.submit_ray_job.write_marker", lambda *given: None)
     words = ["cluster=ray", "cluster.address=http://h:1", f"warehouse={written}", "run=r"]
-    send(read_config(words), words, None)
+    send(read_run(words), words, None)
     found = job_state("http://h:1", "r", asked)
     assert found is not None and found.id == "gistmill-r-1"
 

@@ -208,7 +208,7 @@ def kept(warehouse: Path) -> Path:
 
 def test_the_templates_of_the_run_are_kept_whole(warehouse: Path, made: FinishedRun) -> None:
     (family,), damaged = kept_families(made.small.shards.warehouse / "runs" / "night")
-    own = made.small.config.family_resolved()
+    own = made.small.resolved.family
     assert damaged == []
     for name in ("name", "wording", "settings", "judging", "reply_tokens", "forms", "sources"):
         assert getattr(family, name) == getattr(own, name)

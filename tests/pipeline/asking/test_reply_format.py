@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
-from jobs.run.compatibility import run_manifest
+from jobs.graph.manifest import run_manifest
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Constraint
 from pipeline.core.rows import Question, UnitRows
@@ -175,7 +174,7 @@ def other_form(family: Path) -> None:
 
 def ids(family: Path, *words: str) -> dict[str, str]:
     """The step ids of a command, by stage and method."""
-    steps = run_steps(read_config([METHODS, f"family={family}", *words]))
+    steps = read_run([METHODS, f"family={family}", *words]).steps_with_engines
     return {f"{step.name} {step.method}": step.id for step, _ in steps}
 
 
@@ -194,15 +193,15 @@ def test_a_constrained_rater_leaves_what_a_free_reader_made(family: Path) -> Non
     free, constrained = ids(family, *rater), ids(family, *rater, CONSTRAINED)
     changed = {key.partition(" ")[0] for key in free if free[key] != constrained[key]}
     assert changed == {"rate"}
-    config = read_config([*rater, CONSTRAINED])
-    assert run_manifest(config)["report"]["reply_format"] == "free", (
+    resolved = read_run([*rater, CONSTRAINED])
+    assert run_manifest(resolved)["report"]["reply_format"] == "free", (
         "the foot speaks of the reader's"
     )
 
 
 def test_constrained_replies_need_an_engine_that_takes_constraints() -> None:
     with pytest.raises(UsageError) as caught:
-        read_config([CONSTRAINED])
+        read_run([CONSTRAINED])
     assert str(caught.value) == (
         "reply_format=constrained: engine=extractive cannot constrain replies; "
         "use vllm or openai, or reply_format=free"
@@ -211,8 +210,8 @@ def test_constrained_replies_need_an_engine_that_takes_constraints() -> None:
 
 @pytest.mark.parametrize("reply_format", ["free", "constrained"])
 def test_a_run_keeps_what_its_replies_were(reply_format: str) -> None:
-    config = read_config([*VLLM, f"reply_format={reply_format}"])
-    assert run_manifest(config)["report"]["reply_format"] == reply_format
+    resolved = read_run([*VLLM, f"reply_format={reply_format}"])
+    assert run_manifest(resolved)["report"]["reply_format"] == reply_format
 
 
 @pytest.mark.slow

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_config import read_config, validated_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run, run_of
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 
@@ -82,10 +81,10 @@ def put(values: dict[str, Any], key: tuple[str, ...], value: Any) -> dict[str, A
 def refusal(values: dict[str, Any]) -> str | None:
     """What is said of them; null where they are taken, and can be stored."""
     try:
-        config = validated_config(values)
+        config = run_of(values)
     except UsageError as error:
         return str(error)
-    json.dumps(config.model_dump(mode="json"), allow_nan=False).encode()
+    json.dumps(config.config.model_dump(mode="json"), allow_nan=False).encode()
     return None
 
 
@@ -164,15 +163,15 @@ REFUSED = [
 @pytest.mark.parametrize(("word", "says"), REFUSED)
 def test_nonsense_is_refused_in_one_line(word: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        run_steps(read_config([word]))
+        read_run([word])
     assert says in str(caught.value) and str(caught.value).isprintable()
 
 
 def test_the_name_of_a_run_fits_a_file_name() -> None:
-    assert len(read_config([f"run={'r' * 200}"]).run_name()) == 200
-    made = read_config([f"corpus.name={'word ' * 100}"]).run_name()
+    assert len(read_run([f"run={'r' * 200}"]).name) == 200
+    made = read_run([f"corpus.name={'word ' * 100}"]).name
     assert made.startswith("word-word") and len(made) <= 200
-    assert len(read_config([f"corpus.name={'1' * 999}"]).run_name()) <= 200
+    assert len(read_run([f"corpus.name={'1' * 999}"]).name) <= 200
 
 
 def test_a_message_is_one_line_whatever_it_names() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobs.config.options import read_options
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.secrets import refuse_secret, refuse_secrets, without_passwords
@@ -24,7 +24,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def complaint(*words: str) -> str:
     with pytest.raises(UsageError) as caught:
-        read_config(["experiment=demo", *words])
+        read_run(["experiment=demo", *words])
     line = str(caught.value)
     assert SECRET not in line and "\n" not in line
     return line
@@ -175,12 +175,12 @@ def test_names_that_only_sound_like_it_are_kept() -> None:
 
 
 def test_what_is_for_rays_job_alone_is_not_stored(tmp_path: Path) -> None:
-    from jobs.run.compatibility import run_manifest
+    from jobs.graph.manifest import run_manifest
 
     words = ("cluster=ray", "cluster.address=auto",
              f"cluster.runtime_env.env_vars.HF_TOKEN={SECRET}")  # fmt: skip
-    config = read_config(["experiment=demo", *words])
-    assert SECRET not in str(run_manifest(config))
+    resolved = read_run(["experiment=demo", *words])
+    assert SECRET not in str(run_manifest(resolved))
 
 
 @pytest.mark.parametrize(

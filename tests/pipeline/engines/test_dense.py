@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
-from jobs.run.compatibility import merge_with_stored_run, run_manifest
+from jobs.graph.manifest import run_manifest
+from jobs.graph.read_run import read_run
+from jobs.run.compatibility import merge_with_stored_run
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.steps import Step
@@ -122,8 +122,8 @@ def test_the_nearest_pages_are_looked_up(
 
 
 def steps(folder: Path, methods: str, *words: str) -> list[Step]:
-    config = read_config([f"methods={methods}", f"embedder.model={folder}", *words])
-    found = [step for step, _ in run_steps(config)]
+    resolved = read_run([f"methods={methods}", f"embedder.model={folder}", *words])
+    found = resolved.steps
     assert len({step.id for step in found}) == len(found)
     return found
 
@@ -189,8 +189,8 @@ def test_the_models_files_name_the_step_not_their_place(folder: Path, tmp_path: 
 
 @pytest.mark.usefixtures("extra")
 def test_a_name_on_hugging_face_is_its_own_identity() -> None:
-    config = read_config(["methods=dense", "embedder.model=someone/some-model-v1.5"])
-    (embed,) = [step for step, _ in run_steps(config) if step.name == "embed"]
+    resolved = read_run(["methods=dense", "embedder.model=someone/some-model-v1.5"])
+    (embed,) = [step for step, _ in resolved.steps_with_engines if step.name == "embed"]
     assert embed.settings["embedder"]["model"] == "someone/some-model-v1.5"
 
 
@@ -222,8 +222,8 @@ def test_a_method_that_cannot_have_vectors_ends_in_one_line(
 
 
 def test_other_methods_need_no_model() -> None:
-    assert read_config([]).embedder.model is None
-    assert all(step.name != "embed" for step, _ in run_steps(read_config(["methods=bm25"])))
+    assert read_run([]).config.embedder.model is None
+    assert all(step.name != "embed" for step, _ in read_run(["methods=bm25"]).steps_with_engines)
 
 
 def test_over_is_pages_or_gists(folder: Path) -> None:
@@ -238,11 +238,11 @@ def test_a_named_run_grows_by_its_first_embedder_and_keeps_to_it(tmp_path: Path)
     (other / "config.json").write_text("{}")
 
     def night(*words: Any) -> Any:
-        config = read_config(["run=night", *words])
+        resolved = read_run(["run=night", *words])
         folder = RunFolder(tmp_path / "warehouse", "night")
-        made = merge_with_stored_run(config, folder)
+        made = merge_with_stored_run(resolved, folder)
         folder.start(run_manifest(made), {}, has_work=True)
-        return [method.name for method in made.expanded()]
+        return [method.name for method in made.methods]
 
     night("methods=bm25")
     dense = night("methods=dense", f"embedder.model={small}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.engines.vllm import VllmSettings
@@ -156,7 +156,7 @@ def test_a_worker_holds_the_gpus_of_its_model(words: tuple[str, ...], gpus: floa
 )
 def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read_config(["engine=vllm", *words]).run_name()
+        read_run(["engine=vllm", *words])
     assert str(caught.value).startswith(says)
     assert "\n" not in str(caught.value)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.settings import CONF
@@ -305,7 +305,7 @@ def template_refused(folder: Path, template: str, *words: str) -> str:
     """The line about a family whose template of answers is this one."""
     (folder / "answer.jinja").write_text(template)
     with pytest.raises(UsageError) as raised:
-        read_config(["corpus=demo", *words])
+        read_run(["corpus=demo", *words])
     line = str(raised.value)
     assert "\n" not in line and line.startswith(str(folder)), line
     return line

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from tests.pipeline.core.test_config_nonsense import HUGE, NEVER, VALUES, keys, put
@@ -33,7 +32,7 @@ def family_file() -> dict[str, Any]:
 def said_of(*words: str) -> str | None:
     """The refusal of a command; null where it is taken."""
     try:
-        run_steps(read_config([*words]))
+        read_run([*words])
     except UsageError as error:
         return str(error)
     return None

@@ -515,7 +515,7 @@ def test_readers_beside_writer_compaction_and_collection(warehouse: Warehouse) -
 def test_a_run_is_compacted_while_it_works(warehouse: Warehouse) -> None:
     """What is committed meanwhile, until the run ends; it waits for a compaction at work."""
     last = time.monotonic() + 60
-    with compact_periodically(UPath(warehouse.folder), seconds=0.01, least=2):
+    with compact_periodically(UPath(warehouse.folder), seconds=0.01, least=1):
         for number in range(40):
             warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0), gist(1)])
         while (newest := index_of(warehouse)).units("gists", GISTS.id).keys() < units_of(warehouse):

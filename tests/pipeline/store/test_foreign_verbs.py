@@ -121,7 +121,7 @@ def test_a_damaged_step(made: FinishedRun, warehouse: Path, kind: str) -> None:
     assert survives(warehouse, "trace", file, why)["question"]["question_id"] == "q1"
     prepared = made.small.prepared()
     with pytest.raises(DamagedError) as caught:  # a run is refused
-        RunFolder(warehouse, "night").plan(prepared.steps, prepared.planned())
+        RunFolder(warehouse, "night").plan(prepared.run.steps, prepared.planned())
     assert caught.value.file == str(file)
     assert "move the file and the step's folders" in caught.value.why
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import CONF
 from pipeline.work.steps import Step
@@ -39,8 +38,8 @@ def prompts(tmp_path: Path) -> Path:
     return Path(shutil.copytree(CONF / "prompts", tmp_path / "prompts"))
 
 
-def placed(*words: str) -> list[tuple[Step, EngineSettings | None]]:
-    return run_steps(read_config([f"methods={METHODS}", *words]))
+def placed(*words: str) -> Sequence[tuple[Step, EngineSettings | None]]:
+    return read_run([f"methods={METHODS}", *words]).steps_with_engines
 
 
 def ids_now(*words: str) -> dict[Key, str]:
@@ -228,11 +227,11 @@ def test_a_part_of_its_own_counts_as_well(prompts: Path) -> None:
 
 def test_methods_share_one_memory_and_leave_each_other_alone() -> None:
     methods = "gist_only,readagent_p(max_pages=1..6),bm25(top_k=1..6),full_text"
-    many = run_steps(read_config([f"methods={methods}"]))
+    many = read_run([f"methods={methods}"]).steps_with_engines
     names = [step.name for step, _ in many]
     assert [names.count(stage) for stage in ("documents", "paginate", "gist")] == [1, 1, 1]
     assert [names.count(stage) for stage in ("look_up", "answer", "rate", "score")] == [14] * 4
-    few = {step.id for step, _ in run_steps(read_config(["methods=bm25(top_k=2),gist_only"]))}
+    few = {step.id for step, _ in read_run(["methods=bm25(top_k=2),gist_only"]).steps_with_engines}
     assert few < {step.id for step, _ in many}
 
 

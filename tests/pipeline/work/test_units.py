@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.core.rows import Document, Question, Span
 from pipeline.core.settings import sha
 from pipeline.work.units import (
@@ -28,7 +27,9 @@ from tests.support.runs.warehouse import document, question
 
 STEPS = [
     step
-    for step, _ in run_steps(read_config(["methods=readagent_p(max_pages=2)", "memory=uniform"]))
+    for step, _ in read_run(
+        ["methods=readagent_p(max_pages=2)", "memory=uniform"]
+    ).steps_with_engines
 ]
 BY_ID = {step.id: step for step in STEPS}
 OF_DOCUMENTS = ("documents", "paginate", "gist")
@@ -226,10 +227,8 @@ def test_after_a_crash_the_same_units_form_again(kept: int) -> None:
 def test_a_unit_is_named_by_what_it_reads() -> None:
     """Gists made otherwise are other look-ups, answers and scores of the same questions."""
     now = key(Q1)
-    other = read_config(
-        ["methods=readagent_p(max_pages=2)", "memory=uniform", "reply_tokens.gist=9"]
-    )
-    steps = [step for step, _ in run_steps(other)]
+    other = read_run(["methods=readagent_p(max_pages=2)", "memory=uniform", "reply_tokens.gist=9"])
+    steps = other.steps
     planned = plan_document(steps, now, Committed(units={}, inputs={}), 50)
     mine = {stage(unit): unit.unit for unit in Store().plan(now)}
     names = {step.id: step.name for step in steps}

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.graph.own_inputs import check_own_inputs
-from jobs.graph.read_config import read_config, validated_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run, run_of
+from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.score_predictions import with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question, UnitRows
@@ -79,9 +79,9 @@ def test_the_file_is_stored_with_its_whole_path(
     path = written(tmp_path, "theirs.json", '{"q1": "x"}')
     monkeypatch.chdir(tmp_path)
     words = ["corpus=demo", "rater=none", "method=Theirs"]
-    config = with_predictions([*words, "predictions=theirs.json"])
-    assert config.predictions == {"Theirs": path}
-    assert config.run_name() == with_predictions([*words, f"predictions={path}"]).run_name()
+    resolved = with_predictions([*words, "predictions=theirs.json"])
+    assert resolved.config.predictions == {"Theirs": path}
+    assert resolved.name == with_predictions([*words, f"predictions={path}"]).name
 
 
 def test_values_are_kept_as_they_are_but_for_lone_surrogates(tmp_path: Path) -> None:
@@ -193,10 +193,10 @@ def test_an_option_whose_text_is_a_letter(tmp_path: Path) -> None:
     assert answered(tmp_path, "F", ("E", "F")).answer_index == 1  # no letter of two options
 
 
-def config_of(folder: Path, answers: Mapping[str, Any]) -> Any:
+def resolved_with(folder: Path, answers: Mapping[str, Any]) -> ResolvedRun:
     path = written(folder, "theirs.json", json.dumps(answers))
-    values = read_config(["methods=closed_book", f"warehouse={folder}"]).model_dump(mode="json")
-    return validated_config({**values, "methods": "", "predictions": {"theirs": path}})
+    values = read_run(["methods=closed_book", f"warehouse={folder}"]).config.model_dump(mode="json")
+    return run_of({**values, "methods": "", "predictions": {"theirs": path}})
 
 
 def asked(*ids: str) -> tuple[Document, list[Question]]:
@@ -206,7 +206,7 @@ def asked(*ids: str) -> tuple[Document, list[Question]]:
 
 def planned(folder: Path, answers: Mapping[str, Any], committed: Sequence[Unit]) -> list[Unit]:
     """The units of a document with the questions q1 and q2, `committed` being done."""
-    steps = [step for step, _ in run_steps(config_of(folder, answers))]
+    steps = resolved_with(folder, answers).steps
     units: dict[str, dict[str, int]] = {}
     inputs: dict[str, dict[str, str]] = {}
     for unit in committed:
@@ -229,17 +229,17 @@ def test_a_changed_answer_redoes_its_own_rows_alone(tmp_path: Path) -> None:
 
 
 def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:
-    config = config_of(tmp_path, {"q1": "a", "q3": "b", "q4": None, "q5": 3})
-    steps = [step for step, _ in run_steps(config)]
+    resolved = resolved_with(tmp_path, {"q1": "a", "q3": "b", "q4": None, "q5": 3})
+    steps = resolved.steps
     said: list[str] = []
     key = DocumentKey.of(*asked("q1", "q2", "q4", "q5"), steps)
     with pytest.raises(
         UsageError, match=r"theirs.json: no question 'q3' in corpus=demo; there are q1"
     ):
-        check_own_inputs(config, steps, [key], said.append)
+        check_own_inputs(resolved.config, steps, [key], said.append)
     assert said == []
     key = DocumentKey.of(*asked("q1", "q2", "q3", "q4", "q5"), steps)
-    check_own_inputs(config, steps, [key], said.append)
+    check_own_inputs(resolved.config, steps, [key], said.append)
     place = f"predictions={tmp_path / 'theirs.json'}"
     assert said == [
         f"{place}: 2 of 5 questions have no answer and count 0: q2, q4",
@@ -248,15 +248,13 @@ def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:
 
 
 def test_with_a_limit_the_rest_of_the_corpus_is_known(tmp_path: Path) -> None:
-    config = config_of(tmp_path, {"story-01": "a", "meeting-01": "b"}).model_copy(
-        update={"limit": 1}
-    )
-    steps = [step for step, _ in run_steps(config)]
+    resolved = resolved_with(tmp_path, {"story-01": "a", "meeting-01": "b"})
+    steps, first = resolved.steps, {"limit": 1}
     key = DocumentKey.of(*asked("story-01"), steps)
     said: list[str] = []
-    check_own_inputs(config, steps, [key], said.append)
+    check_own_inputs(resolved.config.model_copy(update=first), steps, [key], said.append)
     assert said == []
-    wrong = config_of(tmp_path, {"story-01": "a", "meeting-99": "b"})
+    wrong = resolved_with(tmp_path, {"story-01": "a", "meeting-99": "b"})
     with pytest.raises(UsageError, match="no question 'meeting-99'"):
-        check_own_inputs(wrong.model_copy(update={"limit": 1}),
-                         [step for step, _ in run_steps(wrong)], [key], said.append)  # fmt: skip
+        limited = wrong.config.model_copy(update=first)
+        check_own_inputs(limited, wrong.steps, [key], said.append)

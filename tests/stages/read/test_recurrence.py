@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.engines.counting import CountingEngine, Scenario
@@ -226,7 +226,7 @@ def test_the_extractive_engine_keeps_what_the_question_is_about() -> None:
 @pytest.mark.parametrize("scenario", ["expected", "at_most", "fewest"])
 def test_a_plan_counts_a_call_for_every_segment(scenario: Scenario) -> None:
     """Where nothing runs out of context, too: a segment has no more tokens for that."""
-    settings = read_config(["engine=simulated"]).engine
+    settings = read_run(["engine=simulated"]).config.engine
     engine = CountingEngine(scenario, settings, token_counts(settings, [TEXT]), {})
     made, calls = run(STAGE, rows(), engine)
     assert len(made) == len(calls) == 3

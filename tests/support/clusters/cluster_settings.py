@@ -1,12 +1,12 @@
 """Clusters as conf/cluster/ has them."""
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from pipeline.core.settings import ClusterSettings
 
 
 def cluster(*words: str) -> ClusterSettings:
     """The `cluster` section of a config."""
-    settings: ClusterSettings = read_config(list(words)).cluster
+    settings: ClusterSettings = read_run(list(words)).config.cluster
     return settings
 
 

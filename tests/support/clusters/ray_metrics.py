@@ -12,7 +12,7 @@ import urllib.request
 
 import ray
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from jobs.run.launch import run
 from pipeline.cluster.actor import COUNTERS
 
@@ -49,7 +49,7 @@ def main() -> None:
     ray.init(address="local", include_dashboard=False, num_cpus=2, _metrics_export_port=port)
     watch = _Watch(port)
     watch.start()
-    outcome = run(read_config(sys.argv[1:]), warn=logging.warning)
+    outcome = run(read_run(sys.argv[1:]), warn=logging.warning)
     watch.join()
     sys.stdout.write(watch.text)
     sys.exit(outcome.exit_code)

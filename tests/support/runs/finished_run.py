@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.run.compatibility import run_manifest
+from jobs.graph.manifest import run_manifest
+from jobs.graph.resolved_run import resolve
 from jobs.run.provenance import provenance
 from pipeline.store.runs.kept_families import keep_family
 from pipeline.store.runs.run_folder import RunFolder
@@ -25,10 +26,10 @@ class FinishedRun:
         prepared = self.small.prepared()
         raise_layout(RunFolder(self.warehouse, "night").warehouse)
         night = RunFolder(self.warehouse, "night")
-        config = self.small.config.model_copy(update={"run": "night"})
-        night.start(run_manifest(config), provenance(prepared.keys), True)
-        night.plan(prepared.steps, prepared.planned())
-        keep_family(night.path, config.family_resolved())
+        named = resolve(self.small.config.model_copy(update={"run": "night"}))
+        night.start(run_manifest(named), provenance(prepared.keys), True)
+        night.plan(prepared.run.steps, prepared.planned())
+        keep_family(night.path, named.family)
 
     def copied(self, folder: Path) -> Path:
         """A copy of the warehouse, in `folder`."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import prepare
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
-from jobs.run.compatibility import run_manifest
+from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
 from pipeline.asking.ask import Reader
 from pipeline.asking.readers import reader_of
@@ -108,30 +107,29 @@ class HostileRun:
         stands_in_for = self.engine_words or ("engine=scripted", f"engine.script={script}")
         if self.is_constrained:  # which a scripted one cannot be
             stands_in_for = ("engine=simulated", "reply_format=constrained")
-        self.config = read_config(
+        self.resolved = read_run(
             [*self.words, "run=night", *stands_in_for,
              f"engine.context_tokens={self.engine.context_tokens}",
              *(f"reply_tokens.{name}=60" for name in PROMPTS),
              f"warehouse={self.folder / 'warehouse'}"]
         )  # fmt: skip
-        self.steps = [step for step, _ in run_steps(self.config)]
+        self.config, self.steps = self.resolved.config, self.resolved.steps
         self.shards = Shards(self.config.warehouse)
         self.units: list[tuple[str, str, int]] = []
 
     async def reader(self) -> Reader:
-        family = self.config.family_resolved()
-        how = (self.config.engine, family, self.config.reply_format)
+        how = (self.config.engine, self.resolved.family, self.config.reply_format)
         return replace(reader_of(self.engine, *how), is_model=True)
 
     def work(self, retries: RetryPolicy | None = None) -> None:
         """All units that are pending, and the run's own files."""
         warehouse = self.config.warehouse
-        prepared = prepare(self.config, warehouse, lambda line: None, retry_policy=retries)
+        prepared = prepare(self.resolved, warehouse, lambda line: None, retry_policy=retries)
         night = RunFolder(self.shards.warehouse, "night")
         raise_layout(night.warehouse)
-        night.start(run_manifest(self.config), provenance(prepared.keys), True)
-        night.plan(prepared.steps, prepared.planned())
-        keep_family(night.path, self.config.family_resolved())
+        night.start(run_manifest(self.resolved), provenance(prepared.keys), True)
+        night.plan(prepared.run.steps, prepared.planned())
+        keep_family(night.path, self.resolved.family)
 
         async def all_of_them() -> None:
             worker = Worker(

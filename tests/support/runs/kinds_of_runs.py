@@ -9,10 +9,10 @@ from pathlib import Path
 import yaml
 from upath import UPath
 
+from jobs.graph.manifest import run_manifest
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.read_config import read_config
-from jobs.run.compatibility import run_manifest
+from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
 from pipeline.asking.readers import start_reader
 from pipeline.store.runs.run_folder import RunFolder
@@ -63,14 +63,14 @@ def make(folder: Path, name: str) -> None:
     kind = KINDS[name]
     _write_corpora(folder)
     words = [word.replace("FOLDER", str(folder)) for word in kind.words]
-    config = read_config([*words, f"run={name}", f"warehouse={folder / 'warehouse'}"])
-    prepared = prepare(config, config.warehouse, lambda line: None)
-    raise_layout(UPath(config.warehouse))
-    run = RunFolder(config.warehouse, name)
-    run.start(run_manifest(config), provenance(prepared.keys), True)
-    run.plan(prepared.steps, prepared.planned())
+    resolved = read_run([*words, f"run={name}", f"warehouse={folder / 'warehouse'}"])
+    prepared = prepare(resolved, resolved.config.warehouse, lambda line: None)
+    raise_layout(UPath(resolved.config.warehouse))
+    run = RunFolder(resolved.config.warehouse, name)
+    run.start(run_manifest(resolved), provenance(prepared.keys), True)
+    run.plan(prepared.run.steps, prepared.planned())
     ids = [key.document_id for key in prepared.keys]
-    for phase in prepared.phases:
+    for phase in prepared.run.phases:
         asyncio.run(_execute(phase, prepared, run, ids[: len(ids) - kind.left_out]))
 
 
@@ -91,8 +91,8 @@ async def _execute(
     """All units of the documents in this process."""
     start = None
     if phase.engine is not None:
-        family = prepared.config.family_resolved()
-        start = partial(start_reader, phase.engine, family, prepared.config.reply_format)
+        family = prepared.run.family
+        start = partial(start_reader, phase.engine, family, prepared.run.config.reply_format)
     steps = list(phase.with_upstream().values())
     worker = Worker(run.path, "launch", Placement("worker"), steps, start, 60.0)
     for _, items in phase.executions(prepared.keys, prepared.units, lambda: 1):

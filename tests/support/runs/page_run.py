@@ -5,10 +5,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import prepare
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
-from jobs.run.compatibility import run_manifest
+from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
 from pipeline.asking.ask import Reader
 from pipeline.asking.readers import start_reader
@@ -66,19 +65,19 @@ def write_corpus(folder: Path, num_documents: int) -> None:
 def finished(folder: Path, *words: str, methods: str = METHODS) -> Path:
     """The warehouse of a run of the corpus in `folder`, finished by one worker in this process."""
     warehouse = folder / "warehouse"
-    config = read_config(
+    resolved = read_run(
         ["corpus=tables", f"corpus.path={folder / 'corpus'}", f"methods={methods}",
          "memory=uniform", "memory.words=60", "run=night", f"warehouse={warehouse}", *words]
     )  # fmt: skip
-    steps = [step for step, _ in run_steps(config)]
-    prepared = prepare(config, config.warehouse, lambda line: None)
+    steps = resolved.steps
+    prepared = prepare(resolved, resolved.config.warehouse, lambda line: None)
     night = RunFolder(warehouse, "night")
     raise_layout(night.warehouse)
-    night.start(run_manifest(config), provenance(prepared.keys), True)
-    night.plan(prepared.steps, prepared.planned())
+    night.start(run_manifest(resolved), provenance(prepared.keys), True)
+    night.plan(prepared.run.steps, prepared.planned())
 
     async def reader() -> Reader:
-        return await start_reader(config.engine, config.family_resolved(), "free")
+        return await start_reader(resolved.config.engine, resolved.family, "free")
 
     async def all_of_them() -> None:
         worker = Worker(night.path, "launch", Placement("worker"), steps, reader, 60.0)

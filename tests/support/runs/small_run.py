@@ -10,8 +10,7 @@ from upath import UPath
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.asking.ask import Reader
 from pipeline.asking.readers import start_reader
 from pipeline.store import Shards
@@ -39,19 +38,19 @@ class SmallRun:
               [question(1, of=1), question(2, of=1), question(3, of=2)])  # fmt: skip
         script = folder / "script.yaml"
         script.write_text(yaml.safe_dump({"replies": list(rules)}))
-        self.config: RunConfig = read_config(
+        self.resolved = read_run(
             ["corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=readagent_p",
              "engine=scripted", f"engine.script={script}", *UNIFORM,
              f"warehouse={folder / 'warehouse'}"]
         )  # fmt: skip
-        family = self.config.family_resolved()
-        self.reader = asyncio.run(start_reader(self.config.engine, family, "free"))
+        self.config: RunConfig = self.resolved.config
+        self.reader = asyncio.run(start_reader(self.config.engine, self.resolved.family, "free"))
         self.shards = Shards(self.config.warehouse)
-        self.steps = [step for step, _ in run_steps(self.config)]
+        self.steps = self.resolved.steps
 
     def prepared(self) -> Prepared:
         """The corpus as it is now, loaded; what is done and to do."""
-        return prepare(self.config, self.config.warehouse, lambda line: None)
+        return prepare(self.resolved, self.config.warehouse, lambda line: None)
 
     def units(self) -> Mapping[str, Sequence[Unit]]:
         """What is done and to do, by document."""

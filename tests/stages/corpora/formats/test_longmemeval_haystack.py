@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.graph.loading import chosen_documents
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from stages.corpora import Loaded, load
 from tests.support.command import DATA, sql, succeed
 from tests.support.texts.haystack import files, gold, histories, parts, question, session, shown
@@ -114,9 +114,9 @@ def test_limit_and_sample_choose_among_the_questions(tmp_path: Path) -> None:
     made = files(tmp_path, [question(n, "A") for n in range(6)], FILLERS)
     words = ["corpus=longmemeval_haystack", f"corpus.path={made['path']}", "corpus.sessions=4"]
     words.append(f"corpus.fillers={made['fillers']}")
-    whole = list(chosen_documents(read_config(words)))
-    assert list(chosen_documents(read_config([*words, "limit=2"]))) == whole[:2]
-    sampled = list(chosen_documents(read_config([*words, "sample=3"])))
+    whole = list(chosen_documents(read_run(words).config))
+    assert list(chosen_documents(read_run([*words, "limit=2"]).config)) == whole[:2]
+    sampled = list(chosen_documents(read_run([*words, "sample=3"]).config))
     assert len(sampled) == 3 and all(item in whole for item in sampled)
 
 

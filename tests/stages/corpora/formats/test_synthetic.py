@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from stages.corpora import Loaded, load
 from tests.support.command import sql, succeed
 
 
 def made(**keys: Any) -> list[Loaded]:
     words = [f"corpus.{key}={value}" for key, value in keys.items()]
-    return list(load(read_config(["corpus=synthetic", *words]).corpus))
+    return list(load(read_run(["corpus=synthetic", *words]).config.corpus))
 
 
 def test_the_same_seed_makes_the_same_documents_however_many() -> None:

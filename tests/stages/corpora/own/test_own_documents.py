@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.graph.loading import load_corpus
-from jobs.graph.read_config import read_config
-from jobs.graph.step_graph import run_steps
+from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.store import Shards
 from stages.corpora import Loaded, load
@@ -257,11 +256,11 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
         **{f"{n:02}.jpg": b"x" for n in range(22)},
     })  # fmt: skip
     words = ["corpus=text", f"corpus.path={tmp_path / 'books'}", "methods=none"]
-    config = read_config([*words, f"warehouse={tmp_path / 'w'}"])
+    resolved = read_run([*words, f"warehouse={tmp_path / 'w'}"])
     said: list[str] = []
-    steps = [step for step, _ in run_steps(config)]
+    steps = resolved.steps
     assert [step.name for step in steps] == ["documents", "questions", "paginate", "gist"]
-    keys = load_corpus(config, Shards(config.warehouse), steps, said.append)
+    keys, _ = load_corpus(resolved.config, Shards(resolved.config.warehouse), steps, said.append)
     assert len(keys) == 25
     assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1
     assert said[20] == "not read: and 2 more; see the column detail of skipped documents"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from upath import UPath
 
 from jobs.graph.loading import chosen_documents
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from stages.corpora import Loaded
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
@@ -65,10 +65,10 @@ def test_a_row_has_the_same_id_whatever_the_limit_and_what_follows(
     tmp_path: Path, name: str
 ) -> None:
     file = written(tmp_path / "a.jsonl", *(row(name, number) for number in (1, 2, 3)))
-    whole = [*chosen_documents(read_config([f"corpus={name}", f"corpus.path={file}"]))]
+    whole = [*chosen_documents(read_run([f"corpus={name}", f"corpus.path={file}"]).config)]
     for limit in (1, 2, 3):
         words = [f"corpus={name}", f"corpus.path={file}", f"limit={limit}"]
-        assert [*chosen_documents(read_config(words))] == whole[:limit]
+        assert [*chosen_documents(read_run(words).config)] == whole[:limit]
     shorter = written(tmp_path / "b.jsonl", row(name, 1))
     assert loaded(shorter, name) == whole[:1]
 

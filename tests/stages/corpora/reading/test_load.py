@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobs.graph.loading import chosen_documents
-from jobs.graph.read_config import read_config
+from jobs.graph.read_run import read_run
 from tests.support.texts.small_corpus import document, question, write
 
 NUMBERS = range(20)
@@ -19,7 +19,7 @@ def corpus(tmp_path: Path) -> list[str]:
 
 def ids(words: list[str], *more: str) -> list[str]:
     return [
-        loaded.document.document_id for loaded in chosen_documents(read_config([*words, *more]))
+        loaded.document.document_id for loaded in chosen_documents(read_run([*words, *more]).config)
     ]
 
 

@@ -1,0 +1,91 @@
+"""Refuse settings that cannot work, before the steps of a run are made of them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from fsspec import available_protocols
+
+from jobs.config.deadline import parse_deadline
+from jobs.config.run_config import RunConfig
+from pipeline.core.errors import UsageError
+from pipeline.core.prompts import PROMPTS
+from pipeline.core.registry import hint
+from pipeline.core.settings import CONF
+from pipeline.families.family import Family
+from pipeline.files.place import as_path
+from pipeline.work.check_family import wrong_settings
+from pipeline.work.methods import Method, stage_specs
+from pipeline.work.stage import ROLES
+
+
+def check_config(config: RunConfig) -> None:
+    """Raise UsageError for settings that contradict each other or name nothing usable."""
+    if config.cluster.deadline is not None:
+        parse_deadline(config.cluster.deadline, datetime.now())
+    _check_warehouse(config.warehouse)
+    if config.limit and config.sample:
+        raise UsageError("limit and sample are both set; set one of them to null")
+    _refuse_useless(config)
+    if config.reply_format == "constrained" and not _takes_constraints(config):
+        raise UsageError(
+            f"reply_format=constrained: engine={config.engine.name} cannot constrain replies; "
+            "use vllm or openai, or reply_format=free"
+        )
+    if config.cluster.name == "inline":
+        _refuse_several_workers(config)
+
+
+def _check_warehouse(warehouse: str) -> None:
+    """Raise UsageError for an address that nothing can be written to."""
+    protocol = warehouse.partition("://")[0] if "://" in warehouse else ""
+    if protocol in ("http", "https") or not warehouse.strip():
+        raise UsageError(
+            f"warehouse={warehouse}: cannot be written; name a folder, or s3://, gs://"
+        )
+    if protocol and protocol not in available_protocols():
+        raise UsageError(
+            f"warehouse={warehouse}: no filesystem {protocol}; name a folder, or s3://"
+        )
+    as_path(warehouse)
+
+
+def _refuse_useless(config: RunConfig) -> None:
+    """Raise UsageError for settings of the memory that none of its stages has."""
+    memory = config.memory
+    fields = {name for spec in stage_specs(f"memory={memory.name}", memory.stages)
+              for name in spec.stage.model_fields}  # fmt: skip
+    for key in memory.overrides():
+        if key not in fields:
+            files = (CONF / "memory").glob("*.yaml")
+            other = " or ".join(sorted(f.stem for f in files if f.stem != memory.name))
+            raise UsageError(f"memory.{key} does nothing here; add memory={other} or remove it")
+
+
+def _refuse_several_workers(config: RunConfig) -> None:
+    for role in ROLES:
+        for engine in config.engines(role):
+            if engine.min_workers > 1:
+                key = f"{config.section(role)}.min_workers={engine.min_workers}"
+                raise UsageError(f"{key}: cluster=inline has one worker; add cluster=local")
+
+
+def _takes_constraints(config: RunConfig) -> bool:
+    return any(engine.takes_constraints for role in ROLES for engine in config.engines(role))
+
+
+def check_family(config: RunConfig, family: Family, methods: Sequence[Method]) -> None:
+    """Raise UsageError for a setting that no stage has, a budget of an unknown prompt, or a
+    template that cannot be rendered: before the run, rather than in every unit."""
+    for line in wrong_settings(family):
+        raise UsageError(line)
+    for name in config.reply_tokens:
+        if name not in PROMPTS:
+            near = hint(name, sorted(PROMPTS))
+            raise UsageError(f"reply_tokens.{name}: no such prompt; {near}")
+    judging = stage_specs(f"{family.folder}: judging", family.judging)
+    memory = stage_specs(f"memory={config.memory.name}", config.memory.stages)
+    asked = [spec for method in methods for spec in method.stages]
+    stages = [spec.stage for spec in (*memory, *asked, *judging)]
+    for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
+        for sample in prompt.samples():
+            family.render(sample)

@@ -1,0 +1,86 @@
+"""The content of a run's config.yaml, by which later commands see what the run is."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from jobs.config.papers import papers_of
+from jobs.config.run_config import RunConfig
+from jobs.graph.resolved_run import ResolvedRun
+from pipeline.core.settings import sha
+from pipeline.work.methods import stage_specs
+from pipeline.work.steps import Step
+
+
+def run_manifest(run: ResolvedRun) -> dict[str, Any]:
+    """The content of runs/<name>/config.yaml: the config, its hashed part, and the facts
+    that reports need (stored, as the files they come from may change). A Ray job's runtime_env is
+    left out: it may hold secrets, and the next command brings its own."""
+    made = {**run.config.model_dump(mode="json"), "run": run.name}
+    if "runtime_env" in made["cluster"]:
+        made["cluster"]["runtime_env"] = {}
+    return {
+        "run": run.name,
+        "hashed": run.hashed,
+        "report": _report_facts(run),
+        "config": made,
+    }
+
+
+def _report_facts(run: ResolvedRun) -> dict[str, Any]:
+    config, family, steps = run.config, run.family, run.steps
+    return {
+        "corpus": config.corpus.name,
+        "engine": config.engine.title if config.methods else "none",
+        "reply_format": "constrained" if config.is_constrained(config.engine) else "free",
+        "is_model": config.engine.is_model or not config.methods,
+        "methods": list(dict.fromkeys(step.method for step in steps if step.method)),
+        "imported": _given(config, steps),
+        "papers": papers_of(_papers(run), run.conf_folders),
+        "columns": _columns(steps),
+        "stages": _stages(steps),
+        "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],
+        "family": family.name,
+        "wording": family.wording,
+        "repeats": config.repeats,
+        "repeat_from": config.repeat_from,
+    }
+
+
+def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:
+    """The papers' keys, each with the file or config key that names them."""
+    for method in run.methods:
+        yield str(method.file), method.papers
+    corpus = run.config.corpus
+    yield f"corpus.format={corpus.format}", corpus.papers
+
+
+def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:
+    """The file of a method's imported answers, and a hash of them, by method."""
+    found = {}
+    for step in steps:
+        if step.method and step.stage and (own := step.stage.inputs_per_question()):
+            file = config.predictions.get(step.method, "")
+            found[step.method] = f"{file.rpartition('/')[2]} {sha(dict(own), 12)}"
+    return found
+
+
+def _stages(steps: Sequence[Step]) -> list[str]:
+    """The names of all stages in dependency order over all methods: loading steps, then index
+    stages, then question stages."""
+    depths: dict[str, int] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for step in steps:
+        depths[step.id] = 1 + max((depths[up.id] for up in step.upstream), default=0)
+        kind = 0 if step.stage is None else 1 if step.stage.is_index() else 2
+        places[step.name] = max(places.get(step.name, (0, 0)), (kind, depths[step.id]))
+    return sorted(places, key=places.__getitem__)
+
+
+def _columns(steps: Sequence[Step]) -> dict[str, list[dict[str, Any]]]:
+    """The report's columns by kind of question: any, free (free-form), choice (with options)."""
+    found: dict[str, dict[str, dict[str, Any]]] = {"any": {}, "free": {}, "choice": {}}
+    for step in steps:
+        for kind, columns in (step.stage.columns() if step.stage else {}).items():
+            found[kind] |= {column.measure: asdict(column) for column in columns}
+    return {kind: list(columns.values()) for kind, columns in found.items()}

@@ -1,0 +1,148 @@
+"""ResolvedRun: all that the words of a command mean, made once in `resolve` and handed down.
+
+Nothing below reads a config file, a prompt family or a method's YAML, or builds the steps again.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jobs.config.run_config import MOST_RUN_NAME, RunConfig
+from jobs.graph.check_config import check_config, check_family
+from jobs.graph.phases import Phase, phases
+from jobs.graph.repeats import refuse_equal_repeats
+from jobs.graph.step_graph import StepWithEngine, run_steps
+from pipeline.core.errors import UsageError
+from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.settings import CONF, sha
+from pipeline.families.family import Family, load_family
+from pipeline.work.methods import Method, expand_methods, method_of
+from pipeline.work.stage import Role
+from pipeline.work.steps import Step
+
+_GIVEN = CONF / "predictions.yaml"  # a method's layout
+
+
+@dataclass(frozen=True)
+class ResolvedRun:
+    """A config and all that follows from it and from the files that it names.
+
+    `conf_folders`: the `conf` folders of the plugins, then our own. `family`: completed from its
+    bases, with the overrides of `reply_tokens`. `methods`: those that `methods` names, ranges and
+    alternatives expanded, then those of `predictions`. `steps_with_engines`: in dependency order;
+    the first two load the corpus, and memories have their names. `named_by`: the first method that
+    names a step, by step id.
+    """
+
+    config: RunConfig
+    conf_folders: tuple[Path, ...]
+    family: Family
+    methods: tuple[Method, ...]
+    steps_with_engines: tuple[StepWithEngine, ...]
+    named_by: Mapping[str, str]
+
+    @property
+    def steps(self) -> list[Step]:
+        return [step for step, _ in self.steps_with_engines]
+
+    @cached_property
+    def phases(self) -> list[Phase]:
+        return phases(self.steps_with_engines)
+
+    def refuse_unusable(self) -> None:
+        """Raise UsageError if a step cannot be executed on this machine."""
+        for step in self.steps:
+            if step.stage is not None and step.id in self.named_by:
+                step.stage.refuse_unusable(self.named_by[step.id])
+
+    @cached_property
+    def hashed(self) -> dict[str, Any]:
+        """The settings that change rows and that a named run must keep: all but methods, raters,
+        repeats and the selection of documents."""
+        config = self.config
+        roles: tuple[Role, ...] = ("memory", "extractor")
+        others = {role: [e.identity() for e in config.engines(role)] for role in roles}
+        engine, is_constrained = config.engine.identity(), config.is_constrained(config.engine)
+        return {
+            "corpus": dict(config.corpus.hashed()),
+            "memory": config.memory.model_dump(mode="json", exclude={"name"}),
+            "engine": {**engine, "constrained": is_constrained},
+            "seed": config.engine.seed,  # random draws use it whatever the temperature
+            "roles": {k: v for k, v in others.items() if v != [engine]},
+            "family": self.family.hashed(),
+            **config.embedder.hashed(),
+        }
+
+    @cached_property
+    def name(self) -> str:
+        """`run`, else the experiment's or corpus's name and 8 hex of a hash of the settings."""
+        config = self.config
+        if config.run:
+            return config.run
+        chosen = [config.corpus.selection(), config.limit, config.sample]
+        methods = [method.name for method in self.methods]
+        raters = [rater.identity() for rater in config.engines("judge")]
+        repeats = [config.repeats, config.repeat_from] if config.repeats > 1 else []
+        content = [self.hashed, chosen, methods, raters, *repeats]
+        # Only characters legal in a run's name: corpus `My Books (2024)` gives my-books-2024-...
+        words = re.findall(r"[a-z0-9_]+", (config.name or config.corpus.name).lower())
+        made = "-".join(["-".join(words)[: MOST_RUN_NAME - 20].rstrip("-"), sha(content, 8)])
+        made = made.lstrip("-")
+        return made if made[0].isalpha() else f"run-{made}"
+
+
+def resolve(config: RunConfig) -> ResolvedRun:
+    """The run of a config, with all checks that need not read the corpus. Imports its plugins.
+
+    Raises UsageError for settings that cannot work, naming the key or file.
+    """
+    try:
+        confs, family, methods = _read(config)
+    except (OSError, ValueError) as error:  # of a name that no file can have
+        raise UsageError(f"a path in the settings cannot be read: {error}; set another") from None
+    steps_with_engines, named_by = run_steps(config, family, methods)
+    refuse_equal_repeats(config, steps_with_engines)
+    return ResolvedRun(config, (*confs,), family, (*methods,), (*steps_with_engines,), named_by)
+
+
+def _read(config: RunConfig) -> tuple[list[Path], Family, list[Method]]:
+    """The files that a config names, read and checked: conf folders, family and methods."""
+    check_config(config)
+    confs = conf_folders(config)
+    roots = [conf / "prompts" for conf in confs]
+    family = load_family(_existing_family(config, roots), roots, config.reply_tokens)
+    methods = expanded(config, confs)
+    check_family(config, family, methods)
+    return confs, family, methods
+
+
+def conf_folders(config: RunConfig) -> list[Path]:
+    """The `conf` folders of the plugins, whose modules are imported, then our own."""
+    return [*load_plugins(plugin_folders(config.plugins)), CONF]
+
+
+def expanded(config: RunConfig, confs: Sequence[Path]) -> list[Method]:
+    """The methods that `methods` names, then those of `predictions`; see `ResolvedRun`."""
+    folders = [conf / "method" for conf in reversed(confs)]
+    own = expand_methods(config.methods, folders) if config.methods else []
+    return [*own, *(method_of(_GIVEN, n, {"file": f}) for n, f in config.predictions.items())]
+
+
+def _existing_family(config: RunConfig, roots: Sequence[Path]) -> Path:
+    """The folder of `family`, or else of the corpus's family: a name in some conf/prompts, or a
+    path. Raises UsageError if there is none, or two."""
+    name = config.family or config.corpus.family
+    found = [root / name for root in roots if (root / name / "family.yaml").is_file()]
+    if len(found) > 1:
+        raise UsageError(
+            f"{found[0]}: a family {name} exists already, {found[1]}; give it another name"
+        )
+    folder = found[0] if found else Path(name)
+    if not folder.is_dir():
+        key = "family" if config.family else "corpus.family"
+        known = ", ".join(sorted(f.name for f in (CONF / "prompts").iterdir()))
+        raise UsageError(f"{key}={name}: no such family or folder; there are {known}")
+    return folder
