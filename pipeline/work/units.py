@@ -162,11 +162,6 @@ class Committed:
     problems: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     retry_policy: RetryPolicy | None = None
 
-    def unread(self, step_id: str, units: Mapping[str, int]) -> dict[str, int]:
-        """Those of a step's `units`, with their attempts, that are not among these."""
-        known = self.units.get(step_id, {})
-        return {unit: attempt for unit, attempt in units.items() if known.get(unit) != attempt}
-
     def needs_retry(self, step: Step, unit: str) -> bool:
         """True if a committed unit is planned again."""
         problems = self.problems.get(step.id, {}).get(unit)
@@ -177,9 +172,6 @@ class Committed:
     def attempt(self, step_id: str, unit: str) -> int | None:
         """The attempt of the unit's committed shard; None if there is none."""
         return self.units.get(step_id, {}).get(unit)
-
-
-NOTHING = Committed(units={}, inputs={})
 
 
 def plan_document(

@@ -38,12 +38,13 @@ from pipeline.store.shards.footers import PROBLEMS, damaged_shard, shard_footer
 from pipeline.store.shards.shard_files import file_names, last_attempts, shard_content
 from pipeline.store.shards.shard_index import Entry
 from pipeline.work.steps import Step
-from pipeline.work.units import NOTHING, Committed, Unit, unit_name
+from pipeline.work.units import Committed, Unit, unit_name
 
 A = TypeVar("A")
 R = TypeVar("R", bound=Record)
 Key = tuple[str, str, str, int]
 """A shard's table, step_id, unit and attempt."""
+_NOTHING = Committed(units={}, inputs={})
 _MOVES = 5  # times to look for a shard that a compaction has moved; the second finds it
 
 
@@ -149,13 +150,13 @@ class Shards:
             raise damaged_shard(path, "cannot be read (no such file)")
         raise refusal_error(path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
 
-    def committed(self, steps: Sequence[Step], known: Committed = NOTHING) -> Committed:
+    def committed(self, steps: Sequence[Step], known: Committed = _NOTHING) -> Committed:
         """The committed units of `steps`; nothing that is `known` is read again. Raises
         AccountingError if a shard lacks rows."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
         problems = self._verified(steps, known)
         inputs = {
-            step.id: self._inputs(step, known.unread(step.id, units[step.id]), known)
+            step.id: self._inputs(step, _unread(step, units[step.id], known), known)
             for step in steps
             if step.per_question
         }
@@ -185,7 +186,7 @@ class Shards:
             raise damaged_shard(self.path(*key), "the rows of some question are missing")
         return inputs
 
-    def verify(self, steps: Sequence[Step], known: Committed = NOTHING) -> None:
+    def verify(self, steps: Sequence[Step], known: Committed = _NOTHING) -> None:
         """Raise AccountingError if a committed shard that is not `known` holds more or fewer rows
         than were written, or the shard of the calls that its rows were made from is missing."""
         self._verified(steps, known)
@@ -201,7 +202,7 @@ class Shards:
 
     def _verified_step(self, step: Step, known: Committed) -> dict[str, frozenset[str]]:
         units, calls = (
-            known.unread(step.id, self.units(table, step.id)) for table in (step.table, Call.table)
+            _unread(step, self.units(table, step.id), known) for table in (step.table, Call.table)
         )
         if step.prompts:
             for unit, attempt in sorted(units.items()):
@@ -239,6 +240,11 @@ class Shards:
 
     def _problems_of(self, key: Key) -> frozenset[str]:
         return self._wherever(key, lambda entry: frozenset[str](), _problems)
+
+
+def _unread(step: Step, units: Mapping[str, int], known: Committed) -> dict[str, int]:
+    """Those of a step's units, with their attempts, that are not known."""
+    return {u: attempt for u, attempt in units.items() if known.attempt(step.id, u) != attempt}
 
 
 def _read(path: UPath, columns: list[str] | None = None) -> Any:

@@ -6,19 +6,13 @@ from typing import Any
 from pipeline.core.arrow import empty_table
 
 
-def create_empty_table(connection: Any, name: str, columns: Any) -> None:
-    """Create a table without rows; `columns` are an Arrow schema. No view of an Arrow table:
-    DuckDB 1.5 hands it filters that PyArrow does not know."""
-    connection.from_arrow(empty_table(columns)).create(name)
-
-
 def create_table(
     connection: Any, name: str, columns: Any, rows: Sequence[Mapping[str, Any]]
 ) -> None:
     """Create a table of `rows`, which have all `columns`, an Arrow schema.
 
     Not by way of an Arrow table: to make one of Python's values PyArrow imports pandas, which takes
-    a fifth of a second of every command.
+    a fifth of a second of every command, and DuckDB 1.5 hands it filters that it does not know.
     """
     types = connection.from_arrow(empty_table(columns)).types
     lists = [[row[column] for row in rows] for column in columns.names]

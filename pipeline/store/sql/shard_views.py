@@ -31,7 +31,7 @@ from pipeline.store.shards.loose import (
 from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
-from pipeline.store.sql.python_rows import create_empty_table, create_table
+from pipeline.store.sql.python_rows import create_table
 from pipeline.store.sql.run_views import run_views, text
 
 _SQL = sql_beside(__file__)
@@ -175,10 +175,7 @@ def _superseded_rows(
                 if attempt := attempts.get(unit):
                     key = (table, step_id, unit, attempt)
                     entries.append(dict(zip(_KEY.names, key, strict=True)))
-    if entries:
-        create_table(connection.raw, "superseded_rows", _KEY, entries)
-    else:
-        create_empty_table(connection.raw, "superseded_rows", _KEY)
+    create_table(connection.raw, "superseded_rows", _KEY, entries)
     return {str(entry["table_name"]) for entry in entries}
 
 
@@ -188,7 +185,7 @@ def _raw_view(connection: Connection, table: str, columns: Any, files: _Files) -
     loose, compacted = f"{table}_loose_rows", f"{table}_compacted_rows"
 
     def register() -> None:
-        create_empty_table(connection.raw, f"no_{table}", columns)
+        create_table(connection.raw, f"no_{table}", columns, [])
         _register_remote(connection, loose, files.loose, columns)
         with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
         _register_remote(connection, compacted, files.compacted, with_attempt)

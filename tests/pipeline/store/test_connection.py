@@ -72,6 +72,21 @@ def test_wrong_sql_of_a_table_is_named_where_it_is_read(connection: Connection) 
         connection.execute("show tables")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["create temp table t as from doubled", "insert into kept from doubled",
+     "set variable first = (select min(number) from doubled)"],
+)  # fmt: skip
+def test_a_statement_makes_the_views_that_it_names(connection: Connection, statement: str) -> None:
+    """Of another one, which is wrong, it does not hear."""
+    connection.raw.execute("create table kept (number bigint)")
+    wrong = View("create view wrong as select x from numbers", [("w.sql", "select x from numbers")])
+    connection.add(wrong)
+    connection.execute(statement)
+    with pytest.raises(UsageError, match=r"^w\.sql"):
+        connection.execute("pragma show_tables")
+
+
 def test_an_error_of_a_statement_stays_duckdbs(connection: Connection) -> None:
     with pytest.raises(duckdb.BinderException):
         connection.execute("select x from numbers")

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -32,6 +33,7 @@ from tests.support.runs.warehouse import (
     answer,
     chunk,
     document_unit,
+    gist,
     question,
     score,
     step,
@@ -413,3 +415,14 @@ def test_shards_without_a_column_of_today_have_it_as_null(warehouse: Warehouse) 
     found = rows(warehouse, "select question_id, memory, num_lookups from answers")
     assert found == [{"question_id": "q1", "memory": None, "num_lookups": None}]
     assert rows(warehouse, "select value from measures where measure = 'lookups'") == []
+
+
+def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Warehouse) -> None:
+    shard = Path(str(warehouse.commit(GISTS, document_unit(GISTS, "d1"), [gist(0)])))
+    warehouse.plan("night", (GISTS, [document_unit(GISTS, "d1")]))
+    with opened(warehouse) as connection:
+        away = shard.rename(shard.with_suffix(".away"))
+        with pytest.raises(duckdb.IOException):
+            connection.execute("from gists")
+        away.rename(shard)
+        assert len(connection.execute("from gists").fetchall()) == 1
