@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.readers import ReplyFormat, start_reader
-from pipeline.core.calls import Replay
+from pipeline.asking.reply_log import ReplyLog
 from pipeline.core.engine import Engine, EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.families.family import Family
@@ -78,7 +78,7 @@ class _RecordedEngine:
         self.name = reader.engine.name
         self.context_tokens = reader.engine.context_tokens
         self._engine: Engine = reader.engine
-        self._ask = Ask(reader, "bench", "", Replay())
+        self._ask = Ask(reader, "bench", "", ReplyLog())
         self._folder = folder
 
     async def generate(self, request: Request) -> Reply:

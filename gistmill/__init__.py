@@ -16,7 +16,7 @@ from gistmill.import_guard import refuse_shadowed
 
 refuse_shadowed()  # before anything of ours is imported
 
-from jobs.api.library import RunResult, compare, config, report, run
+from jobs.api.library import RunResult, compare, config, report, run, sent
 from jobs.compare.compare import Comparison
 from jobs.config.run_config import RunConfig
 from jobs.report.report import Report
@@ -25,7 +25,7 @@ from pipeline.store import connect
 
 __all__ = [
     "CommandError", "Comparison", "IncompleteError", "Report", "RunConfig", "RunResult",
-    "UsageError", "__version__", "compare", "config", "connect", "report", "run",
+    "UsageError", "__version__", "compare", "config", "connect", "report", "run", "sent",
 ]  # fmt: skip
 
 __version__ = importlib.metadata.version("gistmill")

@@ -1,5 +1,5 @@
 """The library's functions for scripts and notebooks: `gistmill.run`, `report`, `compare`,
-`config`."""
+`sent`, `config`."""
 
 import logging
 import threading
@@ -16,6 +16,7 @@ from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.report.render import render, report_page
 from jobs.report.report import Report, make_report, report_of
 from jobs.run.rate_run import shown_rater
+from jobs.trace.sent import read_sent
 from pipeline.core.errors import UsageError
 from pipeline.core.secrets import without_passwords
 from pipeline.files.place import AnyPath, as_path
@@ -105,6 +106,19 @@ def compare(
     name two runs, `metric` several, with a comma between them. Raises UsageError."""
     options = ReadOptions(as_path(warehouse), run, where=where, metric=metric, rater=rater)
     return compare_methods(options, methods)
+
+
+def sent(
+    warehouse: AnyPath = "warehouse",
+    run: str | None = None,
+    *,
+    question: str | None = None,
+    document: str | None = None,
+) -> list[dict[str, Any]]:
+    """Every model call for a question, or those that made a document's memories, in the order of
+    the stages: its row of `calls`. `messages` is what was handed to the engine, a list of {role,
+    content}; None if it was not kept. `run` is by default the latest. Raises UsageError."""
+    return read_sent(ReadOptions(as_path(warehouse), run), question, document)
 
 
 def _resolved(words: tuple[str | RunConfig, ...]) -> ResolvedRun:

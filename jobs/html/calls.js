@@ -1,4 +1,6 @@
 // Model calls: the exact prompt, the reply, any thinking, and what it took.
+const SETTINGS = ["temperature", "seed", "max_reply_tokens", "constraint"];
+
 function callList(calls, title) {
   if (!calls.length) return null;
   return [el("h3", null, title), el("div", { class: "calls" }, calls.map(callPart))];
@@ -21,7 +23,7 @@ function callPart(call) {
 }
 
 function promptOf(call) {
-  if (call.messages === null) return el("p", { class: "note" }, `The prompt cannot be shown: ${call.why_not}`);
+  if (call.messages === null) return el("p", { class: "note" }, "What was sent was not kept.");
   return call.messages.map((message) => [el("h4", null, `${message.role} (exactly as sent)`), el("pre", { class: "prompt" }, message.content)]);
 }
 
@@ -33,7 +35,7 @@ function replyOf(call) {
 }
 
 function aboutCall(call) {
-  const settings = Object.entries(call.settings ?? {}).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`);
+  const settings = SETTINGS.filter((name) => call[name] !== null).map((name) => `${name} ${typeof call[name] === "object" ? JSON.stringify(call[name]) : call[name]}`);
   return facts(call.engine, ...settings, `${number(call.cached_tokens)} prompt tokens cached`, `request ${call.request_sha}`, call.started_at, call.worker);
 }
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from jobs.html.chunks import with_line_numbers
-from jobs.trace.sent import Sent, SentCall
+from jobs.trace.sent import Rows, SentCalls
 from jobs.trace.trace import STEPS, TABLES
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
@@ -16,8 +16,6 @@ from pipeline.core.trace_lines import PLACE, Line, RawText, columns_line
 from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
-
-Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,8 @@ class Part:
 class Traces:
     """Reads the parts of a run over one connection."""
 
-    def __init__(self, connection: Any, stages: Sequence[str], sent: Sent) -> None:
-        self._connection, self._sent = connection, sent
-        connection.execute("set variable stages = ?", [list(stages)])
+    def __init__(self, connection: Any, stages: Sequence[str]) -> None:
+        self._connection, self._sent = connection, SentCalls(connection, stages)
         self._tables = query(connection, TABLES)
         self._steps = {row["step_id"]: row["stage"] for row in query(connection, STEPS)}
         self._upstream = {row["step_id"]: row["upstream"] for row in query(connection, _UPSTREAM)}
@@ -47,17 +44,18 @@ class Traces:
         found = {row["document_id"]: row for row in query(self._connection, _SQL["documents"])}
         asked = {row["question_id"]: row for row in query(self._connection, _SQL["questions"])}
         index, made = self._sections("document_id"), self._sections("question_id")
+        indexing, asking = self._sent.of_documents(documents), self._sent.of_questions(ids)
         for part in parts:
             document = {
                 **found[part.document_id],
                 "sections": index.get(part.document_id, []),
-                "calls": _calls(self._sent.of_document(part.document_id)),
+                "calls": _calls(indexing[part.document_id]),
             }
             questions = {
                 name: {
                     **asked[name],
                     "sections": made.get(name, []),
-                    "calls": _calls(self._sent.of_question(name)),
+                    "calls": _calls(asking[name]),
                 }
                 for name in part.question_ids
             }
@@ -122,17 +120,8 @@ def _line(line: Line) -> Any:
     return {"lead": line.lead, "text": line.text} if isinstance(line, RawText) else line
 
 
-def _calls(sent: Iterable[SentCall]) -> Rows:
-    """The calls, in the order in which they were made."""
-    return [
-        {
-            **{k: v for k, v in one.call.items() if k not in _NOT_SHOWN},
-            "messages": one.messages,
-            "settings": one.settings,
-            "why_not": one.why_not,
-        }
-        for one in sent
-    ]
+def _calls(sent: Iterable[dict[str, Any]]) -> Rows:
+    return [{k: v for k, v in call.items() if k not in _NOT_SHOWN} for call in sent]
 
 
 _NOT_SHOWN = ("corpus", "unit", "input_sha", "document_id", "question_id")

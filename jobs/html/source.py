@@ -10,7 +10,6 @@ from jobs.html.page_traces import Part, Traces
 from jobs.html.run_page import Chunk
 from jobs.html.summary import number_questions, summary, values
 from jobs.report.report import create_chosen_table, make_report
-from jobs.trace.sent import Sent
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
@@ -37,8 +36,7 @@ class Source:
         self._summary = {**summary(self._connection, report), "judging": facts["judging"]}
         # For each question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
-        sent = Sent(options.warehouse, self.run, options.plugins)
-        self._traces = Traces(self._connection, facts["stages"], sent)
+        self._traces = Traces(self._connection, facts["stages"])
 
     @property
     def num_questions(self) -> int:

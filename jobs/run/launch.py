@@ -26,7 +26,6 @@ from pipeline.core.errors import EndedError, UsageError
 from pipeline.files.place import as_path, is_remote, refuse_unreachable_path, unwritable, write
 from pipeline.files.storage_retries import retry_for
 from pipeline.store import connect
-from pipeline.store.runs.kept_families import keep_family
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout
 from pipeline.store.sql.accounts import accounts
@@ -136,7 +135,6 @@ def _plan(prepared: Prepared, folder: RunFolder) -> bool:
     raise_layout(folder.warehouse)
     folder.start(run_manifest(prepared.run), provenance(prepared.keys), has_work)
     folder.plan(prepared.run.steps, planned)
-    keep_family(folder.path, prepared.run.family)
     return has_work
 
 

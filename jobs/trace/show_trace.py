@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import print_json, print_line
-from jobs.trace.sent_lines import SentCalls
+from jobs.trace.sent_lines import sent_lines
 from jobs.trace.trace import Section, trace
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.trace_lines import Line, RawText, columns_line, titled
@@ -22,17 +22,16 @@ def show_trace(
     """Print the trace of a question; the document's texts are cut to a few lines unless `full`.
     With `prompts` also every call, as it was sent."""
     load_plugins(plugin_folders(options.plugins))
-    found = trace(options, question_id)
-    calls = SentCalls(options, found) if prompts else None
+    found = trace(options, question_id, prompts)
     if as_json:
-        print_json(calls.as_json() if calls else found.as_json())
+        print_json(found.as_json())
         return
     _show_question(found.question)
     for memory, sections in found.memories.items():
         if memory != SHARED:
             print_line(f"\nMEMORY {memory}")
         _show_memory(sections, full)
-        _print(calls.of_memory(memory) if calls else (), full)
+        _print(sent_lines(found.made(memory)), full)
     if not found.methods:
         print_line("\nno method has answered it")
     has_repeats = any(repeat for _, repeat in found.methods)
@@ -40,7 +39,7 @@ def show_trace(
         print_line(f"\n== {method}" + (f" (repeat {repeat})" if has_repeats else ""))
         for section in sections:
             _print(_lines(section), full, "  ")
-        _print(calls.of_method(method, repeat) if calls else (), full, "  ")
+        _print(sent_lines(found.asked(method, repeat)), full, "  ")
 
 
 def _show_question(question: dict[str, Any]) -> None:

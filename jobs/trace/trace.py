@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
+from jobs.trace.sent import Rows, SentCalls
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
@@ -15,8 +16,6 @@ from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
 
 _SQL = sql_beside(__file__)
-
-Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -39,19 +38,41 @@ class Trace:
     question: dict[str, Any]
     memories: dict[str, list[Section]]
     methods: dict[tuple[str, int], list[Section]]
+    calls: Rows  # of the document's memories and the question; none if not asked for
     left_out: Rows  # damaged files, and why
+
+    def made(self, memory: str) -> Rows:
+        """The calls that made a memory."""
+        return [call for call in self.calls if (call["method"], call["memory"]) == (None, memory)]
+
+    def asked(self, method: str, repeat: int) -> Rows:
+        """The calls that a method and its raters made for the question."""
+        return [c for c in self.calls if (c["method"], c["repeat"]) == (method, repeat)]
 
     def as_json(self) -> dict[str, Any]:
         """Rows by table, as JSON. A stage with one row per question also has a key of its name."""
         return {
             "question": self.question,
-            "memories": {name: _by_table(sections) for name, sections in self.memories.items()},
+            "memories": {
+                name: {**_by_table(sections), **_calls(self.made(name))}
+                for name, sections in self.memories.items()
+            },
             "methods": [
-                {"method": method, "repeat": repeat, **_single(sections), **_by_table(sections)}
+                {
+                    "method": method,
+                    "repeat": repeat,
+                    **_single(sections),
+                    **_by_table(sections),
+                    **_calls(self.asked(method, repeat)),
+                }
                 for (method, repeat), sections in self.methods.items()
             ],
             "left_out": self.left_out,
         }
+
+
+def _calls(calls: Rows) -> dict[str, Rows]:
+    return {"calls": calls} if calls else {}
 
 
 def _by_table(sections: Iterable[Section]) -> dict[str, Rows]:
@@ -69,15 +90,16 @@ def _single(sections: Iterable[Section]) -> dict[str, Any]:
     }
 
 
-def trace(options: ReadOptions, question_id: str) -> Trace:
-    """The trace of a question, by the methods whose name starts with `options.method`.
+def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> Trace:
+    """The trace of a question, by the methods whose name starts with `options.method`; `with_calls`
+    with every call, as it was sent.
 
     Raises UsageError if the run has no such question or method.
     """
     name = run_name(options.warehouse, options.run)
     stages = RunFolder(options.warehouse, name).report_facts()["stages"]
     with connect(options.warehouse, name) as connection:
-        return _Reader(connection, question_id, stages).trace(options.method)
+        return _Reader(connection, question_id, stages).trace(options.method, with_calls)
 
 
 class _Reader:
@@ -85,7 +107,7 @@ class _Reader:
     thousands of files."""
 
     def __init__(self, connection: Any, question_id: str, stages: Sequence[str]) -> None:
-        self.connection = connection
+        self.connection, self.stages = connection, stages
         connection.execute("set variable question = ?", [question_id])
         connection.execute("set variable stages = ?", [list(stages)])
         found = query(connection, _SQL["question"])
@@ -97,7 +119,7 @@ class _Reader:
         self.steps = {row["step_id"]: row["stage"] for row in query(connection, STEPS)}
         self.tables = query(connection, TABLES)
 
-    def trace(self, prefix: str | None) -> Trace:
+    def trace(self, prefix: str | None, with_calls: bool) -> Trace:
         sections = self._sections(True, "question_id = getvariable('question')")
         found = sorted({(row["method"], row["repeat"]) for s in sections for row in s.rows})
         methods = [pair for pair in found if prefix is None or pair[0].startswith(prefix)]
@@ -111,8 +133,17 @@ class _Reader:
             self.question,
             {name: own for name, own in memories.items() if own},
             {(m, repeat): _where(sections, method=m, repeat=repeat) for m, repeat in methods},
+            self._calls() if with_calls else [],
             query(self.connection, "from left_out"),
         )
+
+    def _calls(self) -> Rows:
+        sent = SentCalls(self.connection, self.stages)
+        of_document = sent.of_documents([self.question["document_id"]])
+        of_question = sent.of_questions([self.question["question_id"]])
+        return [
+            call for calls in (of_document, of_question) for own in calls.values() for call in own
+        ]
 
     def _rests_on(self, methods: Iterable[str]) -> list[str]:
         self.connection.execute("set variable methods = ?", [list(methods)])

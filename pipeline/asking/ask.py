@@ -1,16 +1,16 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context, sends
 it, removes thinking from the reply, parses it and records a Call."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.reply_log import ReplyLog
+from pipeline.asking.reply_text import storable, without_thinking
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import CallKey, Replay, Subject, call_key, call_row, numbered, reply_of
+from pipeline.core.calls import Subject, call_key, call_row, numbered, with_sent
 from pipeline.core.engine import Engine, Reply, Request
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Message, Prompt
@@ -22,8 +22,6 @@ from pipeline.core.unit_progress import UnitProgress, UsageCounters
 from pipeline.families.family import Family
 
 T = TypeVar("T")
-_THINKING_TAG = re.compile("</?think>")
-_HALF = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +41,14 @@ class Reader:
     slots: Slots  # limits the requests in flight of all documents together
     is_constrained: bool = False
     keeps_journal: bool = True  # of the calls of open units
+    keeps_prompts: bool = True  # what was sent, in the rows of calls
     waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
-    shared: SharedReplies | None = None  # replies shared by documents of the step
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
     worker: str | None = None
 
 
 class Ask:
-    """Sends the prompts of one stage for one unit; calls that `replay` holds are replayed instead.
+    """Sends the prompts of one stage for one unit, but for those whose replies `log` has.
 
     `sent_calls` has the calls that were sent, `progress` the progress of the unit.
     """
@@ -60,7 +58,7 @@ class Ask:
         reader: Reader | None,
         stage: str,
         document_id: str,
-        replay: Replay,
+        log: ReplyLog,
         repeat: int = 0,
         rank: int = 0,
     ) -> None:
@@ -69,8 +67,7 @@ class Ask:
         self._rank = rank  # priority of the document in this worker: the lowest goes first
         self._stage = stage
         self._document_id = document_id
-        self._replay = replay
-        self._by_key = {call_key(call.request_sha, call): call for call in replay.calls}
+        self._log = log
         self._calls: list[Call] = []
         self.sent_calls: list[Call] = []
         self.progress = UnitProgress()
@@ -130,77 +127,76 @@ class Ask:
         `is_shared`: other documents may send the same request, and the step sends it only once.
         Problems: see `Asked`. Raises EngineError where the engine is dead.
         """
-        reply = await self._reply(self._request(prompt, subject), subject, is_shared)
+        call = await self._call(self._request(prompt, subject), subject, is_shared)
         self.progress.replied(subject)
-        if reply.problem not in (None, "truncated"):
-            return Asked(None, reply.problem, reply.text)
-        form = self._reader.family.form(type(prompt))
-        value = read_reply(prompt, form, reply.text, is_cut=reply.problem is not None)
+        if call is None:
+            return Asked(None, "context_overflow", "")
+        if call.problem not in (None, "truncated"):
+            return Asked(None, call.problem, call.reply)
+        value = self._read(prompt, call)
         if value is None:
-            return Asked(None, reply.problem or "unparseable", reply.text)
-        return Asked(value, reply.problem if prompt.is_whole else None, reply.text)
+            return Asked(None, call.problem or "unparseable", call.reply)
+        return Asked(value, call.problem if prompt.is_whole else None, call.reply)
 
-    async def _reply(self, request: Request, subject: Subject, is_shared: bool) -> Reply:
+    def _read(self, prompt: Prompt[T], call: Call) -> T | None:
+        """The parsed reply; None if it cannot be read."""
+        form = self._reader.family.form(type(prompt))
+        return read_reply(prompt, form, call.reply, is_cut=call.problem == "truncated")
+
+    async def _call(self, request: Request, subject: Subject, is_shared: bool) -> Call | None:
+        """The call that answers the request, from the first place that has it; None if the request
+        does not fit the context."""
         if not await self._fits(request.messages, request.max_reply_tokens):
-            return Reply(text="", finish_reason="abort", problem="context_overflow")
-        request_sha = self.sha_of(request)
+            return None
         if repeated := self._repeated(request, subject):
-            return reply_of(repeated)
-        recorded = self._known(request, request_sha, subject)
-        if recorded is not None:
-            self._calls.append(recorded)
-            return reply_of(recorded)
-        made = partial(self._made, request, request_sha, subject)
-        # Held until the call is kept: a process that dies loses no more calls than it has slots.
-        slot = self._reader.slots.one(self._rank)
-        shared = self._reader.shared
-        if is_shared and shared is not None:
-            is_again = any(
-                key in self._replay.earlier for key in self._keys(request, request_sha, subject)
-            )
-            name = f"{request_sha}.{self._replay.attempt}" if is_again else request_sha
-            call = await shared.call(name, made, slot)
-            own = (self._document_id, call_key(request_sha, subject))
-            is_ours = (call.document_id, call_key(request_sha, call)) == own
-            call = replace(call, **asdict(subject), is_shared=not is_ours)
-            call = replace(call, document_id=self._document_id)
-        else:
-            async with slot:
-                call = await made()
-                if self._replay.keep:
-                    await self._replay.keep(call)
+            return repeated
+        call = self._found(request, subject) or await self._new(request, subject, is_shared)
         self._calls.append(call)
-        return reply_of(call)
+        return call
 
-    def _known(self, request: Request, request_sha: str, subject: Subject) -> Call | None:
-        """The recorded call, or that of the previous attempt if its reply was good."""
-        for key in self._keys(request, request_sha, subject):
-            if recorded := self._by_key.get(key):
-                return recorded
-            if good := self._replay.earlier.good(key, partial(self._is_readable, request)):
-                return good
+    def _found(self, request: Request, subject: Subject) -> Call | None:
+        """The unit's own call of the request, sent with the seed of this or an earlier attempt."""
+        is_readable = partial(self._is_readable, request)
+        for one in self._with_earlier_seeds(request, subject):
+            if call := self._log.find(call_key(self.sha_of(one), subject), is_readable):
+                return self._with_sent(call, one)
         return None
 
-    def _keys(self, request: Request, request_sha: str, subject: Subject) -> Iterator[CallKey]:
-        """The keys of the request with the seeds of this and of earlier attempts at the unit."""
-        yield call_key(request_sha, subject)
-        for earlier in self._of_earlier_attempts(request, subject):
-            yield call_key(self.sha_of(earlier), subject)
+    async def _new(self, request: Request, subject: Subject, is_shared: bool) -> Call:
+        """The engine's reply, or another document's to the same request."""
+        request_sha = self.sha_of(request)
+        make = partial(self._made, request, request_sha, subject)
+        name = self._shared_name(request, request_sha, subject) if is_shared else None
+        call = await self._log.made(make, self._reader.slots.one(self._rank), name)
+        own = (self._document_id, call_key(request_sha, subject))
+        is_other = (call.document_id, call_key(request_sha, call)) != own
+        if name is not None:
+            call = replace(call, **asdict(subject), is_shared=is_other)
+            call = replace(call, document_id=self._document_id)
+        return self._with_sent(call, request)
 
-    def _of_earlier_attempts(self, request: Request, subject: Subject) -> Iterator[Request]:
-        """The request with the seeds of earlier attempts at the unit, if they differ."""
+    def _shared_name(self, request: Request, request_sha: str, subject: Subject) -> str:
+        """The name of the request's shared reply; another where the previous attempt had one."""
+        keys = (call_key(self.sha_of(one), subject)
+                for one in self._with_earlier_seeds(request, subject))  # fmt: skip
+        is_again = any(key in self._log.earlier for key in keys)
+        return f"{request_sha}.{self._log.attempt}" if is_again else request_sha
+
+    def _with_earlier_seeds(self, request: Request, subject: Subject) -> Iterator[Request]:
+        """The request, then with the seeds of earlier attempts at the unit, if they differ."""
+        yield request
         before = (
-            self._seed(subject.attempt, number) for number in range(self._replay.attempt - 1, 0, -1)
+            self._seed(subject.attempt, number) for number in range(self._log.attempt - 1, 0, -1)
         )
         for seed in dict.fromkeys(before):
             if seed != request.seed:
                 yield replace(request, seed=seed)
 
     def _is_readable(self, request: Request, call: Call) -> bool:
-        if request.fields is None:
-            return True
-        form = self._reader.family.form(type(request.fields))
-        return read_reply(request.fields, form, call.reply, is_cut=False) is not None
+        return request.fields is None or self._read(request.fields, call) is not None
+
+    def _with_sent(self, call: Call, request: Request) -> Call:
+        return with_sent(call, request if self._reader.keeps_prompts else None)
 
     def _repeated(self, request: Request, subject: Subject) -> Call | None:
         """The first attempt's call, if this one sends the same request without sampling: its reply
@@ -244,7 +240,7 @@ class Ask:
             max_reply_tokens=family.max_reply_tokens(type(prompt)),
             constraint=None if form is None else prompt.legal(form),
             temperature=self._reader.temperature,
-            seed=self._seed(subject.attempt, self._replay.attempt),
+            seed=self._seed(subject.attempt, self._log.attempt),
             attempt=subject.attempt,
         )
 
@@ -276,24 +272,3 @@ class Ask:
         problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
         problem = reply.problem or problems.get(reply.finish_reason)
         return started_at, replace(storable(without_thinking(reply)), problem=problem)
-
-
-def storable(reply: Reply) -> Reply:
-    """The reply with half surrogate pairs, which no file can hold, as U+FFFD."""
-    text, thinking = _HALF.sub("\ufffd", reply.text), _HALF.sub("\ufffd", reply.thinking or "")
-    return replace(reply, text=text, thinking=thinking or reply.thinking)
-
-
-def without_thinking(reply: Reply) -> Reply:
-    """Move `<think>...</think>` from the reply's text to `thinking`.
-
-    The text is what follows the last `</think>`, even without an opening tag, as chat templates
-    write `<think>` themselves. A `<think>` after that did not end, and the text is empty.
-    """
-    tags = list(_THINKING_TAG.finditer(reply.text))
-    if not tags:
-        return reply
-    end = tags[-1].end() if tags[-1][0] == "</think>" else len(reply.text)
-    thoughts = [reply.thinking or "", *_THINKING_TAG.split(reply.text[:end])]
-    thinking = "\n".join(thought.strip() for thought in thoughts if thought.strip())
-    return replace(reply, text=reply.text[end:].strip(), thinking=thinking or None)

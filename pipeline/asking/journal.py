@@ -13,14 +13,12 @@ import uuid
 from asyncio import to_thread
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from pydantic import TypeAdapter, ValidationError
 from upath import UPath
 
-from pipeline.core.calls import UNANSWERED
+from pipeline.core.calls import UNANSWERED, call_from_json, call_to_json
 from pipeline.core.rows import Call
 from pipeline.files.place import delete_folder, is_remote, list_paths, read, write
 from pipeline.files.process import process_name
@@ -77,7 +75,7 @@ class Journal:
         if call.problem in UNANSWERED:
             return
         # A line may follow one that a full disk has torn.
-        self._pending.append(b"\n" + _json().dump_json(call) + b"\n")
+        self._pending.append(b"\n" + call_to_json(call) + b"\n")
         self._is_used = True
         if not is_remote(self._folder) or len(self._pending) >= _CALLS_A_PART:
             await self._flush()
@@ -122,24 +120,12 @@ def _is_over(folder: UPath, committed: Mapping[str, Mapping[str, int]]) -> bool:
 def _read(folder: UPath) -> tuple[list[UPath], tuple[Call, ...]]:
     with ignore_refusals():
         files = sorted(list_paths(folder, "*.jsonl"))
-        found = [_call(line) for file in files for line in read(file).split(b"\n") if line]
-        return files, tuple(call for call in found if call is not None)
+        lines = [line for file in files for line in read(file).split(b"\n") if line]
+        found = [call for call in map(call_from_json, lines) if call is not None]
+        return files, tuple(call for call in found if call.problem not in UNANSWERED)
     return [], ()
-
-
-def _call(line: bytes) -> Call | None:
-    try:
-        call: Call = _json().validate_json(line)
-    except ValidationError:
-        return None
-    return None if call.problem in UNANSWERED else call
 
 
 def _delete(folder: UPath) -> None:
     with ignore_refusals():
         delete_folder(folder)
-
-
-@cache
-def _json() -> TypeAdapter[Any]:
-    return TypeAdapter(Call)

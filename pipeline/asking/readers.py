@@ -58,5 +58,6 @@ def reader_of(
         slots=Slots(num_slots(settings)),
         is_constrained=is_constrained(settings, reply_format),
         keeps_journal=settings.keeps_journal,
+        keeps_prompts=settings.keep_prompts,
         waiting_for=engine.waiting_for if isinstance(engine, OpenAIEngine) else str,
     )

@@ -8,13 +8,11 @@ import asyncio
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from functools import cache
-from typing import Any
 from weakref import WeakValueDictionary
 
-from pydantic import TypeAdapter, ValidationError
 from upath import UPath
 
+from pipeline.core.calls import call_from_json, call_to_json
 from pipeline.core.rows import Call
 from pipeline.files.place import commit, read, write
 
@@ -43,7 +41,7 @@ class SharedReplies:
 
     async def _committed(self, file: UPath, made: Call) -> Call:
         """`made`, or the call of another worker that committed first."""
-        content = _json().dump_json(made)
+        content = call_to_json(made)
         if made.problem in _KEPT and not await to_thread(commit, file, content):
             if (committed := await to_thread(_load, file)) is not None:
                 return committed
@@ -73,12 +71,6 @@ class SharedCopies(SharedReplies):
 def _load(file: UPath) -> Call | None:
     """The committed call; None if there is none, or it cannot be read."""
     try:
-        call: Call = _json().validate_json(read(file))
-        return call
-    except (FileNotFoundError, ValidationError):
+        return call_from_json(read(file))
+    except FileNotFoundError:
         return None
-
-
-@cache
-def _json() -> TypeAdapter[Any]:
-    return TypeAdapter(Call)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
+from typing_extensions import is_typeddict
 
 from pipeline.core.rows import Record
 
@@ -72,9 +73,9 @@ def _arrow_type(hint: Any) -> Any:
         return args[1]
     if origin is tuple:
         return pa.list_(_arrow_type(args[0]))
-    if dataclasses.is_dataclass(hint):
+    if dataclasses.is_dataclass(hint) or is_typeddict(hint):
         inner = typing.get_type_hints(hint)
-        return pa.struct([(f.name, _arrow_type(inner[f.name])) for f in dataclasses.fields(hint)])
+        return pa.struct([(name, _arrow_type(inner[name])) for name in inner])
     return _ARROW_TYPES[hint]
 
 

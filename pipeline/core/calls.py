@@ -1,15 +1,17 @@
-"""Calls of one unit: their subjects, rows and order, and which of them a retry sends again."""
+"""Calls of one unit: their subjects, rows, order, and JSON."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from pipeline.core.engine import Reply, Request
-from pipeline.core.rows import Call, Record
+from pipeline.core.rows import Call
 
 UNANSWERED = ("timeout", "engine_failed")  # problems of calls without a reply to keep
-_MADE_OF_GOOD_REPLIES = ("out_of_range",)  # problems of rows whose calls have none
-_OF_SUBJECT = ("question_id", "page_index", "turn", "reference_index")
+_SENT = ("messages", "temperature", "seed", "max_reply_tokens", "constraint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,56 +40,9 @@ def call_key(request_sha: str, subject: Subject | Call) -> CallKey:
     )
 
 
-class EarlierCalls:
-    """The calls of the previous attempt at a unit. A retry replays those with a good reply.
-
-    `problems`: the rows of that attempt that have a problem.
-    """
-
-    def __init__(self, calls: Sequence[Call] = (), problems: Sequence[Record] = ()) -> None:
-        self._calls = {call_key(call.request_sha, call): call for call in calls}
-        self._problems = problems
-
-    def __contains__(self, key: CallKey) -> bool:
-        return key in self._calls
-
-    def good(self, key: CallKey, is_readable: Callable[[Call], bool]) -> Call | None:
-        """The call with this key, to be replayed; None if there is none, or if it is sent again: it
-        got no reply, or a row about the same subject has a problem that this call may have
-        caused."""
-        call = self._calls.get(key)
-        if call is None or call.problem in UNANSWERED:
-            return None
-        of_rows = {row.problem for row in self._problems if _are_about_the_same(row, call)}
-        if of_rows & set(_MADE_OF_GOOD_REPLIES):
-            return None
-        is_good = call.problem is None and is_readable(call)
-        return call if is_good or not of_rows else None
-
-
-def _are_about_the_same(row: Record, call: Call) -> bool:
-    pairs = [(getattr(row, name, None), getattr(call, name)) for name in _OF_SUBJECT]
-    return all(own == asked for own, asked in pairs if None not in (own, asked))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Replay:
-    """The recorded calls of a unit, which are replayed instead of sent.
-
-    `calls`: of this attempt at it (see `Unit.attempt`), from a process that died or that committed
-    first. `earlier`: of the previous attempt. `keep` is called with each new call, shared ones
-    excepted.
-    """
-
-    calls: Sequence[Call] = ()
-    attempt: int = 1
-    earlier: EarlierCalls = field(default_factory=EarlierCalls)
-    keep: Callable[[Call], Awaitable[None]] | None = None
-
-
 def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) -> Call:
     """The row of a request and its reply; `others` are the remaining columns. Its `call_index` is
-    set when the unit is done."""
+    set when the unit is done, and what was sent by `with_sent`."""
     return Call(
         call_index=0,
         question_id=subject.question_id,
@@ -108,18 +63,10 @@ def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) ->
     )
 
 
-def reply_of(call: Call) -> Reply:
-    """The reply of a recorded call."""
-    return Reply(
-        text=call.reply,
-        thinking=call.thinking,
-        finish_reason=call.finish_reason,  # type: ignore[arg-type]  # written from a Reply
-        prompt_tokens=call.prompt_tokens,
-        cached_tokens=call.cached_tokens,
-        reply_tokens=call.reply_tokens,
-        seconds=call.seconds,
-        problem=call.problem,
-    )
+def with_sent(call: Call, request: Request | None) -> Call:
+    """The call with the columns that say what was sent: those of `request`; None: nulls."""
+    sent: dict[str, Any] = {name: getattr(request, name, None) for name in _SENT}
+    return replace(call, **sent)
 
 
 def numbered(calls: Iterable[Call]) -> tuple[Call, ...]:
@@ -136,3 +83,22 @@ def _key(call: Call) -> tuple[object, ...]:
         call.attempt,
         call.request_sha,
     )
+
+
+def call_to_json(call: Call) -> bytes:
+    """The call as JSON in one line, without what was sent: whoever replays it has the request."""
+    return _json().dump_json(call, exclude=set(_SENT))
+
+
+def call_from_json(content: bytes) -> Call | None:
+    """The call; None if the content is no call."""
+    try:
+        call: Call = _json().validate_json(content)
+    except ValidationError:
+        return None
+    return call
+
+
+@cache
+def _json() -> TypeAdapter[Any]:
+    return TypeAdapter(Call)

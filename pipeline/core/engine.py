@@ -86,6 +86,7 @@ class EngineSettings(Settings):
     min_workers: NumWorkers
     max_workers: NumWorkers | None  # null: as many as the cluster fits
     cpus_per_worker: NonNegativeFloat = Field(le=10_000)
+    keep_prompts: bool = True  # the messages of every call, in the table calls
 
     is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
     is_deterministic: ClassVar[bool] = False

@@ -8,7 +8,9 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import register

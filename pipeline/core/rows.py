@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import pyarrow as pa
 
 from pipeline.core.errors import Problem, UsageError
+from pipeline.core.prompts import Constraint, Message
 from pipeline.core.registry import register
 from pipeline.core.sql_files import PARTS, table_sql
 from pipeline.core.trace_lines import Line, columns_line, titled
@@ -212,6 +213,12 @@ class Call(Record):
     seconds: float  # from when it was sent to its reply
     reply: str  # without any thinking
     thinking: str | None = None  # what the model wrote before its reply
+    # What was handed to the engine, before its chat template; null: it was not kept.
+    messages: tuple[Message, ...] | None = None
+    temperature: float | None = None  # of the request; null with `messages`
+    seed: int | None = None  # of the request; null with `messages`
+    max_reply_tokens: int | None = None  # of the request; null with `messages`
+    constraint: Constraint | None = None  # the legal replies, if the engine was given them
     is_shared: bool = False  # copied from another page's identical request, at no cost
     started_at: datetime | None = None  # UTC; when it was sent to the engine
     worker: str | None = None  # host and process

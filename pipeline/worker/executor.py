@@ -16,8 +16,8 @@ from typing import Any
 
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.journal import Journal
+from pipeline.asking.reply_log import EarlierCalls, ReplyLog
 from pipeline.asking.shared_replies import SharedReplies
-from pipeline.core.calls import EarlierCalls, Replay
 from pipeline.core.errors import AccountingError, EngineError, OutageError, StorageError
 from pipeline.core.rows import Call, Document, Question, Record, UnitRows, utc_now
 from pipeline.core.unit_progress import UsageCounters
@@ -140,44 +140,41 @@ class DocumentExecutor:
         """
         own = (step.id, unit.unit, unit.attempt)
         commit = partial(self.shards.commit, started_at=utc_now())
-        recorded = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
         async with Journal(self.shards.warehouse, *own) as journal:
-            past = await self._past(step, unit, recorded, journal)
-            make = partial(self._make, step, stage, unit, rows)
-            if self.crashes.give_up(f"{step.id}/{unit.unit}"):
-                calls: tuple[Call, ...] = ()
-                made: Rows = tuple(stage.failed(rows, "unit_failed", _GIVEN_UP))
-            else:
-                made, calls = await make(past)
-            if recorded is None and not await to_thread(commit, Call, step, unit, calls):
-                first = await to_thread(self.shards.recorded, *own)
-                made, calls = await make(replace(past, calls=first or ()))
+            is_first = False
+            while not is_first:
+                committed = await to_thread(self.shards.recorded, *own) if stage.prompts else ()
+                log = await self._log(step, unit, committed, journal)
+                made, calls = await self._make(step, stage, unit, rows, log)
+                is_first = committed is not None or await to_thread(commit, Call, step, unit, calls)
             is_ours = await to_thread(commit, step.writes, step, unit, made)
         return made if is_ours else await to_thread(self._load, step, unit)
 
-    async def _past(
-        self, step: Step, unit: Unit, recorded: Rows | None, journal: Journal
-    ) -> Replay:
-        """The calls that the unit need not send: `recorded` if its calls are committed, else its
-        journal."""
+    async def _log(
+        self, step: Step, unit: Unit, committed: Rows | None, journal: Journal
+    ) -> ReplyLog:
+        """The replies that the unit has already: its `committed` calls, else its journal's."""
         is_kept = self.reader is not None and self.reader.keeps_journal
-        calls = await journal.read() if is_kept and recorded is None else recorded
-        return Replay(
+        calls = await journal.read() if is_kept and committed is None else committed
+        is_again = unit.attempt > 1
+        earlier = await to_thread(self._earlier, step, unit) if is_again else EarlierCalls()
+        return ReplyLog(
             calls=calls or (),
             attempt=unit.attempt,
-            earlier=await to_thread(self._earlier, step, unit)
-            if unit.attempt > 1
-            else EarlierCalls(),
+            earlier=earlier,
+            shared=self.shared(step.id),
             keep=journal.add if is_kept else None,
         )
 
     async def _make(
-        self, step: Step, stage: Stage, unit: Unit, rows: UnitRows, recorded: Replay
+        self, step: Step, stage: Stage, unit: Unit, rows: UnitRows, log: ReplyLog
     ) -> tuple[Rows, tuple[Call, ...]]:
-        document_id = rows.document.document_id
-        shared, worker = self.shared(step.id), self.summary.worker
-        reader = self.reader and replace(self.reader, shared=shared, worker=worker)
-        ask = Ask(reader, step.name, document_id, recorded, step.repeat, self.rank)
+        """The unit's rows and its calls; no call, and a row with a problem per input, if the unit
+        has crashed its workers."""
+        if self.crashes.give_up(f"{step.id}/{unit.unit}"):
+            return tuple(stage.failed(rows, "unit_failed", _GIVEN_UP)), ()
+        reader = self.reader and replace(self.reader, worker=self.summary.worker)
+        ask = Ask(reader, step.name, rows.document.document_id, log, step.repeat, self.rank)
         ask.progress.tell(stage.expected(rows))
         self.progress.started(unit, ask.progress)
         made = await run_stage(stage, rows, ask)

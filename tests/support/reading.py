@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.shared_replies import SharedReplies
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Replay
 from pipeline.core.engine import Engine, FinishReason, Reply, Request
 from pipeline.core.plugins import import_installed
 from pipeline.core.prompts import Message, Prompt
@@ -149,10 +149,11 @@ def run(
         deadline_seconds=deadline_seconds,
         slots=Slots(4),
         is_constrained=is_constrained,
-        shared=shared,
     )
     seen = given_to(stage, rows)
-    ask = Ask(reader, stage.name, rows.document.document_id, Replay(calls=recorded))
+    ask = Ask(
+        reader, stage.name, rows.document.document_id, ReplyLog(calls=recorded, shared=shared)
+    )
     made = list(asyncio.run(stage.run(seen, ask)))
     stage.check(seen, made)
     return made, ask.calls()

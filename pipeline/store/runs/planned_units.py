@@ -1,18 +1,13 @@
-"""The planned units of a run, in runs/<name>/units.parquet: written, checked and searched."""
+"""The planned units of a run, in runs/<name>/units.parquet: written and checked."""
 
 import io
-from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
-from typing import Any
+from collections.abc import Iterable
+from itertools import islice
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.core.arrow import read_parquet
-from pipeline.core.registry import hint
-from pipeline.files.place import read
 from pipeline.store.shards.footers import check_table
 from pipeline.work.units import Unit
 
@@ -41,46 +36,3 @@ def planned_rows(units: Iterable[Unit]) -> bytes:
                 columns["question_id"] += asked
             writer.write_table(pa.table(columns, schema=UNITS))
     return content.getvalue()
-
-
-class Planned:
-    """The planned units of one run, in memory: a few tens of MB for a run of 100,000 questions."""
-
-    def __init__(self, run: UPath) -> None:
-        """Read the file. Raises DamagedError if it cannot be read."""
-        file = run / "units.parquet"
-        check_planned(file)
-        self._rows = read_parquet(read(file), UNITS.names).combine_chunks()
-
-    def document_of(self, question_id: str) -> str | None:
-        """The id of a question's document; None if the run has no such question."""
-        place: int = pc.index(self._rows["question_id"], pa.scalar(question_id)).as_py()
-        return None if place < 0 else str(self._rows["document_id"][place].as_py())
-
-    def has_document(self, document_id: str) -> bool:
-        """True if the run has planned this document."""
-        return bool(pc.index(self._rows["document_id"], pa.scalar(document_id)).as_py() >= 0)
-
-    def hint(self, column: str, value: str) -> str:
-        """The values of document_id or question_id most similar to this one, for a message."""
-        known = [name for name in self._rows[column].unique().to_pylist() if name is not None]
-        return hint(value, known)
-
-    def units_of(self, document_id: str) -> list[Unit]:
-        """The document's units, in the order of the steps, marked as done; their questions without
-        the hashes of their inputs."""
-        own = self._rows.filter(pc.equal(self._rows["document_id"], pa.scalar(document_id)))
-        return list(_units(own.to_pylist()))
-
-
-def _units(rows: list[dict[str, Any]]) -> Iterator[Unit]:
-    for (step_id, unit), own in groupby(rows, lambda row: (row["step_id"], row["unit"])):
-        of = list(own)
-        questions = [row["question_id"] for row in of if row["question_id"] is not None]
-        yield Unit(
-            step_id=step_id,
-            unit=unit,
-            document_id=of[0]["document_id"],
-            inputs=dict.fromkeys(questions, ""),
-            is_done=True,
-        )

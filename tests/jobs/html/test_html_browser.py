@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import gistmill as library
 from benchmarks import browser_page as bench_page
 from jobs.graph.read_run import read_run
 from jobs.html import run_page as html_page
 from jobs.html.chunks import compressed_chunk, with_line_numbers
-from jobs.trace.sent import Sent
 from pipeline.core.errors import AccountingError, UsageError
 from tests.jobs.html.test_html import Served
 from tests.support.command import gistmill, sql, succeed
@@ -325,26 +325,26 @@ def test_every_prompt_is_shown_exactly_as_it_was_sent(
 ) -> None:
     method = named(page, method)
     page.go(question("v2-m3", method))
-    sent = [one for one in Sent(warehouse, "night").of_question("v2-m3")
-            if one.call["method"] == method]  # fmt: skip
+    sent = [call for call in library.sent(warehouse, "night", question="v2-m3")
+            if call["method"] == method]  # fmt: skip
     assert sent
     page.unfold("details.call")
     article = "article > .calls details.call "
-    prompts = [message["content"] for one in sent for message in one.messages or ()]
+    prompts = [message["content"] for call in sent for message in call["messages"]]
     assert page.texts(f"{article} pre.prompt") == prompts
-    assert page.texts(f"{article} pre.reply") == [one.call["reply"] or "(empty)" for one in sent]
+    assert page.texts(f"{article} pre.reply") == [call["reply"] or "(empty)" for call in sent]
     shown = " ".join(page.texts("details.call p"))
-    assert all(one.call["request_sha"] in shown for one in sent)
+    assert all(call["request_sha"] in shown for call in sent)
 
 
 def test_the_calls_that_made_a_page_stand_with_it(page: Browser, warehouse: Path) -> None:
     page.go("#document=village-2")
     page.unfold("section.page > details")
     page.unfold("section.page details.call")
-    sent = [one for one in Sent(warehouse, "night").of_document("village-2")
-            if one.call["memory"] == "shared"]  # fmt: skip
+    sent = [call for call in library.sent(warehouse, "night", document="village-2")
+            if call["memory"] == "shared"]  # fmt: skip
     assert page.texts("section.page pre.prompt") == [
-        message["content"] for one in sent for message in one.messages or ()
+        message["content"] for call in sent for message in call["messages"]
     ]
     assert page.texts("section.page .page-text") == [
         row["text"] for row in sql(warehouse, "select text from pages where memory = 'shared' "

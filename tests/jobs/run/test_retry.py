@@ -14,8 +14,9 @@ from upath import UPath
 from jobs.graph.preparation import prepare
 from jobs.run.retry import run_again
 from pipeline.asking.ask import Ask
+from pipeline.asking.reply_log import EarlierCalls, ReplyLog
 from pipeline.asking.shared_replies import SharedReplies
-from pipeline.core.calls import EarlierCalls, Replay, Subject
+from pipeline.core.calls import Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import AccountingError, UsageError
 from pipeline.core.rows import Call
@@ -248,17 +249,17 @@ def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
     cut = Reply(text="cut", finish_reason="length")
     page = ShortenPage(page="the same page")
 
-    def asked(bad: Bad, document_id: str, replay: Replay) -> tuple[Engine, tuple[Call, ...]]:
+    def asked(bad: Bad, document_id: str, log: ReplyLog) -> tuple[Engine, tuple[Call, ...]]:
         engine = Engine(small, bad)
-        reader = replace(small.reader, engine=engine, shared=shared)
-        ask = Ask(reader, "gist", document_id, replay)
+        reader = replace(small.reader, engine=engine)
+        ask = Ask(reader, "gist", document_id, replace(log, shared=shared))
         asyncio.run(ask(page, Subject(page_index=0), is_shared=True))
         return engine, ask.calls()
 
-    calls = {d: asked(lambda request: cut, d, Replay()) for d in ("d1", "d2")}
+    calls = {d: asked(lambda request: cut, d, ReplyLog()) for d in ("d1", "d2")}
     assert [len(engine.asked) for engine, _ in calls.values()] == [1, 0]
     again = {
-        d: asked(good, d, Replay(attempt=2, earlier=EarlierCalls(own, [replace(own[0])])))
+        d: asked(good, d, ReplyLog(attempt=2, earlier=EarlierCalls(own, [replace(own[0])])))
         for d, (_, own) in calls.items()
     }
     assert [len(engine.asked) for engine, _ in again.values()] == [1, 0]

@@ -14,8 +14,9 @@ from upath import UPath
 
 from pipeline.asking import shared_replies
 from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Replay, Subject
+from pipeline.core.calls import Subject
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Asked, Message
@@ -83,7 +84,7 @@ def reader(
 
 
 def ask(given: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
-    return Ask(given, "gist", "d1", Replay(calls=recorded), repeat)
+    return Ask(given, "gist", "d1", ReplyLog(calls=recorded), repeat)
 
 
 def run(talk: Callable[[], Awaitable[T]]) -> T:
@@ -179,7 +180,7 @@ def test_slots_are_shared_by_all_documents() -> None:
     shared = reader(engine, slots=3)
 
     async def talk() -> None:
-        asking = [Ask(shared, "gist", document, Replay()) for document in ("d1", "d2")]
+        asking = [Ask(shared, "gist", document, ReplyLog()) for document in ("d1", "d2")]
         await asyncio.gather(
             *(a(ShortenPage(w), Subject(page_index=i))
               for a in asking for i, w in enumerate(words))
@@ -208,7 +209,7 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
             await may_write.acquire()
             kept.append(call.reply)
 
-        asking = Ask(reader(engine, slots=2), "gist", "d1", Replay(keep=keep))
+        asking = Ask(reader(engine, slots=2), "gist", "d1", ReplyLog(keep=keep))
         replies = [asking(ShortenPage(w), Subject(page_index=i)) for i, w in enumerate(words)]
         whole = asyncio.gather(*replies)
         asked = []
@@ -246,7 +247,7 @@ def test_a_shared_call_holds_its_slot_until_it_is_committed(
 
     async def talk() -> int:
         shared = shared_replies.SharedReplies(UPath(tmp_path))
-        asking = Ask(replace(reader(engine, slots=2), shared=shared), "gist", "d1", Replay())
+        asking = Ask(reader(engine, slots=2), "gist", "d1", ReplyLog(shared=shared))
         replies = [asking(ShortenPage(w), Subject(page_index=i), True) for i, w in enumerate(words)]
         whole = asyncio.gather(*replies)
         while not all_looked_for.is_set():
@@ -383,7 +384,7 @@ def test_a_dead_engine_is_no_reply() -> None:
 
 def test_a_stage_that_should_not_ask_is_told_so() -> None:
     with pytest.raises(RuntimeError, match="score asks a model"):
-        one(Ask(None, "score", "d1", Replay()))
+        one(Ask(None, "score", "d1", ReplyLog()))
 
 
 def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:

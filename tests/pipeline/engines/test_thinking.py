@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.asking.ask import Ask, Reader, without_thinking
+from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.reply_log import ReplyLog
+from pipeline.asking.reply_text import without_thinking
 from pipeline.asking.shared_replies import SharedReplies
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Replay, Subject
+from pipeline.core.calls import Subject
 from pipeline.core.engine import FinishReason, Reply
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
 from pipeline.core.rows import Call
@@ -53,7 +55,7 @@ def ask(engine: Any, recorded: Sequence[Call] = ()) -> Ask:
         deadline_seconds=60,
         slots=Slots(1),
     )
-    return Ask(reader, "stage", "d", Replay(calls=recorded))
+    return Ask(reader, "stage", "d", ReplyLog(calls=recorded))
 
 
 def asked(prompt: Prompt[Any], engine: Any) -> tuple[Asked[Any], Call]:

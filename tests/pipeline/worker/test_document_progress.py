@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Replay, Subject
+from pipeline.core.calls import Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.core.unit_progress import UnitProgress
@@ -56,7 +57,7 @@ def test_nobody_knows_how_many() -> None:
 def asking(engine: Listener) -> Ask:
     reader = Reader(engine=engine, identity="test", is_model=True, family=family(), temperature=0.0,
                     seed=0, deadline_seconds=60.0, slots=Slots(4))  # fmt: skip
-    return Ask(reader, "paginate", "d", Replay())
+    return Ask(reader, "paginate", "d", ReplyLog())
 
 
 def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:

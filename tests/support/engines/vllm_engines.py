@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline.asking.ask import Ask, Reader
+from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Replay
 from pipeline.core.compose import compose
 from pipeline.core.engine import Request
 from pipeline.core.prompts import Constraint, Message
@@ -81,4 +81,4 @@ def ask(engine: Any, gist_tokens: int, deadline: float = 300.0) -> Ask:
         deadline_seconds=deadline,
         slots=Slots(8),
     )
-    return Ask(reader, "gist", "d1", Replay())
+    return Ask(reader, "gist", "d1", ReplyLog())

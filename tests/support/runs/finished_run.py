@@ -8,7 +8,6 @@ from typing import Any
 from jobs.graph.manifest import run_manifest
 from jobs.graph.resolved_run import resolve
 from jobs.run.provenance import provenance
-from pipeline.store.runs.kept_families import keep_family
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
 from pipeline.work.units import Unit
@@ -29,7 +28,6 @@ class FinishedRun:
         named = resolve(self.small.config.model_copy(update={"run": "night"}))
         night.start(run_manifest(named), provenance(prepared.keys), True)
         night.plan(prepared.run.steps, prepared.planned())
-        keep_family(night.path, named.family)
 
     def copied(self, folder: Path) -> Path:
         """A copy of the warehouse, in `folder`."""

@@ -18,7 +18,6 @@ from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.prompts import PROMPTS, Message
 from pipeline.core.rows import Call
 from pipeline.store import Shards
-from pipeline.store.runs.kept_families import keep_family
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
 from pipeline.work.units import RetryPolicy
@@ -129,7 +128,6 @@ class HostileRun:
         raise_layout(night.warehouse)
         night.start(run_manifest(self.resolved), provenance(prepared.keys), True)
         night.plan(prepared.run.steps, prepared.planned())
-        keep_family(night.path, self.resolved.family)
 
         async def all_of_them() -> None:
             worker = Worker(

@@ -1,16 +1,14 @@
-"""All calls of a run as `Sent` shows them, to be compared with what an engine was asked."""
+"""All calls of a run as they were stored, to be compared with what an engine was asked."""
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
-from jobs.trace.sent import Sent, SentCall
+import gistmill
 from pipeline.core.engine import Request
 from pipeline.files.place import AnyPath
 from pipeline.store import connect
 
 
-def shown(warehouse: AnyPath, run: str | None = None, plugins: str | None = None) -> list[SentCall]:
+def shown(warehouse: AnyPath, run: str | None = None) -> list[dict[str, Any]]:
     """Those of every document and question; each row of the view `calls` is there once."""
     with connect(warehouse, run) as connection:
         rows = connection.execute("select step_id, unit, call_index from calls").fetchall()
@@ -18,29 +16,20 @@ def shown(warehouse: AnyPath, run: str | None = None, plugins: str | None = None
         questions = connection.execute(
             "select question_id from questions order by document_id, question_id"
         ).fetchall()
-    sent = Sent(warehouse, run, plugins)
-    found = [one for (name,) in documents for one in sent.of_document(name)]
-    found += [one for (name,) in questions for one in sent.of_question(name)]
-    own = [(one.call["step_id"], one.call["unit"], one.call["call_index"]) for one in found]
-    assert sorted(own) == sorted(rows)
+    found = [c for (name,) in documents for c in gistmill.sent(warehouse, run, document=name)]
+    found += [c for (name,) in questions for c in gistmill.sent(warehouse, run, question=name)]
+    assert sorted((c["step_id"], c["unit"], c["call_index"]) for c in found) == sorted(rows)
     return found
 
 
-def problems(found: Iterable[SentCall]) -> dict[str, int]:
-    """Why calls are not shown, and how many."""
-    return dict(Counter(one.why_not for one in found if one.why_not is not None))
-
-
-def as_shown(one: SentCall) -> tuple[Any, ...]:
+def as_shown(call: dict[str, Any]) -> tuple[Any, ...]:
     """What identifies a request, of a call."""
-    assert one.messages is not None and one.settings is not None
-    (message,) = one.messages
-    settings = one.settings
-    constraint = settings["constraint"]
+    (message,) = call["messages"]
+    constraint = call["constraint"]
     return (
-        one.call["prompt"], message["role"], message["content"], settings["seed"],
-        settings["temperature"], settings["max_reply_tokens"], one.call["attempt"],
-        constraint and (constraint["choices"], constraint["regex"]),
+        call["prompt"], message["role"], message["content"], call["seed"], call["temperature"],
+        call["max_reply_tokens"], call["attempt"],
+        constraint and (tuple(constraint["choices"]), constraint["regex"]),
     )  # fmt: skip
 
 
