@@ -44,7 +44,14 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "wording": family.wording,
         "repeats": config.repeats,
         "repeat_from": config.repeat_from,
+        "without_prompts": _without_prompts(run),
     }
+
+
+def _without_prompts(run: ResolvedRun) -> list[str]:
+    """The engines of the run whose calls are stored without what was sent."""
+    engines = (phase.engine for phase in run.phases)
+    return list(dict.fromkeys(e.title for e in engines if e and not e.keep_prompts))
 
 
 def _papers(run: ResolvedRun) -> Iterator[tuple[str, Sequence[str]]]:

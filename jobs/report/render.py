@@ -277,10 +277,11 @@ def provenance_line(report: Report) -> str:
     """The provenance of the numbers on one line."""
     of = report.foot
     given = "".join(f" · answers of {name} from {file}" for name, file in of["imported"].items())
+    unkept = "".join(f" · what {name} was sent is not kept" for name in of["without_prompts"])
     versions = ", ".join(f"{name} {version}" for name, version in of["versions"].items())
     return (
         f"corpus {of['corpus']} · engine {of['engine']} · prompts {of['family']} "
         f"({of['wording']} words) · replies {of['replies']} · "
-        f"rater {of['rater'] or 'none that is a model'}{given} · "
+        f"rater {of['rater'] or 'none that is a model'}{given}{unkept} · "
         f"commit {', '.join(of['commits'])} · {versions}"
     )

@@ -221,6 +221,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "imported": facts.get("imported", {}),
         "repeats": facts.get("repeats", 1),
         "repeat_from": facts.get("repeat_from", "questions"),
+        "without_prompts": facts.get("without_prompts", []),
         "commits": list(dict.fromkeys(launch.get("commit") or "-" for launch in launches)),
         "versions": {
             name: ", ".join(dict.fromkeys(own.get(name, "-") for own in versions))

@@ -84,6 +84,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
     with connect(options.warehouse, name) as connection:
         connection.execute("set variable stages = ?", [stages])
         steps = query(connection, _SQL["steps"])
+        (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
     problems = _problems(steps)
     progress, alive = folder.at_work()
@@ -92,6 +93,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         "complete": not not_done(steps),
         "steps": steps,
         "problems": problems,
+        "calls": sizes,
         "driver": holder(folder.path, LEASE),
         "alive": alive,
         "silent": folder.silent(progress["launch"]) if progress else {},

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rich.filesize import decimal
+
 from jobs.output.cells import counted, printable
 from jobs.output.print_tables import markdown
 from jobs.run.progress_line import document_text, progress_line, refusal_text
@@ -48,6 +50,9 @@ def _head(found: Mapping[str, Any], width: int) -> list[str]:
     head = [both] if len(both) <= width else [first, who]
     if job := found["job"]:
         head.append(f"job {job['id']}: {job['status'].lower()}")
+    if (calls := found["calls"])["bytes"]:
+        of_all, sent = (decimal(calls[name]) for name in ("bytes", "prompt_bytes"))
+        head.append(_cut(f"calls of the warehouse {of_all}, of which {sent} what was sent", width))
     return head
 
 

@@ -70,6 +70,8 @@ def shard_views(
     _shards_view(connection, loose, tables)
     written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
     _footers_view(connection, written)
+    calls = [*loose.get(Call.table, []), *compacted.get(Call.table, [])]
+    connection.add(View(filled(_SQL["call_bytes"], files=sql_list(calls))))
     connection.files += chain(*loose.values(), *compacted.values())
     connection.files += [index.path] if index.path else []
     return tables, _steps(index, loose)

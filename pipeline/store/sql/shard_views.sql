@@ -10,3 +10,9 @@ select concat_ws('/', 'tables', table_name, step_id, unit || '.' || attempt || '
 from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as pair
   from index_rows anti join superseded_rows using ({key})
   where table_name <> 'calls');
+
+-- name: call_bytes
+create view call_bytes as select coalesce(sum(total_compressed_size), 0)::bigint as bytes,
+  coalesce(sum(total_compressed_size) filter (path_in_schema like 'messages%'), 0)::bigint
+    as prompt_bytes
+from parquet_metadata({files}::varchar[]);

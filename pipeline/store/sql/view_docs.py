@@ -35,6 +35,10 @@ _VALUED = {
 # View -> what a row is, and columns that mean something of their own there.
 VIEWS: dict[str, tuple[str, dict[str, str]]] = {
     "accounting": ("A row per step of the run: what became of its inputs.", _COUNTED),
+    "call_bytes": (
+        "The compressed size of the table calls, of the whole warehouse.",
+        {"bytes": "of all columns", "prompt_bytes": "of `messages`, what was sent"},
+    ),
     "counts": (
         "Values that reports add up, per question.",
         {
