@@ -71,7 +71,9 @@ def shard_views(
     written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
     _footers_view(connection, written)
     calls = [*loose.get(Call.table, []), *compacted.get(Call.table, [])]
-    connection.add(View(filled(_SQL["call_bytes"], files=sql_list(calls))))
+    of_files = f"parquet_metadata({sql_list(calls)})"
+    none = "(select 0 as total_compressed_size, '' as path_in_schema where false)"
+    connection.add(View(filled(_SQL["call_bytes"], columns=of_files if calls else none)))
     connection.files += chain(*loose.values(), *compacted.values())
     connection.files += [index.path] if index.path else []
     return tables, _steps(index, loose)

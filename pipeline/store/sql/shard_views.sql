@@ -15,4 +15,4 @@ from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as 
 create view call_bytes as select coalesce(sum(total_compressed_size), 0)::bigint as bytes,
   coalesce(sum(total_compressed_size) filter (path_in_schema like 'messages%'), 0)::bigint
     as prompt_bytes
-from parquet_metadata({files}::varchar[]);
+from {columns};

@@ -54,6 +54,7 @@ def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
                      for n in range(num_problems)],
         "driver": "head-99", "alive": [worker(n, 1 + n % 40) for n in range(num_workers)],
         "silent": {"node-70-1": 600.0}, "left_out": [],
+        "calls": {"bytes": 2_000_000, "prompt_bytes": 1_500_000},
     }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.arrow import from_arrow, schema, to_arrow
 from pipeline.core.errors import UsageError
+from pipeline.core.prompts import Constraint
 from pipeline.core.rows import (
     RECORDS,
     Call,
@@ -120,6 +121,8 @@ COLUMNS = {
     "page_index int64; turn int64; reference_index int64; prompt string; request_sha string; "
     "engine string; attempt int64; prompt_tokens int64; cached_tokens int64; "
     "reply_tokens int64; finish_reason string; seconds double; reply string; thinking string; "
+    "messages list<item: struct<role: string, content: string>>; temperature double; seed int64; "
+    "max_reply_tokens int64; constraint struct<choices: list<item: string>, regex: string>; "
     "is_shared bool; started_at timestamp[us]; worker string; problem string",
 }
 
@@ -212,6 +215,8 @@ FULL: dict[str, Record] = {
         prompt_tokens=9, cached_tokens=8, reply_tokens=7, finish_reason="length", seconds=0.25,
         reply="YES\n", thinking="It names her.", is_shared=True, problem="truncated",
         started_at=datetime(2026, 11, 22, 3, 14, 15, 926535), worker="node-7-4711",
+        messages=({"role": "user", "content": "Is it?\n"},), temperature=0.5, seed=7,
+        max_reply_tokens=9, constraint=Constraint(choices=("YES", "NO"), regex="YES|NO"),
     ),
 }  # fmt: skip
 BARE: dict[str, Record] = {
