@@ -27,7 +27,8 @@ RECORDS: "dict[str, type[Record]]" = {}
 _TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
     "accounting", "call_bytes", "counts", "footers", "inputs", "left_out", "measures", "memories",
-    "page_texts", "people", "planned", "rests_on", "results", "runs", "shards", "sizes", "steps", "units",
+    "page_texts", "people", "planned", "rests_on", "results", "runs", "shards", "sizes", "steps",
+    "units",
 )  # fmt: skip
 
 
