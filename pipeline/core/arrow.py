@@ -93,15 +93,6 @@ def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
     return tuple(_adapter(typing.cast(Any, record)).validate_python(rows.select(names).to_pylist()))
 
 
-def rows_with_stamps(record: type[R], made: Sequence[R], stored: Any) -> list[dict[str, Any]]:
-    """The records `made`, which were read from the Arrow table `stored`, as dictionaries of all
-    columns of their table; a stamp that an earlier version did not write is None."""
-    names = schema(record).names
-    written = stored.select([name for name in names if name in stored.column_names]).to_pylist()
-    rows = [{**dataclasses.asdict(one), **row} for one, row in zip(made, written, strict=True)]
-    return [{name: row.get(name) for name in names} for row in rows]
-
-
 @cache
 def _adapter(record: Any) -> TypeAdapter[Any]:
     rows: Any = types.GenericAlias(list, record)

@@ -58,15 +58,6 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     return TokenCounts(_by_bytes(rate), around, how, _TOKENIZER_IS_OFF)
 
 
-def counted_by_rule(engine: str) -> Callable[[str], int] | None:
-    """The function that counts tokens for an engine of this name; None if its model's tokenizer
-    does."""
-    rules: dict[str, Callable[[str], int]] = {
-        "extractive": num_tokens,
-        "scripted": _words,
-        "simulated": _words,
-    }
-    return rules.get(engine)
 
 
 def _words(text: str) -> int:

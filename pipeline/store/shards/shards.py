@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
-from pipeline.core.arrow import from_arrow, read_parquet, rows_with_stamps
+from pipeline.core.arrow import from_arrow, read_parquet
 from pipeline.core.calls import UNANSWERED
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Call, Record
@@ -97,16 +97,6 @@ class Shards:
         they cannot be read."""
         key = (record.table, step_id, unit, attempt)
         return self._records(record, key, self._stored(key))
-
-    def stamped(
-        self, record: type[R], step_id: str, unit: str, attempt: int = 1
-    ) -> tuple[tuple[R, ...], list[dict[str, Any]]]:
-        """The rows of a committed shard as records, and each as a dictionary of all columns, with
-        stamps."""
-        key = (record.table, step_id, unit, attempt)
-        stored = self._stored(key)
-        made = self._records(record, key, stored)
-        return made, rows_with_stamps(record, made, stored)
 
     def _stored(self, key: Key) -> Any:
         return self._wherever(key, partial(self._compacted.read, key[0]), _read)
