@@ -20,9 +20,9 @@ from jobs.graph.preparation import Prepared
 from jobs.plan.pilot import Pilot
 from pipeline.asking.ask import Reader
 from pipeline.asking.readers import reader_of
-from pipeline.asking.shared_replies import SharedCopies
+from pipeline.asking.reply_log import SharedCopies
+from pipeline.core.calls import UsageCounters
 from pipeline.core.rows import Call, Record
-from pipeline.core.unit_progress import UsageCounters
 from pipeline.engines.counting import CountingEngine
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from pipeline.files.place import AnyPath

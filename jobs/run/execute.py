@@ -16,7 +16,7 @@ from pipeline.asking.readers import start_reader
 from pipeline.core.errors import EndedError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.executor import Summary
-from pipeline.worker.stop_signal import StopSignal
+from pipeline.worker.heartbeat import StopSignal
 from pipeline.worker.worker import Start
 
 

@@ -15,8 +15,7 @@ from jobs.config.deadline import deadline
 from pipeline.core.errors import EndedError
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage_retries import ignore_refusals
-from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS
-from pipeline.worker.stop_signal import StopSignal
+from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal
 
 # By then every worker has checked the signal and written another heartbeat.
 _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS

@@ -18,7 +18,7 @@ from rich.progress import Progress as RichProgress
 
 from jobs.run.eta import Eta, cost
 from jobs.run.progress_line import BAR_WIDTH, StateColumn, progress_line
-from pipeline.core.unit_progress import UsageCounters
+from pipeline.core.calls import UsageCounters
 from pipeline.worker.executor import Summary
 
 _SECONDS_BETWEEN_LINES = 60.0

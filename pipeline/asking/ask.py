@@ -8,17 +8,29 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pipeline.asking.reply_log import ReplyLog
-from pipeline.asking.reply_text import storable, without_thinking
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Subject, call_key, call_row, numbered, with_sent
-from pipeline.core.engine import Engine, Reply, Request
+from pipeline.core.calls import (
+    Subject,
+    UnitProgress,
+    UsageCounters,
+    call_key,
+    call_row,
+    numbered,
+    with_sent,
+)
+from pipeline.core.engine import (
+    Engine,
+    Reply,
+    Request,
+    storable,
+    wait_excluding_suspend,
+    without_thinking,
+)
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Message, Prompt
 from pipeline.core.reply_forms import read_reply
 from pipeline.core.rows import Call, utc_now
 from pipeline.core.settings import sha
-from pipeline.core.time_limit import wait_excluding_suspend
-from pipeline.core.unit_progress import UnitProgress, UsageCounters
 from pipeline.families.family import Family
 
 T = TypeVar("T")

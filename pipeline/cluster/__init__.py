@@ -11,8 +11,7 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else C++ warnings on 
 os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # else worker deaths on stdout
 # Else a Ray Data thread that outlives a shutdown would start another Ray cluster.
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
-from pipeline.cluster.execution import execute_documents
+from pipeline.cluster.execution import Pool, execute_documents
 from pipeline.cluster.joining import join
-from pipeline.cluster.pool import Pool
 
 __all__ = ["Pool", "execute_documents", "join"]

@@ -13,9 +13,9 @@ import ray
 from ray.util.metrics import Counter
 
 from pipeline.cluster.joining import is_lost
+from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import EngineError
 from pipeline.core.plugins import unpickle_with_plugins
-from pipeline.core.unit_progress import UsageCounters
 from pipeline.files.storage_retries import retry_for
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.outcomes import MakeWorker, Outcomes

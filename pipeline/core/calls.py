@@ -1,7 +1,11 @@
-"""Calls of one unit: their subjects, rows, order, and JSON."""
+"""Calls of one unit: their subjects, rows, order and JSON; how far the unit is, and the counters
+of a worker.
+
+Progress and counters are for heartbeats, the progress line and Ray's metrics. They are advisory; a
+stage need not report any."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -102,3 +106,77 @@ def call_from_json(content: bytes) -> Call | None:
 @cache
 def _json() -> TypeAdapter[Any]:
     return TypeAdapter(Call)
+
+
+@dataclass
+class UnitProgress:
+    """The progress of a stage within one unit: `done` of `about` pages or questions; `about` is
+    None while their number is not known.
+
+    Counted are the pages or questions of calls that have their replies, unless the stage reports a
+    number itself (`tell`). What was replayed counts as done, but not as asked.
+    """
+
+    done: int = 0
+    about: int | None = None
+    is_committed: bool = False
+    _subjects: set[tuple[object, ...]] = field(default_factory=set)
+    _is_told: bool = False
+    _num_replies: int = 0
+    _num_asked: int = 0
+
+    def replied(self, subject: Subject) -> None:
+        """Count a reply, whether asked, shared or replayed."""
+        self._num_replies += 1
+        self._subjects.add((subject.question_id, subject.page_index))
+        if not self._is_told:
+            self.done = len(self._subjects)
+
+    def asked(self) -> None:
+        """Count a call that was sent to the engine."""
+        self._num_asked += 1
+
+    def tell(self, about: int | None, done: int | None = None) -> None:
+        """Set the total, and how many are done if replies do not show it."""
+        self.about = about
+        if done is not None:
+            self.done, self._is_told = done, True
+
+    @property
+    def share(self) -> float:
+        """The share of the unit that is done, from 0 to 1."""
+        if self.is_committed:
+            return 1.0
+        return min(self.done / self.about, 1.0) if self.about else 0.0
+
+    @property
+    def asked_share(self) -> float:
+        """The share that is done without what was replayed or shared, from 0 to 1."""
+        asked = self._num_asked / self._num_replies if self._num_replies else 1.0
+        return self.share * min(asked, 1.0)  # a reply is counted a little later than its call
+
+
+@dataclass(kw_only=True)
+class UsageCounters:
+    """Counters of a worker's process, or of one document. Tokens are the engine's."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0  # of the prompt tokens
+    reply_tokens: int = 0
+    units: int = 0
+    rows: int = 0
+    problems: int = 0
+
+    def called(self, call: Call) -> None:
+        """Count a call and its tokens."""
+        self.calls += 1
+        self.prompt_tokens += call.prompt_tokens
+        self.cached_tokens += call.cached_tokens
+        self.reply_tokens += call.reply_tokens
+
+    def committed(self, num_rows: int, num_problems: int) -> None:
+        """Count a committed unit."""
+        self.units += 1
+        self.rows += num_rows
+        self.problems += num_problems

@@ -1,9 +1,14 @@
-"""The interface of engines: an async `generate`, token counts, a context length, settings."""
+"""The interface of engines: an async `generate`, token counts, a context length, settings; what is
+done with every reply, and a time limit that does not count the time in which this process was
+suspended."""
 
+import asyncio
+import re
+import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
@@ -122,3 +127,56 @@ class EngineSettings(Settings):
     @abstractmethod
     async def start(self) -> Engine:
         """Start the engine; return it once it is ready. Raises StartError where it cannot start."""
+
+
+T = TypeVar("T")
+_SUSPENDED = 5.0  # seconds that an event loop is never late by, however busy it is
+
+
+async def wait_excluding_suspend(awaited: Awaitable[T], seconds: float | None) -> T:
+    """The result of `awaited`, which must come within `seconds`; None: no limit.
+
+    Raises TimeoutError, and cancels `awaited`. If the end of the limit is noticed late, the process
+    was suspended (SIGSTOP, a machine that slept): a result that has arrived meanwhile is returned,
+    else the time starts again.
+    """
+    task = asyncio.ensure_future(awaited)
+    try:
+        while True:
+            began = time.monotonic()
+            await asyncio.wait({task}, timeout=seconds)
+            if task.done():
+                return task.result()
+            if seconds is None or time.monotonic() - began - seconds < _SUSPENDED:
+                raise TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # else asyncio reports one that nobody has asked for
+
+
+_THINKING_TAG = re.compile("</?think>")
+_HALF = re.compile(r"[\ud800-\udfff]")
+
+
+def storable(reply: Reply) -> Reply:
+    """The reply with half surrogate pairs, which no file can hold, as U+FFFD."""
+    text, thinking = _HALF.sub("\ufffd", reply.text), _HALF.sub("\ufffd", reply.thinking or "")
+    return replace(reply, text=text, thinking=thinking or reply.thinking)
+
+
+def without_thinking(reply: Reply) -> Reply:
+    """Move `<think>...</think>` from the reply's text to `thinking`.
+
+    The text is what follows the last `</think>`, even without an opening tag, as chat templates
+    write `<think>` themselves. A `<think>` after that did not end, and the text is empty.
+    """
+    tags = list(_THINKING_TAG.finditer(reply.text))
+    if not tags:
+        return reply
+    end = tags[-1].end() if tags[-1][0] == "</think>" else len(reply.text)
+    thoughts = [reply.thinking or "", *_THINKING_TAG.split(reply.text[:end])]
+    thinking = "\n".join(thought.strip() for thought in thoughts if thought.strip())
+    return replace(reply, text=reply.text[end:].strip(), thinking=thinking or None)

@@ -16,11 +16,10 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
 
-from pipeline.core.engine import EngineSettings, Reply, Request
+from pipeline.core.engine import EngineSettings, Reply, Request, wait_excluding_suspend
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.settings import sha
-from pipeline.core.time_limit import wait_excluding_suspend
 from pipeline.engines.openai_client import OpenAIClient
 from pipeline.engines.outage import FailedError, Outage
 

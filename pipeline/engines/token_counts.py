@@ -13,7 +13,7 @@ from pipeline.core.prompts import Message
 from pipeline.engines.extractive import ExtractiveSettings, num_tokens
 from pipeline.engines.openai import OpenAISettings
 from pipeline.engines.vllm import VllmSettings
-from pipeline.engines.vllm.local_tokenizer import local_chat_tokenizer
+from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
 
 _TOKENS_PER_BYTE = 0.25  # English prose: 0.21 to 0.25, Chinese: 0.2 to 0.3
 _TEMPLATE_TOKENS = 16  # of a chat template around a message
@@ -56,8 +56,6 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     rate = total / sum(len(text.encode()) for text in tried)
     how = f"the model's tokenizer on the pilot: {rate:.3f} a byte of text"
     return TokenCounts(_by_bytes(rate), around, how, _TOKENIZER_IS_OFF)
-
-
 
 
 def _words(text: str) -> int:

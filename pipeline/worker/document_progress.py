@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.core.unit_progress import UnitProgress
+from pipeline.core.calls import UnitProgress
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 

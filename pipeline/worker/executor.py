@@ -16,11 +16,10 @@ from typing import Any
 
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.journal import Journal
-from pipeline.asking.reply_log import EarlierCalls, ReplyLog
-from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
+from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, EngineError, OutageError, StorageError
 from pipeline.core.rows import Call, Document, Question, Record, UnitRows, utc_now
-from pipeline.core.unit_progress import UsageCounters
 from pipeline.store import Shards
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step

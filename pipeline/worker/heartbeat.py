@@ -1,10 +1,11 @@
-"""A worker's heartbeat file, for `status`: documents in flight and their progress, usage counters.
+"""A worker's heartbeat file, for `status`: documents in flight and their progress, usage counters;
+and the signal that a run is ending, at which workers start no more units.
 
-Advisory.
-"""
+Both are advisory."""
 
 import asyncio
 import time
+from asyncio import to_thread
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -12,11 +13,11 @@ from dataclasses import asdict
 from itertools import chain, count
 from typing import Any
 
-from pipeline.core.unit_progress import UsageCounters
+from pipeline.core.calls import UsageCounters
 from pipeline.files.json_files import write_json
-from pipeline.files.place import AnyPath, as_path
+from pipeline.files.place import AnyPath, as_path, exists, write
 from pipeline.files.process import process_name
-from pipeline.files.storage_retries import Advisory
+from pipeline.files.storage_retries import Advisory, limit_retries
 from pipeline.worker.document_progress import DocumentProgress
 
 SECONDS_BETWEEN_BEATS = 10.0
@@ -101,3 +102,33 @@ class Heartbeat:
     def _write(self, state: dict[str, Any]) -> None:
         with self._advisory.attempt():
             write_json(self._file, state)
+
+
+_SECONDS_BETWEEN_LOOKS = 2.0
+
+
+class StopSignal:
+    """A file in the run's folder; each launch has its own, so it does not stop the next launch."""
+
+    def __init__(self, run: AnyPath, launch: str) -> None:
+        self._file = as_path(run) / "alive" / f"{launch}.stop"
+        self._looked = float("-inf")
+        self._is_sent = False
+        self._advisory = Advisory()
+
+    def send(self, why: str) -> None:
+        """Signal the workers that the run is ending. Raises StorageError after a single try."""
+        with limit_retries(0):  # the caller tries again
+            write(self._file, f"{why}\n".encode())
+
+    async def is_sent(self) -> bool:
+        """True if the run is ending; checks the file at most every two seconds."""
+        now = time.monotonic()
+        if not self._is_sent and now - self._looked > _SECONDS_BETWEEN_LOOKS:
+            self._looked = now
+            await to_thread(self._look)
+        return self._is_sent
+
+    def _look(self) -> None:
+        with self._advisory.attempt():  # checked again in two seconds
+            self._is_sent = exists(self._file)

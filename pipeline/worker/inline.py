@@ -13,8 +13,7 @@ from pipeline.core.errors import EngineError, StartError
 from pipeline.work.units import DocumentWork
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
-from pipeline.worker.outcomes import MakeWorker, Outcomes, take
-from pipeline.worker.watching import Failures, watch_in_thread
+from pipeline.worker.outcomes import Failures, MakeWorker, Outcomes, take, watch_in_thread
 
 
 def execute_inline(

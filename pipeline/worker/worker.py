@@ -16,11 +16,11 @@ from functools import partial
 from itertools import count
 
 from pipeline.asking.ask import Reader
-from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.reply_log import SharedReplies
 from pipeline.asking.slots import Capacity
+from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable
 from pipeline.core.errors import AccountingError, CommandError, StartError, UsageError
-from pipeline.core.unit_progress import UsageCounters
 from pipeline.files.place import AnyPath, as_path, exists
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store import Shards
@@ -28,9 +28,8 @@ from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.admission import Admission
 from pipeline.worker.executor import DocumentExecutor, Summary
-from pipeline.worker.heartbeat import Heartbeat
+from pipeline.worker.heartbeat import Heartbeat, StopSignal
 from pipeline.worker.in_flight import Crashes, InFlightMarkers, Placement
-from pipeline.worker.stop_signal import StopSignal
 
 # Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
 # about thirteen times its text in memory.

@@ -11,7 +11,7 @@ from unicodedata import decimal, normalize
 
 import pytest
 
-from pipeline.asking.reply_text import storable
+from pipeline.core.engine import storable
 from pipeline.core.plugins import import_installed
 from pipeline.core.prompts import PROMPTS
 from pipeline.store import connect

@@ -20,14 +20,13 @@ from jobs.run.progress import Progress
 from jobs.run.progress_line import progress_line
 from jobs.run.stall import StallWatch
 from pipeline.cluster import Pool, execute_documents
+from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, EndedError, EngineError, StorageError
-from pipeline.core.unit_progress import UsageCounters
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.executor import Summary
 from pipeline.worker.heartbeat import Heartbeat
 from pipeline.worker.in_flight import Placement
-from pipeline.worker.outcomes import AnyWorker, Outcomes
-from pipeline.worker.watching import Failures, watch_in_thread
+from pipeline.worker.outcomes import AnyWorker, Failures, Outcomes, watch_in_thread
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import succeed
 from tests.support.runs.small_run import SmallRun

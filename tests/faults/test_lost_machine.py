@@ -13,7 +13,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from pipeline.cluster import Pool, execute_documents
-from pipeline.core.unit_progress import UsageCounters
+from pipeline.core.calls import UsageCounters
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import InFlightMarkers, Placement
 from tests.support.clusters.cluster_settings import cluster

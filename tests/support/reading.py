@@ -11,8 +11,7 @@ from typing import Any
 import yaml
 
 from pipeline.asking.ask import Ask, Reader
-from pipeline.asking.reply_log import ReplyLog
-from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.asking.slots import Slots
 from pipeline.core.engine import Engine, FinishReason, Reply, Request
 from pipeline.core.plugins import import_installed

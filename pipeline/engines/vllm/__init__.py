@@ -5,8 +5,7 @@ model_loading.py    imports vLLM and loads a model; errors become one line with 
 startup_errors.py   finds the root cause in the logs of vLLM's processes, and advises what to do
 async_llm.py        sends requests to vLLM's AsyncLLM and converts its outputs to replies
 thinking.py         separates a reasoning model's thinking from its answer
-chat_tokenizer.py   renders messages with a model's chat template into token ids
-local_tokenizer.py  a model's tokenizer from local files, without an engine
+chat_tokenizer.py   renders messages with a chat template into token ids; loads a local tokenizer
 """
 
 from pipeline.engines.vllm.vllm_settings import VllmSettings

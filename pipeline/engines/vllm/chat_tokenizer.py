@@ -1,4 +1,5 @@
-"""Render messages with a model's chat template into token ids. Imports no vllm."""
+"""Render messages with a model's chat template into token ids; load a tokenizer from files on this
+machine. Imports no vllm, opens no connection."""
 
 import asyncio
 from array import array
@@ -8,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from jinja2 import TemplateError
 
 from pipeline.core.prompts import Message
 
@@ -72,3 +75,27 @@ class ChatTokenizer:
         self._cache[key] = ids
         while self._num_cached_tokens > _CACHED_TOKENS and len(self._cache) > 1:
             self._num_cached_tokens -= len(self._cache.popitem(last=False)[1])
+
+
+def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
+    """The tokenizer of a model folder, or of a model in Hugging Face's local cache.
+
+    `settings`: of any engine; its revision and chat template are used if it has them. None if
+    transformers is not installed, the model is not on this machine, or its template does not
+    render.
+    """
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        return None
+    revision = getattr(settings, "revision", None)
+    template = ChatTemplate(
+        getattr(settings, "chat_template", None), getattr(settings, "chat_template_kwargs", {})
+    )
+    try:
+        loaded = AutoTokenizer.from_pretrained(model, revision=revision, local_files_only=True)
+        tokenizer = ChatTokenizer(loaded, template)
+        tokenizer.tokenise([{"role": "user", "content": "x"}])
+    except (OSError, ValueError, KeyError, TemplateError):  # also if the model is not downloaded
+        return None
+    return tokenizer

@@ -7,7 +7,7 @@ import pytest
 from pipeline.core.compose import compose
 from pipeline.engines.token_counts import token_counts
 from pipeline.engines.vllm import VllmSettings
-from pipeline.engines.vllm.local_tokenizer import local_chat_tokenizer
+from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
 from tests.support.command import QMSUM
 from tests.support.engines.tiny_model import make_tokenizer
 from tests.support.runs.plans import planned

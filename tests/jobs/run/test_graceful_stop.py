@@ -15,7 +15,7 @@ import pytest
 from jobs.config.deadline import absolute_deadline, deadline
 from jobs.run.graceful_stop import GracefulStop
 from pipeline.core.errors import EndedError, UsageError
-from pipeline.worker.stop_signal import StopSignal
+from pipeline.worker.heartbeat import StopSignal
 from tests.support.clusters.cluster_settings import cluster
 from tests.support.command import ROOT, gistmill, refused, sql, succeed
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from jobs.run.progress import Progress
 from jobs.run.progress_line import fitted_state, progress_line
 from pipeline.cluster.actor import COUNTERS
-from pipeline.core.unit_progress import UsageCounters
+from pipeline.core.calls import UsageCounters
 from pipeline.worker.executor import Summary
 from tests.support.command import gistmill, succeed
 

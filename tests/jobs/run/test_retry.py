@@ -14,8 +14,7 @@ from upath import UPath
 from jobs.graph.preparation import prepare
 from jobs.run.retry import run_again
 from pipeline.asking.ask import Ask
-from pipeline.asking.reply_log import EarlierCalls, ReplyLog
-from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
 from pipeline.core.calls import Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import AccountingError, UsageError

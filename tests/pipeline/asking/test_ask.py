@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 from upath import UPath
 
-from pipeline.asking import shared_replies
+from pipeline.asking import reply_log as shared_replies
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
@@ -242,7 +242,7 @@ def test_a_shared_call_holds_its_slot_until_it_is_committed(
             all_looked_for.set()
         return found
 
-    monkeypatch.setattr("pipeline.asking.shared_replies.commit", slow)
+    monkeypatch.setattr("pipeline.asking.reply_log.commit", slow)
     monkeypatch.setattr(shared_replies, "_load", loaded)
 
     async def talk() -> int:

@@ -10,8 +10,8 @@ import pytest
 import ray
 
 from pipeline.cluster import Pool, execute_documents
+from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, EngineError, StartError, UsageError
-from pipeline.core.unit_progress import UsageCounters
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.inline import execute_inline

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pipeline.core.time_limit import wait_excluding_suspend
+from pipeline.core.engine import wait_excluding_suspend
 
 
 async def _reply(seconds: float) -> str:
@@ -57,7 +57,7 @@ def test_a_reply_that_came_while_the_process_was_suspended_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A blocked event loop, as a suspended process has one; the reply is there when it goes on."""
-    monkeypatch.setattr("pipeline.core.time_limit._SUSPENDED", 0.2)
+    monkeypatch.setattr("pipeline.core.engine._SUSPENDED", 0.2)
 
     async def suspended() -> str:
         waiting = asyncio.ensure_future(wait_excluding_suspend(_reply(0.3), 0.1))
@@ -69,7 +69,7 @@ def test_a_reply_that_came_while_the_process_was_suspended_counts(
 
 
 def test_the_time_begins_anew_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.core.time_limit._SUSPENDED", 0.2)
+    monkeypatch.setattr("pipeline.core.engine._SUSPENDED", 0.2)
 
     async def suspended() -> None:
         waiting = asyncio.ensure_future(wait_excluding_suspend(_reply(600.0), 0.1))

@@ -11,12 +11,10 @@ import pytest
 from upath import UPath
 
 from pipeline.asking.ask import Ask, Reader
-from pipeline.asking.reply_log import ReplyLog
-from pipeline.asking.reply_text import without_thinking
-from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import Subject
-from pipeline.core.engine import FinishReason, Reply
+from pipeline.core.engine import FinishReason, Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
 from pipeline.core.rows import Call
 from stages.index.gist_pages import GistPages

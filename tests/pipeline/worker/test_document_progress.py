@@ -11,10 +11,9 @@ import pytest
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Subject
+from pipeline.core.calls import Subject, UnitProgress
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
-from pipeline.core.unit_progress import UnitProgress
 from pipeline.work.units import Unit
 from pipeline.worker.document_progress import DocumentProgress, weight
 from stages.index.merge import MergedPages

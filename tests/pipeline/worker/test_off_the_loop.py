@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.reply_log import SharedReplies
 from stages.index.expand import Expand
 from stages.retrieve.ranked_pages import BM25
 from tests.support.reading import always, book, never, question, run

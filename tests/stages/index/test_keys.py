@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.asking.shared_replies import SharedReplies
+from pipeline.asking.reply_log import SharedReplies
 from pipeline.core.errors import AccountingError
 from stages.index.expand import Expand
 from stages.index.make_keys import MakeKeys
