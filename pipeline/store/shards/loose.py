@@ -1,6 +1,6 @@
 """Loose shards: those in tables/ that are not compacted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from upath import UPath
 
@@ -53,9 +53,11 @@ def loose_shards(root: UPath, names: ShardFiles) -> dict[str, list[UPath]]:
     return loose
 
 
-def current_shards(root: UPath, names: ShardFiles, index: Index) -> dict[str, list[UPath]]:
+def current_shards(
+    root: UPath, names: ShardFiles, index: Index, gone: Collection[tuple[str, str]] = ()
+) -> dict[str, list[UPath]]:
     """The loose shards that count: those with the highest attempt of their unit, compacted ones
-    included."""
+    included, but for the units `gone` (step_id and name)."""
     loose: dict[str, list[UPath]] = {}
     for (table, step_id), own in names.items():
         compacted = index.units(table, step_id) if own else {}
@@ -63,6 +65,6 @@ def current_shards(root: UPath, names: ShardFiles, index: Index) -> dict[str, li
         loose.setdefault(table, []).extend(
             folder / name
             for unit, (attempt, name) in sorted(last_attempts(own).items())
-            if attempt > compacted.get(unit, 0)
+            if attempt > compacted.get(unit, 0) and (step_id, unit) not in gone
         )
     return loose

@@ -8,7 +8,7 @@ and a file of its name in tables/ is ignored.
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -227,6 +227,15 @@ def _flagged(rows: Any) -> Any:
     flags = pc.and_(pc.and_(same[0], same[1]), same[2]).to_pylist()
     place = SCHEMA.get_field_index("superseded")
     return rows.set_column(place, SCHEMA.field(place), pa.array([*flags, False]))
+
+
+def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
+    """Which entries of an index are of these units (step_id and name), as an Arrow
+    array."""
+    if not units:
+        return pa.nulls(entries.num_rows, pa.bool_()).fill_null(False)
+    pairs = zip(*(entries[name].to_pylist() for name in ("step_id", "unit")), strict=True)
+    return pa.array([pair in units for pair in pairs], pa.bool_())
 
 
 @cache

@@ -28,7 +28,14 @@ from pipeline.files.place import (
     read,
 )
 from pipeline.store.runs.people import ALL_PEOPLE, people_rows
-from pipeline.store.runs.planned_units import UNITS, check_planned
+from pipeline.store.runs.planned_units import (
+    UNITS,
+    UnitKey,
+    check_planned,
+    marks_of_removal,
+    planned_files,
+    units_in,
+)
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connection import Connection, View
@@ -81,9 +88,9 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
     name = run_name(folder, run)
     connection = Connection()
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
-    tables, steps = shard_views(connection, folder, left_out)
+    planned = left_out.sound(sorted(planned_files(folder)), check_planned)
+    tables, steps = shard_views(connection, folder, left_out, _gone(folder, planned, left_out))
     _view_of(connection, "raw_steps", _STEPS, _step_rows(folder, left_out))
-    planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
     _planned_view(connection, planned)
     for statement in run_views(tables, name, steps):
         connection.add(View(statement))
@@ -109,7 +116,7 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
     folder = as_path(warehouse)
     with suppress(DamagedError):  # `connect` warns of it
         check_layout(folder)
-    files = _planned_files(folder)
+    files = _by_last_start(folder)
     if not files:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
     found = [file for file in files if run in (None, file.parent.name)]
@@ -122,13 +129,19 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
 
 def readable_run(warehouse: AnyPath) -> str:
     """The last run whose planned inputs can be read. Raises as `run_name` does."""
-    sound = DamagedFiles().sound(_planned_files(as_path(warehouse)), check_planned)
+    sound = DamagedFiles().sound(_by_last_start(as_path(warehouse)), check_planned)
     return str(sound[-1].parent.name) if sound else run_name(warehouse, None)
 
 
-def _planned_files(folder: UPath) -> list[UPath]:
+def _by_last_start(folder: UPath) -> list[UPath]:
     """The planned inputs of every run, in the order of their last start."""
-    return sorted(list_paths(folder / "runs", "*/units.parquet"), key=modified_at)
+    return sorted(planned_files(folder), key=modified_at)
+
+
+def _gone(folder: UPath, planned: Sequence[UPath], left_out: DamagedFiles) -> set[UnitKey]:
+    """The units that only removed runs had planned."""
+    marks = left_out.sound(marks_of_removal(folder), check_planned)
+    return units_in(marks) - units_in(planned) if marks else set()
 
 
 def _addresses(file: UPath) -> set[str]:

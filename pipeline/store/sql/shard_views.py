@@ -1,7 +1,7 @@
 """The views of the shards, loose and compacted: `raw_<table>`, `raw_shards` and `footers`."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from itertools import chain, groupby
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from pipeline.core.rows import RECORDS, Call
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.place import is_remote
 from pipeline.files.storage_retries import with_retries
+from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import Compacted, check_compacted
 from pipeline.store.shards.damaged_files import DamagedFiles
 from pipeline.store.shards.footers import check_shard
@@ -28,7 +29,7 @@ from pipeline.store.shards.loose import (
     misnamed_files,
     not_compacted,
 )
-from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
+from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index, is_among
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
 from pipeline.store.sql.python_rows import create_table
@@ -43,9 +44,10 @@ _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # column
 
 
 def shard_views(
-    connection: Connection, folder: UPath, left_out: DamagedFiles
+    connection: Connection, folder: UPath, left_out: DamagedFiles, gone: Collection[UnitKey]
 ) -> tuple[dict[str, Any], dict[str, set[str]]]:
-    """Add the views. Returns the Arrow schema and the steps of every table."""
+    """Add the views, without rows of the units `gone`. Returns the Arrow schema and the steps of
+    every table."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     names = not_compacted(listed, index)
     left_out.misnamed(misnamed_files(folder, names))
@@ -57,12 +59,12 @@ def shard_views(
 
     loose = {
         table: left_out.sound(files, check)
-        for table, files in current_shards(folder, names, index).items()
+        for table, files in current_shards(folder, names, index, gone).items()
     }
     _index_rows(connection, index)
     compacted = _compacted_files(connection, folder, left_out) if index.path else {}
     tables = _readable_tables(connection, loose, compacted)
-    superseded = _superseded_rows(connection, index, loose, compacted)
+    superseded = _superseded_rows(connection, index, loose, compacted, gone)
     for table, columns in tables.items():
         found = (loose.get(table, []), compacted.get(table, []))
         files = _Files(*found, table in superseded, table not in of_others)
@@ -159,11 +161,13 @@ def _superseded_rows(
     index: Index,
     loose: Mapping[str, list[UPath]],
     compacted: Mapping[str, list[UPath]],
+    gone: Collection[UnitKey],
 ) -> set[str]:
     """Create `superseded_rows`: the entries of the index that do not count, because a higher
-    attempt is committed or their file is damaged. Returns the tables that have some."""
+    attempt is committed, their file is damaged, or they are of the units `gone`. Returns the tables
+    that have some."""
     sound = {file.name for files in compacted.values() for file in files}
-    is_ended = index.rows["superseded"]
+    is_ended = pc.or_(index.rows["superseded"], is_among(index.rows, gone))
     for damaged in set(index.rows["file"].unique().to_pylist()) - sound:
         is_ended = pc.or_(is_ended, pc.equal(index.rows["file"], damaged))
     ended = index.rows.filter(is_ended)
