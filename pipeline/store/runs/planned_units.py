@@ -50,6 +50,12 @@ def units_in(files: Iterable[UPath]) -> set[UnitKey]:
     return found
 
 
+def values_in(file: UPath, column: str) -> set[str]:
+    """The values of document_id or question_id in a file. Raises DamagedError."""
+    check_planned(file)
+    return {*read_parquet(read(file), [column])[column].unique().to_pylist()} - {None}
+
+
 def planned_rows(units: Iterable[Unit]) -> bytes:
     """The content of the file: a row per planned input."""
     content, left = io.BytesIO(), iter(units)

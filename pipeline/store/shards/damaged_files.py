@@ -65,13 +65,18 @@ class DamagedFiles:
 
     def sound(self, files: Sequence[UPath], check: Callable[[UPath], object]) -> list[UPath]:
         """The files of which `check` does not raise DamagedError."""
-        found = []
-        for file, error in zip(files, _errors(files, check), strict=True):
-            if error is None:
-                found.append(file)
-            else:
-                self.add(error)
-        return found
+
+        def error_of(file: UPath) -> DamagedError | None:
+            try:
+                check(file)
+            except DamagedError as error:
+                return error
+            return None
+
+        errors = map_files(error_of, files, files[0]) if files else []
+        for error in filter(None, errors):
+            self.add(error)
+        return [file for file, error in zip(files, errors, strict=True) if error is None]
 
     def misnamed(self, files: Iterable[UPath]) -> None:
         """Warn of files in a step's folder that are not named like shards, hidden ones excepted."""
@@ -89,14 +94,3 @@ def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
         except (pa.ArrowException, OSError) as error:
             return damaged_shard(file, f"cannot be read ({_first(error)})")
     return None
-
-
-def _errors(files: Sequence[UPath], check: Callable[[UPath], object]) -> list[DamagedError | None]:
-    def error_of(file: UPath) -> DamagedError | None:
-        try:
-            check(file)
-        except DamagedError as error:
-            return error
-        return None
-
-    return map_files(error_of, files, files[0]) if files else []

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from upath import UPath
 
 from pipeline.core.rows import RECORDS
-from pipeline.files.place import is_remote, list_folders, list_paths
+from pipeline.files.place import is_remote, list_paths
 from pipeline.store.shards.shard_files import file_names, last_attempts, shard_name
 from pipeline.store.shards.shard_index import Index
 
@@ -21,9 +21,8 @@ def list_shard_files(root: UPath) -> ShardFiles:
         for file in list_paths(root / "tables", "*/*/*"):
             found.setdefault((file.parent.parent.name, file.parent.name), []).append(file.name)
         return found
-    for table in list_folders(root / "tables"):
-        for step in list_folders(table):
-            found[table.name, step.name] = file_names(step)
+    for step in list_paths(root / "tables", "*/*"):
+        found[step.parent.name, step.name] = file_names(step)
     return found
 
 

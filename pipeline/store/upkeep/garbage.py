@@ -68,7 +68,7 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
         before = time.time() - older_than
         marks = [file for file in marks_of_removal(root) if _modified(file) <= before]
         is_waiting = bool(marks) and is_a_run_at_work(root)
-        sizes = [] if is_waiting or not marks else _delete_removed(root, marks, held)
+        sizes = _delete_removed(root, marks, held) if marks and not is_waiting else []
         before = time.time() - older_than  # what has just been written again is replaced by now
         found = list_shard_files(root)
         for file in [*_replaced(root, found, before), *_left_over(root, found, before)]:
