@@ -233,7 +233,8 @@ def rm(
 ) -> None:
     """Delete a run, and of its rows what no other run uses.
 
-    Keys: warehouse=, run=. It asks for the run's name again unless --yes is given.
+    Keys: warehouse=, run=. It asks for the run's name again unless --yes is given. gistmill gc
+    deletes the files, after 24 hours.
     """
     options = read_options(words or [], KEYS["rm"])
     name = run_to_remove(options)
@@ -263,7 +264,7 @@ def _confirm(name: str, labels: int) -> None:
 
 @app.command(rich_help_panel=KEEP)
 def gc(words: Words = None, json: Json = False) -> None:
-    """Compact a warehouse's files, and delete replaced ones.
+    """Compact a warehouse's files, and delete replaced ones and those of removed runs.
 
     Keys: warehouse=, older_than=24h.
     """
