@@ -41,7 +41,7 @@ from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
 from pipeline.store.sql.python_rows import create_table
-from pipeline.store.sql.run_views import run_views
+from pipeline.store.sql.run_views import LEFT_OUT, run_views
 from pipeline.store.sql.shard_views import shard_views, sql_list
 from pipeline.store.sql.sql_sandbox import lock
 
@@ -98,9 +98,7 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
         connection.add(view)
     connection.files += planned
     _view_of(connection, "all_people", ALL_PEOPLE, people_rows(folder, left_out))
-    quoted = name.replace("'", "''")
-    connection.add(View(f"create view people as from all_people where run = '{quoted}'"))
-    _view_of(connection, "left_out", _LEFT_OUT, left_out.rows)
+    _view_of(connection, "left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
     if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
         connection.make_all()
     else:
@@ -151,9 +149,11 @@ def _addresses(file: UPath) -> set[str]:
     return {str(file), listed}
 
 
-def _view_of(connection: Any, name: str, columns: Any, rows: list[dict[str, Any]]) -> None:
+def _view_of(
+    connection: Any, name: str, columns: Any, rows: list[dict[str, Any]], statement: str = ""
+) -> None:
     make = partial(create_table, connection.raw, f"{name}_rows", columns, rows)
-    connection.add(View(f"create view {name} as from {name}_rows", before=make))
+    connection.add(View(statement or f"create view {name} as from {name}_rows", before=make))
 
 
 def _step_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:

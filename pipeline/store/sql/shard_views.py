@@ -142,7 +142,7 @@ def _taken(tables: Mapping[str, Any], connection: Connection) -> set[str]:
     own |= {view.name for view in derived(tables)}
     words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
     reserved = {word for (word,) in connection.execute(words).fetchall()}
-    return own | {"footers", "left_out", "people", "all_people"} | reserved
+    return own | {"footers", "left_out", "all_people"} | reserved
 
 
 def _columns(files: list[UPath]) -> Any:

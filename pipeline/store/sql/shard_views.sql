@@ -5,6 +5,10 @@ where table_name in ({tables});
 
 -- name: footers
 create view footers as
+-- A row per key in the footer of a shard's file.
+-- file_name: the shard's path in the warehouse
+-- key: the key, as bytes
+-- value: the value, as bytes
 select concat_ws('/', 'tables', table_name, step_id, unit || '.' || attempt || '.parquet')
   as file_name, encode(pair.key) as key, encode(pair.value) as value
 from (select table_name, step_id, unit, attempt, unnest(map_entries(footer)) as pair

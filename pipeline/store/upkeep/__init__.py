@@ -1,2 +1,2 @@
-"""Compaction, retention and removal of runs, under leases: upkeep holds the warehouse's exclusively,
-runs hold a shared one; retention is the only deletion of tables' files."""
+"""Compaction, retention and removal of runs, under leases: upkeep holds the warehouse's alone, runs
+share theirs; retention is the only deletion of tables' files."""
