@@ -119,7 +119,7 @@ class Index:
 
     @cached_property
     def _problems(self) -> Any:
-        """Of all entries, the counts of problems in the footer."""
+        """The counts of problems in the footer of every entry."""
         footers = self.read(["footer"])["footer"].combine_chunks()
         return pc.map_lookup(footers, PROBLEMS, "first")
 

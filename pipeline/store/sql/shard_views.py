@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
@@ -18,11 +17,10 @@ from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS, Call
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.place import is_remote
-from pipeline.files.storage_retries import with_retries
 from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import Compacted, check_compacted
 from pipeline.store.shards.damaged_files import DamagedFiles
-from pipeline.store.shards.footers import check_shard
+from pipeline.store.shards.footers import check_shard, read_footer
 from pipeline.store.shards.loose import (
     current_shards,
     list_shard_files,
@@ -147,12 +145,7 @@ def _taken(tables: Mapping[str, Any], connection: Connection) -> set[str]:
 
 def _columns(files: list[UPath]) -> Any:
     """The Arrow schema of a table's last shard."""
-    return with_retries(lambda: _schema(files[-1]), files[-1])
-
-
-def _schema(path: UPath) -> Any:
-    with path.open("rb") as file:
-        found = pq.read_schema(file).remove_metadata()
+    found = read_footer(files[-1]).schema.to_arrow_schema().remove_metadata()
     return pa.schema([field for field in found if field.name != ATTEMPT])
 
 

@@ -80,10 +80,9 @@ def _delete_removed(root: UPath, marks: list[UPath], held: Lease) -> list[int]:
     """Delete what these removed runs alone had planned, then their marks; the sizes of the files.
     The marks and runs at work have been looked at before, so a run that begins now waits."""
     others = units_in({*marks_of_removal(root), *planned_files(root)} - {*marks})
-    planned = units_in(marks)
-    gone = planned - others
+    gone = units_in(marks) - others
     sizes = []
-    for file in [*_shards_of(root, gone), *_journals_of(root, gone)]:
+    for file in [*_files_of(root, gone)]:
         _refuse_lapsed(held)
         sizes.append(_delete_counted(file))
     _refuse_lapsed(held)
@@ -105,17 +104,14 @@ def _refuse_lapsed(held: Lease) -> None:
         )
 
 
-def _shards_of(root: UPath, gone: set[UnitKey]) -> Iterator[UPath]:
-    """The files of these units in tables/, of every attempt."""
+def _files_of(root: UPath, gone: set[UnitKey]) -> Iterator[UPath]:
+    """The files of these units in tables/, of every attempt, and in journal/, of calls that a
+    killed process has left uncommitted."""
     for (table, step_id), names in sorted(list_shard_files(root).items()):
         for name in sorted(names):
             named = shard_name(name)
             if named and (step_id, named[0]) in gone:
                 yield root / "tables" / table / step_id / name
-
-
-def _journals_of(root: UPath, gone: set[UnitKey]) -> Iterator[UPath]:
-    """The journal files of these units, whose calls a killed process has left uncommitted."""
     for file in list_paths(root / "journal", "*/*/*.jsonl"):
         if (file.parent.parent.name, file.parent.name.partition(".")[0]) in gone:
             yield file

@@ -299,6 +299,20 @@ def test_a_removal_while_a_run_plans_takes_nothing_from_it(
 
 
 @pytest.mark.slow
+def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path: Path) -> None:
+    night = FinishedRun(tmp_path)
+    answers = sql(night.warehouse, "from answers order by all")
+    succeed("rm", f"warehouse={night.warehouse}", "run=night", "--yes")
+    succeed("gc", f"warehouse={night.warehouse}")
+    told = json.loads(succeed(*night.words(night.warehouse), "--json"))
+    assert sum(told["calls"].values()) == 0
+    assert sql(night.warehouse, "from answers order by all") == answers
+    succeed("gc", f"warehouse={night.warehouse}", "older_than=0")
+    assert sql(night.warehouse, "from answers order by all") == answers
+    assert not [*(night.warehouse / "removed").iterdir()]
+
+
+@pytest.mark.slow
 def test_a_run_that_stood_still_while_it_planned_begins_no_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
