@@ -39,7 +39,7 @@ from pipeline.store.shards.shard_index import (
     is_among,
     newest_index,
 )
-from pipeline.store.upkeep.lease import UPKEEP, lease
+from pipeline.store.upkeep.lease import UPKEEP, Lease, lease
 from pipeline.work.units import unit_name
 
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
@@ -82,14 +82,15 @@ def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()
     with lease(root, UPKEEP) as held:
-        return None if held is None else rewrite(root, least)
+        return None if held is None else rewrite(root, held, least)
 
 
 def rewrite(
-    root: UPath, least: float = math.inf, gone: Collection[UnitKey] = ()
+    root: UPath, held: Lease, least: float = math.inf, gone: Collection[UnitKey] = ()
 ) -> Compaction | None:
-    """Compact, and leave the units `gone` out. Hold UPKEEP. As `compact`; None, too, if another
-    process has taken the lease over and compacted meanwhile."""
+    """Compact, and leave the units `gone` out. `held`: UPKEEP. As `compact`; None, too, if another
+    process has compacted meanwhile, or with `gone` if the lease has lapsed: a run that has begun
+    since may count on them."""
     raise_layout(root)
     index = newest_index(root / "compacted")
     files = _worth(root, index, least)
@@ -106,11 +107,12 @@ def rewrite(
         num_taken += len(writer.made) - again.num_rows
         entries = pa.concat_tables([kept, writer.entries(table)])
     is_needed = bool(num_taken or pc.any(is_gone).as_py())
-    if is_needed and commit_next(root / "compacted", index, entries):
+    is_safe = not gone or not held.has_lapsed()
+    if is_needed and is_safe and commit_next(root / "compacted", index, entries):
         return Compaction(num_taken, len(written))
     for file in written:
         delete(file)
-    return None if is_needed else Compaction()
+    return None if is_needed or not is_safe else Compaction()
 
 
 def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:

@@ -83,21 +83,19 @@ def _delete_removed(root: UPath, marks: list[UPath], held: Lease) -> list[int]:
     gone = units_in(marks) - others
     sizes = []
     for file in [*_files_of(root, gone)]:
-        _refuse_lapsed(held)
+        _refuse_if(held.has_lapsed())
         sizes.append(_delete_counted(file))
-    _refuse_lapsed(held)
-    if rewrite(root, gone=gone) is None:
-        return sizes
+    _refuse_if(rewrite(root, held, gone=gone) is None)
     for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in others}):
-        _refuse_lapsed(held)
+        _refuse_if(held.has_lapsed())
         _delete_step(root, step_id)
     for mark in marks:
         delete(mark)
     return sizes
 
 
-def _refuse_lapsed(held: Lease) -> None:
-    if held.has_lapsed():
+def _refuse_if(has_lapsed: bool) -> None:
+    if has_lapsed:
         raise IncompleteError(
             "the command was suspended for too long, and runs may have begun meanwhile; run the "
             "same command to go on with it"

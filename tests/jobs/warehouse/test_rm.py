@@ -209,7 +209,10 @@ def test_killed_at_any_moment_it_can_be_made_again(
             return real(*given, **more)
 
         monkeypatch.setattr(module, name, strike)
-    point, actions = 0, [lambda: collect(folder, 0.0), lambda: rm.remove(as_path(folder), "gone")]
+    point = 0
+    actions: list[Callable[[], object]] = [
+        lambda: collect(folder, older_than=0), lambda: rm.remove(as_path(folder), "gone"),
+    ]  # fmt: skip
     while actions:
         left = point
         try:
