@@ -13,7 +13,6 @@ from pipeline.core.errors import DamagedError, LeftOutWarning
 from pipeline.files.place import map_files, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.shards.footers import damaged_shard
-from pipeline.store.shards.shard_files import shard_name
 
 A = TypeVar("A")
 MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
@@ -77,12 +76,6 @@ class DamagedFiles:
         for error in filter(None, errors):
             self.add(error)
         return [file for file, error in zip(files, errors, strict=True) if error is None]
-
-    def misnamed(self, files: Iterable[UPath]) -> None:
-        """Warn of files in a step's folder that are not named like shards, hidden ones excepted."""
-        for file in files:
-            if not file.name.startswith(".") and shard_name(file.name) is None:
-                self.add(DamagedError(file, "not named like a shard; move it elsewhere"))
 
 
 def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:

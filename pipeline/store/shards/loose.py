@@ -36,11 +36,13 @@ def not_compacted(found: ShardFiles, index: Index) -> ShardFiles:
 
 
 def misnamed_files(root: UPath, names: ShardFiles) -> Iterator[UPath]:
-    """Files among the shards of loaded record classes that are not named like shards."""
+    """Files among the shards of loaded record classes that are not named like shards, hidden ones
+    excepted."""
     for (table, step_id), own in names.items():
         if table in RECORDS:
             folder = root / "tables" / table / step_id
-            yield from (folder / name for name in own if shard_name(name) is None)
+            others = (name for name in own if shard_name(name) is None)
+            yield from (folder / name for name in others if not name.startswith("."))
 
 
 def loose_shards(root: UPath, names: ShardFiles) -> dict[str, list[UPath]]:

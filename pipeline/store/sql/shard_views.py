@@ -13,6 +13,7 @@ from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
 from pipeline.core.arrow import schema
+from pipeline.core.errors import DamagedError
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS, Call
 from pipeline.core.sql_files import filled, sql_beside
@@ -48,7 +49,8 @@ def shard_views(
     every table."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     names = not_compacted(listed, index)
-    left_out.misnamed(misnamed_files(folder, names))
+    for file in misnamed_files(folder, names):
+        left_out.add(DamagedError(file, "not named like a shard; move it elsewhere"))
     of_others: set[str] = set()  # tables with shards of another version
 
     def check(path: UPath) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeline.core.errors import UsageError
 from pipeline.store.sql.connection import errors_of
+from pipeline.store.sql.run_views import text
 from pipeline.store.sql.syntax_tree import nodes, syntax_tree
 
 # Table functions that read no file, change no setting and hide no statement in a text.
@@ -21,8 +22,7 @@ _TABLE_FUNCTIONS = {
 def lock(connection: Any, files: Iterable[str]) -> None:
     """Let a connection open `files` and no others, for good: no other file is read or written,
     nothing is attached or installed, no setting changed, no variable of this process scanned."""
-    paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-    connection.execute(f"set allowed_paths = [{paths}]")
+    connection.execute(f"set allowed_paths = [{', '.join(map(text, files))}]")
     connection.execute("set enable_external_access = false")
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")

@@ -43,10 +43,9 @@ from pipeline.store.upkeep.lease import UPKEEP, Lease, lease
 from pipeline.work.units import unit_name
 
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
-_FILE_BYTES = 64_000_000
 _SMALL_BYTES = 16_000_000  # a smaller file is written again, together with new shards
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
-_BATCH_BYTES = 256_000_000  # in memory at once, and sorted
+_BATCH_BYTES = 256_000_000  # in memory at once, sorted, and one file if its columns are alike
 _READ_AT_ONCE = 256  # shards
 
 
@@ -225,24 +224,18 @@ class _Writer:
         for piece in batch:
             by_columns.setdefault(str(piece.rows.schema), []).append(piece)
         for pieces in by_columns.values():
-            groups = list(_cut(pieces, _GROUP_BYTES))
-            while groups:
-                groups = self._file(groups)
+            self._file(pieces)
 
-    def _file(self, groups: list[list[_Piece]]) -> list[list[_Piece]]:
-        """Write one file; returns the row groups that are left."""
+    def _file(self, pieces: list[_Piece]) -> None:
         buffer, name = io.BytesIO(), f"{uuid.uuid4().hex}.parquet"
-        with pq.ParquetWriter(buffer, _with_attempt(groups[0]).schema, compression="zstd") as file:
-            for number, pieces in enumerate(groups):
-                rows = _with_attempt(pieces)
+        columns = _with_attempt(pieces[:1]).schema
+        with pq.ParquetWriter(buffer, columns, compression="zstd") as file:
+            for number, group in enumerate(_cut(pieces, _GROUP_BYTES)):
+                rows = _with_attempt(group)
                 file.write_table(rows, row_group_size=max(1, rows.num_rows))
-                self._enter(name, number, pieces)
-                if buffer.tell() >= _FILE_BYTES:
-                    break
-        path = self.folder / name
-        self.written.append(path)
-        commit(path, buffer.getvalue())
-        return groups[number + 1 :]
+                self._enter(name, number, group)
+        self.written.append(self.folder / name)
+        commit(self.folder / name, buffer.getvalue())
 
     def _enter(self, name: str, group: int, pieces: list[_Piece]) -> None:
         first_row = 0

@@ -136,7 +136,7 @@ def test_the_same_rows_before_and_after(
 ) -> None:
     """Random shards, compacted and collected in random order, in files and groups of any size."""
     draw = random.Random(seed)
-    for name, size in {"_GROUP_BYTES": 500, "_FILE_BYTES": 3_000, "_BATCH_BYTES": 9_000}.items():
+    for name, size in {"_GROUP_BYTES": 500, "_BATCH_BYTES": 9_000}.items():
         monkeypatch.setattr(module, name, draw.choice([1, size, 10**9]))
     monkeypatch.setattr(module, "_SMALL_BYTES", draw.choice([0, 4_000, 10**9]))
     expected: dict[Shard, list[dict[str, Any]]] = {}
