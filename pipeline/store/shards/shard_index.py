@@ -23,6 +23,7 @@ from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
 from pipeline.files.place import commit, list_paths, read
 from pipeline.store.shards.footers import PROBLEMS, FlawError, check_columns
+from pipeline.store.shards.shard_files import parquet_content
 
 # superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
 # `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
@@ -179,10 +180,9 @@ def generation_number(file: UPath) -> int:
 
 def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
     """Write the next generation; false if another process has written it before."""
-    buffer = io.BytesIO()
     ordered = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
-    pq.write_table(_flagged(ordered), buffer, compression="zstd")
-    return commit(folder / f"index.{after.number + 1}.parquet", buffer.getvalue())
+    content = parquet_content(_flagged(ordered))
+    return commit(folder / f"index.{after.number + 1}.parquet", content)
 
 
 def _flagged(rows: Any) -> Any:
