@@ -264,8 +264,8 @@ def _confirm(name: str, labels: int) -> None:
 
 @app.command(rich_help_panel=KEEP)
 def gc(words: Words = None, json: Json = False) -> None:
-    """Compact a warehouse's files, and delete replaced ones and those of removed runs.
+    """Compact a warehouse's files, and delete replaced ones.
 
-    Keys: warehouse=, older_than=24h.
+    Keys: warehouse=, older_than=24h. What runs had planned that rm has deleted goes, too.
     """
     show_gc(read_options(words or [], KEYS["gc"]), json)

@@ -136,7 +136,7 @@ def _view(
 
 
 def _views() -> dict[str, tuple[str, dict[str, str]]]:
-    """What the comment after `create view NAME as` says of every view, and of its columns."""
+    """Every view with its comment after `create view NAME as`, and those on its columns."""
     made = {}
     own = [sql_sections(file) for file in Path(pipeline.store.sql.__file__).parent.glob("*.sql")]
     of_records = [record.sql() for record in RECORDS.values()]

@@ -256,7 +256,11 @@ def _read(path: UPath, columns: list[str] | None = None) -> Any:
 
 def _problems(path: UPath) -> frozenset[str]:
     """The problems of a shard's rows. Raises as `shard_footer` does."""
-    return frozenset(json.loads(shard_footer(path).metadata.get(PROBLEMS.encode(), b"[]")))
+    footer = shard_footer(path)
+    problems = (footer.metadata or {}).get(PROBLEMS.encode())
+    if problems is None and "problem" in footer.schema.names:  # of an earlier version
+        return frozenset(_read(path, ["problem"])["problem"].unique().to_pylist()) - {None}
+    return frozenset(json.loads(problems or "[]"))
 
 
 def _num_bytes(path: UPath) -> int:

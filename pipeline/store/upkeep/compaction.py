@@ -6,8 +6,10 @@ state is valid until the new index is committed, and of two concurrent compactio
 """
 
 import io
+import json
 import math
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +28,7 @@ from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, ma
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import check_compacted, parse_file
-from pipeline.store.shards.footers import check_shard
+from pipeline.store.shards.footers import PROBLEMS, check_shard
 from pipeline.store.shards.layout import raise_layout
 from pipeline.store.shards.loose import list_shard_files, loose_shards, not_compacted
 from pipeline.store.shards.shard_files import shard_name
@@ -179,6 +181,9 @@ def _loose_piece(path: UPath) -> _Piece | None:
         return None
     footer = {k.decode(): v.decode() for k, v in (facts_of_file or {}).items()
               if k.startswith(b"gistmill.")}  # fmt: skip
+    if "problem" in rows.column_names:  # of an earlier version, whose footer lacks it
+        problems = Counter(problem for problem in rows["problem"].to_pylist() if problem)
+        footer.setdefault(PROBLEMS, json.dumps(problems))
     table = path.parent.parent.name
     inputs = None
     if "input_sha" in rows.column_names and table != Call.table:
