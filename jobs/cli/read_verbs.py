@@ -266,6 +266,6 @@ def _confirm(name: str, labels: int) -> None:
 def gc(words: Words = None, json: Json = False) -> None:
     """Compact a warehouse's files, and delete replaced ones.
 
-    Keys: warehouse=, older_than=24h. What runs had planned that rm has deleted goes, too.
+    Keys: warehouse=, older_than=24h. It deletes what removed runs alone had planned, too.
     """
     show_gc(read_options(words or [], KEYS["gc"]), json)
