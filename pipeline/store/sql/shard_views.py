@@ -162,7 +162,9 @@ def _superseded_rows(
     attempt is committed, their file is damaged, or they are of the units `gone`. Returns the tables
     that have some."""
     sound = {file.name for files in compacted.values() for file in files}
-    is_ended = pc.or_(index.rows["superseded"], is_among(index.rows, gone))
+    is_ended = index.rows["superseded"]
+    if gone:  # an array of Python's values imports pandas
+        is_ended = pc.or_(is_ended, is_among(index.rows, gone))
     for damaged in set(index.rows["file"].unique().to_pylist()) - sound:
         is_ended = pc.or_(is_ended, pc.equal(index.rows["file"], damaged))
     ended = index.rows.filter(is_ended)
