@@ -233,7 +233,8 @@ def rm(
 ) -> None:
     """Delete a run, and of its rows what no other run uses.
 
-    Keys: warehouse=, run=. It asks for the run's name again unless --yes is given.
+    Keys: warehouse=, run=. It asks for the run's name again unless --yes is given. gistmill gc
+    deletes the files, after 24 hours.
     """
     options = read_options(words or [], KEYS["rm"])
     name = run_to_remove(options)
@@ -265,6 +266,6 @@ def _confirm(name: str, labels: int) -> None:
 def gc(words: Words = None, json: Json = False) -> None:
     """Compact a warehouse's files, and delete replaced ones.
 
-    Keys: warehouse=, older_than=24h.
+    Keys: warehouse=, older_than=24h. It deletes what removed runs alone had planned, too.
     """
     show_gc(read_options(words or [], KEYS["gc"]), json)

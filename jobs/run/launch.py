@@ -21,7 +21,7 @@ from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.provenance import provenance
-from jobs.run.run_lock import LEASE, count_removals, wait_for_others
+from jobs.run.run_lock import refuse_lapsed, run_lock
 from pipeline.core.errors import EndedError, UsageError
 from pipeline.files.place import as_path, is_remote, refuse_unreachable_path, unwritable, write
 from pipeline.files.storage_retries import retry_for
@@ -29,7 +29,6 @@ from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout
 from pipeline.store.sql.accounts import accounts
-from pipeline.store.upkeep.lease import lease
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
@@ -77,11 +76,14 @@ def run(
     with _graceful_stop(config, folder) as stop:
         _refuse_unwritable(folder.warehouse)
         check_layout(folder.warehouse)
-        while True:
-            wait_for_others(folder, stop, warn)
-            outcome = _run(resolved, folder, warn, stop, retry_policy, look)
-            if outcome is not None:
-                return outcome
+        with run_lock(folder.path, stop, warn) as held:
+            prepared = _prepare(resolved, folder, warn, retry_policy)
+            has_work = _plan(prepared, folder)
+            refuse_lapsed(held)
+            resolved = prepared.run
+            launch = _execute(prepared, folder, warn, stop, has_work)
+            del prepared  # its units would need as much memory again beside the accounting
+            return _outcome(resolved, folder, launch, look)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
@@ -97,35 +99,22 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
         raise EndedError(str(error)) from None
 
 
-def _run(
+def _prepare(
     resolved: ResolvedRun,
     folder: RunFolder,
     warn: Callable[[str], None],
-    stop: GracefulStop,
     retry_policy: RetryPolicy | None,
-    look: Look,
-) -> Outcome | None:
-    """Plan and execute the run. None if meanwhile another command began to execute it, or removed a
-    run: then it must be planned again."""
-    before = folder.config()
+) -> Prepared:
+    """The run with what it was started with before, prepared."""
     resolved = merge_with_stored_run(resolved, folder)
     cluster = resolved.config.cluster
     if cluster.address:  # check the cluster's size before a long load of the corpus
         for phase in resolved.phases:
             phase.pool(cluster).size()
     compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
-    removed = count_removals(folder.warehouse)
     prepared = prepare(resolved, folder.warehouse, warn, retry_policy=retry_policy)
     refuse_fewer(folder, prepared.keys)
-    with lease(folder.path, LEASE) as held:
-        if held is None or folder.config() != before:
-            return None
-        has_work = _plan(prepared, folder)
-        if count_removals(folder.warehouse) != removed:
-            return None
-        launch = _execute(prepared, folder, warn, stop, has_work)
-        del prepared  # its units would need as much memory again beside the accounting
-        return _outcome(resolved, folder, launch, look)
+    return prepared
 
 
 def _plan(prepared: Prepared, folder: RunFolder) -> bool:

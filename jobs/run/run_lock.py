@@ -1,40 +1,55 @@
 """The lock of a run: one command at a time executes it, another one waits until that has ended."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from upath import UPath
 
 from jobs.run.graceful_stop import GracefulStop
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.upkeep.lease import holder, times_taken
-from pipeline.store.upkeep.removal import LEASE as REMOVAL
+from pipeline.core.errors import IncompleteError
+from pipeline.store.runs.planned_units import marks_of_removal
+from pipeline.store.upkeep.lease import RUN, UPKEEP, Lease, holder, lease
 
-LEASE = "run"  # its name in the run's folder
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
-def count_removals(warehouse: UPath) -> int:
-    """The number of removals of runs so far; waits while one is at work. A run that was planned
-    before the number changed must plan again: units that it found may be deleted."""
-    while holder(warehouse / "runs", REMOVAL):
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
-    return times_taken(warehouse / "runs", REMOVAL)
-
-
-def wait_for_others(folder: RunFolder, stop: GracefulStop, warn: Callable[[str], None]) -> None:
-    """Wait until no other command executes the run; `warn` is given a line if one does.
+@contextmanager
+def run_lock(folder: UPath, stop: GracefulStop, warn: Callable[[str], None]) -> Iterator[Lease]:
+    """Hold the lease of a run, given by its folder, in the `with` block. Waits while another
+    command executes the run, or deletes what removed runs had planned; `warn` is given a line if
+    one does.
 
     Raises EndedError at the deadline.
     """
+    while True:
+        _wait(folder, RUN, f"run {folder.name} is being executed", stop, warn)
+        with lease(folder, RUN) as held:
+            if held is None:
+                continue
+            warehouse = folder.parent.parent
+            if marks_of_removal(warehouse):  # they stay until that has ended
+                _wait(warehouse, UPKEEP, f"{warehouse} is being compacted", stop, warn)
+            yield held
+            return
+
+
+def _wait(
+    folder: UPath, name: str, what: str, stop: GracefulStop, warn: Callable[[str], None]
+) -> None:
     is_known = False
-    while other := holder(folder.path, LEASE):
+    while other := holder(folder, name):
         if not is_known:
             host, _, pid = other.rpartition("-")
-            warn(
-                f"run {folder.path.name} is being executed on {host} (process {pid}); waiting for "
-                "its end, Ctrl-C leaves it alone"
-            )
+            warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
         is_known = True
         stop.look()
         time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def refuse_lapsed(held: Lease) -> None:
+    """Raise IncompleteError if the lease has lapsed: what the run counts on may be deleted."""
+    if held.has_lapsed():
+        raise IncompleteError(
+            "the command was suspended for too long while it planned; run the same command again"
+        )

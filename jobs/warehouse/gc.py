@@ -50,3 +50,5 @@ def _show(compacted: Compaction, freed: Freed, as_json: bool) -> None:
         return
     print_line(f"compacted {compacted.shards:,} shards into {compacted.files:,} files")
     print_line(f"deleted {freed.files:,} files, {freed.bytes:,} bytes")
+    if freed.is_waiting:
+        print_line("what removed runs had planned stays, as a run is at work")

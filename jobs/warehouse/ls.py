@@ -10,7 +10,6 @@ from jobs.config.options import ReadOptions
 from jobs.graph.read_run import GROUPS
 from jobs.output.cells import Table
 from jobs.output.print_tables import print_json, print_line, print_parts
-from jobs.run.run_lock import LEASE
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_file import read_family_file
@@ -18,7 +17,7 @@ from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import readable_run
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep.lease import holder
+from pipeline.store.upkeep.lease import RUN, holder
 from pipeline.work.methods import methods_in
 
 
@@ -116,7 +115,7 @@ def _run(
 
 def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems: float) -> str:
     """running, incomplete, problems (more rows with one than `max_problem_rate`) or complete."""
-    if holder(folder.path, LEASE):
+    if holder(folder.path, RUN):
         return "running"
     if any(count["not_done"] for count in counts):
         return "incomplete"

@@ -1,7 +1,7 @@
 """`gistmill schema`: every table and view, with what each column means.
 
 Tables are read from the record classes: a class's docstring, the comments beside its fields. Views
-are described in pipeline/store/sql/view_docs.py, those of record classes by comments in their SQL.
+are described by comments in their SQL.
 """
 
 import inspect
@@ -11,17 +11,19 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import pipeline.store.sql
 from jobs.warehouse.field_comments import field_comments
 from pipeline.core import errors
 from pipeline.core.arrow import schema
 from pipeline.core.errors import Problem
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.rows import RECORDS, STAMPS, Record
+from pipeline.core.sql_files import sql_sections
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.view_docs import VIEWS
 
 _RUN = "empty"  # its name
 _VIEW = re.compile(r"create view (?:\{prefix\})?(\w+) as\s*\n((?:\s*--.*\n)*)", re.IGNORECASE)
@@ -65,7 +67,7 @@ def read_schema(plugins: str | None = None) -> Schema:
     load_plugins(plugin_folders(plugins))
     typed = _typed()
     named = {column: text for record in RECORDS.values() for column, text in _common(record)}
-    views = {**VIEWS, **_views_of_records()}
+    views = _views()
     about, own = views["memories"]
     parts = [record.sql().get("memories", "") for record in RECORDS.values()]
     views["memories"] = about, {**own, **dict(m for part in parts for m in _MEANING.findall(part))}
@@ -133,10 +135,12 @@ def _view(
     return SchemaTable(name, True, about, (), tuple(columns))
 
 
-def _views_of_records() -> dict[str, tuple[str, dict[str, str]]]:
-    """The views of record classes: what the comment after `create view NAME as` says."""
+def _views() -> dict[str, tuple[str, dict[str, str]]]:
+    """Every view with its comment after `create view NAME as`, and those on its columns."""
     made = {}
-    for sql in (sql for record in RECORDS.values() for sql in record.sql().values()):
+    own = [sql_sections(file) for file in Path(pipeline.store.sql.__file__).parent.glob("*.sql")]
+    of_records = [record.sql() for record in RECORDS.values()]
+    for sql in (sql for sections in (*own, *of_records) for sql in sections.values()):
         if found := _VIEW.match(sql):
             lines = [line.strip().removeprefix("-- ") for line in found[2].splitlines()]
             about = [line for line in lines if not _MEANING.match(f"-- {line}")]

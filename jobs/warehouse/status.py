@@ -13,7 +13,6 @@ from rich.text import Text
 
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import print_json, print_line
-from jobs.run.run_lock import LEASE
 from jobs.warehouse.status_lines import not_done, status_lines
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
@@ -21,7 +20,7 @@ from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep.lease import holder
+from pipeline.store.upkeep.lease import RUN, holder
 
 _SQL = sql_beside(__file__)
 
@@ -94,7 +93,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         "steps": steps,
         "problems": problems,
         "calls": sizes,
-        "driver": holder(folder.path, LEASE),
+        "driver": holder(folder.path, RUN),
         "alive": alive,
         "silent": folder.silent(progress["launch"]) if progress else {},
         "progress": progress,

@@ -3,13 +3,14 @@
 Every byte is hashed: two fine-tunes, or a model with a single edited tensor, share names, sizes and
 most of their bytes. A model may have hundreds of gigabytes and every command needs its hash several
 times, so the hashes of large files are cached in the user's cache folder, $XDG_CACHE_HOME/gistmill
-or ~/.cache/gistmill: one small JSON file per hashed file. An entry is valid while the file's size,
-inode, modification time and status change time are unchanged. No program can set the status change
-time, so it reveals even a write that restores the modification time (`rsync --times`).
+or ~/.cache/gistmill: one small file per hashed file, named after its path, size, inode,
+modification time and status change time. No program can set the status change time, so it reveals
+even a write that restores the modification time (`rsync --times`).
 """
 
 import hashlib
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,10 +22,8 @@ from pathlib import Path, PurePath
 from tempfile import NamedTemporaryFile
 from threading import Timer
 
-from pydantic import ValidationError
-
 from pipeline.core.errors import UsageError
-from pipeline.core.settings import Settings, sha
+from pipeline.core.settings import sha
 
 _CHUNK_BYTES = 2**24  # hashed by one thread; several at once keep a fast disk busy
 _THREADS = min(16, os.cpu_count() or 1)
@@ -92,23 +91,10 @@ def _chunk_hash(file: Path, start: int) -> bytes:
 
 # The coarsest resolution of a filesystem's times: within it, a second change may not show.
 _COARSEST_TIME_NS = 2_000_000_000
+_HASH = re.compile("[0-9a-f]{64}")
 
-
-class _FileState(Settings):
-    size: int  # bytes
-    inode: int
-    mtime_ns: int
-    ctime_ns: int
-
-
-class _Entry(Settings):
-    path: str
-    state: _FileState
-    hash: str
-
-
-# By path; the only cache where the cache folder cannot be written.
-_entries_of_this_process: dict[str, _Entry] = {}
+# By entry; the only cache where the cache folder cannot be written.
+_hashes_of_this_process: dict[str, str] = {}
 
 
 def _cached_hash(file: Path, read_and_hash: Callable[[], str]) -> str:
@@ -117,52 +103,38 @@ def _cached_hash(file: Path, read_and_hash: Callable[[], str]) -> str:
     A file that changed within 2 seconds before it was read is not cached. A cache folder that
     cannot be written is no error. Raises OSError where `file` cannot be inspected.
     """
-    began_ns = time.time_ns()
-    path, state = str(file.absolute()), _state(file)
-    entry = _entries_of_this_process.get(path) or _read_entry(path)
-    if entry and (entry.path, entry.state) == (path, state):
-        return entry.hash
-    entry = _Entry(path=path, state=state, hash=read_and_hash())
-    if began_ns - state.ctime_ns >= _COARSEST_TIME_NS:
-        _entries_of_this_process[path] = entry
-        with suppress(OSError):
-            _write_entry(entry)
-    return entry.hash
+    began_ns, stat = time.time_ns(), file.stat()  # of a link, that of its target
+    state = (stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
+    entry = sha([str(file.absolute()), *state], 32)
+    if known := _hashes_of_this_process.get(entry) or _read_entry(entry):
+        return known
+    found = read_and_hash()
+    if began_ns - stat.st_ctime_ns >= _COARSEST_TIME_NS:
+        _hashes_of_this_process[entry] = found
+        with suppress(OSError, RuntimeError):
+            _write_entry(entry, found)
+    return found
 
 
-def _state(file: Path) -> _FileState:
-    """The state of a file; of a link, that of its target."""
-    stat = file.stat()
-    return _FileState(
-        size=stat.st_size, inode=stat.st_ino, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns
-    )
+def _read_entry(entry: str) -> str | None:
+    with suppress(OSError, RuntimeError, UnicodeDecodeError):
+        found = (_cache_folder() / entry).read_text()
+        return found if _HASH.fullmatch(found) else None
+    return None
 
 
-def _read_entry(path: str) -> _Entry | None:
-    file = _entry_file(path)
-    try:
-        return _Entry.model_validate_json(file.read_bytes()) if file else None
-    except (OSError, ValidationError):  # none yet, or written by something else
-        return None
-
-
-def _write_entry(entry: _Entry) -> None:
+def _write_entry(entry: str, found: str) -> None:
     """Write a temporary file and rename it: several processes may hash a model at once."""
-    file = _entry_file(entry.path)
-    if file is None:
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=file.parent, suffix=".tmp", delete=False) as temporary:
-        temporary.write(entry.model_dump_json())
-    Path(temporary.name).replace(file)
+    folder = _cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=folder, suffix=".tmp", delete=False) as temporary:
+        temporary.write(found)
+    Path(temporary.name).replace(folder / entry)
 
 
-def _entry_file(path: str) -> Path | None:
-    """The entry's file; None if no cache folder is set and the user has no home folder."""
+def _cache_folder() -> Path:
+    """Raises RuntimeError if none is set and the user has no home folder."""
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not folder.is_absolute():  # the XDG specification requires ignoring relative paths
-        try:
-            folder = Path.home() / ".cache"
-        except RuntimeError:
-            return None
-    return folder / "gistmill" / "file_hashes" / f"{sha(path, 32)}.json"
+        folder = Path.home() / ".cache"
+    return folder / "gistmill" / "file_hashes"

@@ -113,15 +113,6 @@ def list_paths(folder: UPath, pattern: str = "*") -> list[UPath]:
     return with_retries(lambda: list(folder.glob(pattern)), folder)
 
 
-def list_folders(above: UPath) -> list[UPath]:
-    """The folders in a local folder; empty if there is no such folder. Raises StorageError."""
-    try:
-        entries = with_retries(lambda: list(os.scandir(str(above))), above, _ABSENT)
-    except _ABSENT:
-        return []
-    return [above / entry.name for entry in entries if entry.is_dir()]
-
-
 def temporary_files(root: UPath) -> list[UPath]:
     """The files of killed writes below a local folder. Raises StorageError."""
     found = with_retries(lambda: list(root.rglob(".*.part")), root)

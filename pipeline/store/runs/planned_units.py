@@ -8,18 +8,49 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.core.arrow import read_parquet
+from pipeline.files.place import list_paths, read
 from pipeline.store.shards.footers import check_table
 from pipeline.work.units import Unit
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]
 )
+UnitKey = tuple[str, str]
+"""A unit's step_id and name."""
+_UNIT = ["step_id", "unit"]
 _UNITS_AT_ONCE = 1000  # a row group; there may be millions of rows
 
 
 def check_planned(file: UPath) -> None:
     """Raise DamagedError unless a run's planned inputs can be read."""
     check_table(file, UNITS, "delete it and start the run again, or name another with run=")
+
+
+def planned_files(warehouse: UPath) -> list[UPath]:
+    """The planned units of every run."""
+    return list_paths(warehouse / "runs", "*/units.parquet")
+
+
+def marks_of_removal(warehouse: UPath) -> list[UPath]:
+    """The planned units of every run that was removed, until what it alone had used is deleted."""
+    return list_paths(warehouse / "removed", "*.parquet")
+
+
+def units_in(files: Iterable[UPath]) -> set[UnitKey]:
+    """The units in these files. Raises DamagedError if one cannot be read."""
+    found: set[UnitKey] = set()
+    for file in files:
+        check_planned(file)
+        rows = read_parquet(read(file), _UNIT).group_by(_UNIT).aggregate([])
+        found |= set(zip(*(rows[name].to_pylist() for name in _UNIT), strict=True))
+    return found
+
+
+def values_in(file: UPath, column: str) -> set[str]:
+    """The values of document_id or question_id in a file. Raises DamagedError."""
+    check_planned(file)
+    return {*read_parquet(read(file), [column])[column].unique().to_pylist()} - {None}
 
 
 def planned_rows(units: Iterable[Unit]) -> bytes:

@@ -17,7 +17,6 @@ import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from upath import UPath
 
-from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
 from pipeline.files.json_files import write_json
@@ -30,11 +29,10 @@ from pipeline.files.place import (
     list_paths,
     map_in_threads,
     modified_at,
-    read,
     write,
 )
 from pipeline.files.storage_retries import Advisory, refusal_error
-from pipeline.store.runs.planned_units import check_planned, planned_rows
+from pipeline.store.runs.planned_units import planned_rows, values_in
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
@@ -64,7 +62,8 @@ class _Provenance(BaseModel):
     launches: list[_Launch] = []
 
 
-_OBJECT = TypeAdapter(dict[str, Any])
+_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+_JSON = _OBJECT.validate_json
 
 
 class RunFolder:
@@ -80,10 +79,7 @@ class RunFolder:
 
     def config(self) -> dict[str, Any] | None:
         """The config the run was last started with; None for a new run. Raises DamagedError."""
-        try:
-            return read_parsed(self.path / "config.yaml", _config, _RERUN)
-        except FileNotFoundError:
-            return None
+        return _read(self.path / "config.yaml", _config)
 
     def report_facts(self, *needed: str) -> dict[str, Any]:
         """The part of the config that reading commands need: `stages`, and the facts in `needed`.
@@ -120,10 +116,7 @@ class RunFolder:
     def plan_made(self, form: Callable[[Any], A]) -> A | None:
         """The stored result of `gistmill plan`, parsed by `form`, which raises ValueError; None if
         there is none. Raises DamagedError."""
-        try:
-            return read_parsed(self._plan, lambda content: form(json.loads(content)), "plan again")
-        except FileNotFoundError:
-            return None
+        return _read(self._plan, lambda content: form(json.loads(content)), "plan again")
 
     def took(self, phase: Mapping[str, Any]) -> None:
         """Record the seconds, workers, calls and tokens of a finished phase of the current
@@ -148,7 +141,7 @@ class RunFolder:
         last one after its driver has ended. Progress comes without heartbeats if no worker sends
         any but the driver still writes.
         """
-        state = self.left_out.unless_damaged(lambda: _json(self._progress, _RERUN), None)
+        state = self.left_out.unless_damaged(lambda: _read(self._progress, _JSON), None)
         if state is None:
             return None, []
         launch = str(state.get("launch"))
@@ -162,13 +155,8 @@ class RunFolder:
     def launches(self) -> list[dict[str, Any]]:
         """The provenance of the run's rows: one entry per launch that made some, in order. Raises
         DamagedError."""
-        try:
-            found = read_parsed(
-                self.path / "provenance.json", _Provenance.model_validate_json, _RERUN
-            )
-        except FileNotFoundError:
-            return []
-        return [launch.model_dump(exclude_unset=True) for launch in found.launches]
+        found = _read(self.path / "provenance.json", _Provenance.model_validate_json)
+        return [launch.model_dump(exclude_unset=True) for launch in found.launches] if found else []
 
     def readable_launches(self) -> list[dict[str, Any]]:
         """As `launches`, for commands that only read: empty if the file is damaged."""
@@ -179,11 +167,7 @@ class RunFolder:
         """The values of `column` (document_id or question_id) that the run has planned so far.
         Raises DamagedError."""
         file = self.path / "units.parquet"
-        if not exists(file):
-            return set()
-        check_planned(file)
-        values = read_parquet(read(file), [column])[column]
-        return set(values.unique().to_pylist()) - {None}
+        return values_in(file, column) if exists(file) else set()
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
@@ -199,7 +183,7 @@ class RunFolder:
     def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
         """The heartbeats of a launch, each with its age in seconds."""
         files = sorted(list_paths(self.path / "alive", "*.json"))
-        read_one = [self.left_out.unless_damaged(partial(_json, f, _RERUN), None) for f in files]
+        read_one = [self.left_out.unless_damaged(partial(_read, f, _JSON), None) for f in files]
         found = [(_age(file), one) for file, one in zip(files, read_one, strict=True) if one]
         return [(age, one) for age, one in found if one.get("launch") == launch]
 
@@ -227,15 +211,12 @@ class RunFolder:
         # Through JSON, which turns tuples into lists, to compare it with the file.
         made = json.loads(json.dumps({**step.description(), "table": step.table}))
         try:
-            found = read_parsed(file, json.loads, MOVE_STEP)
-        except FileNotFoundError:
-            write_json(file, made)
-            return
+            found = _read(file, _JSON)
         except DamagedError as error:
-            raise _another_step(file, f"not JSON: {error.why.partition(';')[0]}") from None
-        if not isinstance(found, dict):
-            raise _another_step(file, "not a JSON object")
-        if found != made:
+            raise _another_step(file, f"no JSON object: {error.why.partition(';')[0]}") from None
+        if found is None:
+            write_json(file, made)
+        elif found != made:
             keys = [key for key in {**found, **made} if found.get(key) != made.get(key)]
             raise _another_step(file, f"other {', '.join(keys)}")
 
@@ -256,15 +237,14 @@ def _another_step(file: UPath, why: str) -> DamagedError:
 def _config(content: bytes) -> dict[str, Any]:
     """Parse a run's config. Raises ValueError."""
     try:
-        found: dict[str, Any] = _OBJECT.validate_python(yaml.load(content, YAML_LOADER))
+        return _OBJECT.validate_python(yaml.load(content, YAML_LOADER))
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {error}") from None
-    return found
 
 
-def _json(file: UPath, fix: str) -> dict[str, Any] | None:
-    """The object in a JSON file; None if the file does not exist. Raises DamagedError."""
+def _read(file: UPath, parse: Callable[[bytes], A], fix: str = _RERUN) -> A | None:
+    """As `read_parsed`; None if the file does not exist."""
     try:
-        return read_parsed(file, _OBJECT.validate_json, fix)
+        return read_parsed(file, parse, fix)
     except FileNotFoundError:
         return None

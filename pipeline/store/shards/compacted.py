@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
+from pipeline.core.errors import DamagedError
 from pipeline.files.place import map_files, read
 from pipeline.files.storage_retries import with_retries
+from pipeline.store.shards.footers import FlawError, read_footer
 from pipeline.store.shards.shard_index import Entry, Index, damaged_compaction, newest_index
 
 T = TypeVar("T")
@@ -62,28 +64,27 @@ class Compacted:
     def _verify(self, file: tuple[str, int]) -> None:
         name, num_rows = file
         try:
-            _check(self.folder / name, num_rows)
-        except FileNotFoundError:
+            check_compacted(self.folder / name, num_rows)
+        except DamagedError:
             if name in self.refresh().files():  # else compacted again, by another process
-                raise damaged_compaction(self.folder / name, "is missing") from None
+                raise
 
 
 def check_compacted(path: UPath, num_rows: int) -> None:
     """Raise DamagedError unless the compacted file is there and holds `num_rows`."""
     try:
-        _check(path, num_rows)
+        found = _footer(path).num_rows
     except FileNotFoundError:
         raise damaged_compaction(path, "is missing") from None
-
-
-def _check(path: UPath, num_rows: int) -> None:
-    found = _footer(path).num_rows
     if found != num_rows:
         raise damaged_compaction(path, f"{found} rows, {num_rows} were written")
 
 
 def _footer(path: UPath) -> Any:
-    return with_retries(partial(parse_file, path, pq.read_metadata), path, _MISSING)
+    try:
+        return read_footer(path)
+    except FlawError as flaw:
+        raise damaged_compaction(path, str(flaw)) from None
 
 
 def parse_file(path: UPath, parse: Callable[[BinaryIO], T]) -> T:

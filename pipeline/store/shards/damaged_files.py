@@ -13,7 +13,6 @@ from pipeline.core.errors import DamagedError, LeftOutWarning
 from pipeline.files.place import map_files, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.shards.footers import damaged_shard
-from pipeline.store.shards.shard_files import shard_name
 
 A = TypeVar("A")
 MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
@@ -65,19 +64,18 @@ class DamagedFiles:
 
     def sound(self, files: Sequence[UPath], check: Callable[[UPath], object]) -> list[UPath]:
         """The files of which `check` does not raise DamagedError."""
-        found = []
-        for file, error in zip(files, _errors(files, check), strict=True):
-            if error is None:
-                found.append(file)
-            else:
-                self.add(error)
-        return found
 
-    def misnamed(self, files: Iterable[UPath]) -> None:
-        """Warn of files in a step's folder that are not named like shards, hidden ones excepted."""
-        for file in files:
-            if not file.name.startswith(".") and shard_name(file.name) is None:
-                self.add(DamagedError(file, "not named like a shard; move it elsewhere"))
+        def error_of(file: UPath) -> DamagedError | None:
+            try:
+                check(file)
+            except DamagedError as error:
+                return error
+            return None
+
+        errors = map_files(error_of, files, files[0]) if files else []
+        for error in filter(None, errors):
+            self.add(error)
+        return [file for file, error in zip(files, errors, strict=True) if error is None]
 
 
 def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
@@ -89,14 +87,3 @@ def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
         except (pa.ArrowException, OSError) as error:
             return damaged_shard(file, f"cannot be read ({_first(error)})")
     return None
-
-
-def _errors(files: Sequence[UPath], check: Callable[[UPath], object]) -> list[DamagedError | None]:
-    def error_of(file: UPath) -> DamagedError | None:
-        try:
-            check(file)
-        except DamagedError as error:
-            return error
-        return None
-
-    return map_files(error_of, files, files[0]) if files else []

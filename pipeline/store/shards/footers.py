@@ -96,7 +96,9 @@ def _opened(path: UPath) -> Any:
 def _parsed(file: BinaryIO) -> Any:
     try:
         return pq.read_metadata(file)
-    except (pa.ArrowException, OSError) as error:  # OSError: Arrow's own
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not Arrow's own
+            raise
         raise FlawError(f"cannot be read ({str(error).splitlines()[0]})") from None
 
 

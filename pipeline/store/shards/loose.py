@@ -1,11 +1,11 @@
 """Loose shards: those in tables/ that are not compacted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from upath import UPath
 
 from pipeline.core.rows import RECORDS
-from pipeline.files.place import is_remote, list_folders, list_paths
+from pipeline.files.place import is_remote, list_paths
 from pipeline.store.shards.shard_files import file_names, last_attempts, shard_name
 from pipeline.store.shards.shard_index import Index
 
@@ -21,9 +21,8 @@ def list_shard_files(root: UPath) -> ShardFiles:
         for file in list_paths(root / "tables", "*/*/*"):
             found.setdefault((file.parent.parent.name, file.parent.name), []).append(file.name)
         return found
-    for table in list_folders(root / "tables"):
-        for step in list_folders(table):
-            found[table.name, step.name] = file_names(step)
+    for step in list_paths(root / "tables", "*/*"):
+        found[step.parent.name, step.name] = file_names(step)
     return found
 
 
@@ -37,11 +36,13 @@ def not_compacted(found: ShardFiles, index: Index) -> ShardFiles:
 
 
 def misnamed_files(root: UPath, names: ShardFiles) -> Iterator[UPath]:
-    """Files among the shards of loaded record classes that are not named like shards."""
+    """Files among the shards of loaded record classes that are not named like shards, hidden ones
+    excepted."""
     for (table, step_id), own in names.items():
         if table in RECORDS:
             folder = root / "tables" / table / step_id
-            yield from (folder / name for name in own if shard_name(name) is None)
+            others = (name for name in own if shard_name(name) is None)
+            yield from (folder / name for name in others if not name.startswith("."))
 
 
 def loose_shards(root: UPath, names: ShardFiles) -> dict[str, list[UPath]]:
@@ -53,9 +54,11 @@ def loose_shards(root: UPath, names: ShardFiles) -> dict[str, list[UPath]]:
     return loose
 
 
-def current_shards(root: UPath, names: ShardFiles, index: Index) -> dict[str, list[UPath]]:
+def current_shards(
+    root: UPath, names: ShardFiles, index: Index, gone: Collection[tuple[str, str]] = ()
+) -> dict[str, list[UPath]]:
     """The loose shards that count: those with the highest attempt of their unit, compacted ones
-    included."""
+    included, but for the units `gone` (step_id and name)."""
     loose: dict[str, list[UPath]] = {}
     for (table, step_id), own in names.items():
         compacted = index.units(table, step_id) if own else {}
@@ -63,6 +66,6 @@ def current_shards(root: UPath, names: ShardFiles, index: Index) -> dict[str, li
         loose.setdefault(table, []).extend(
             folder / name
             for unit, (attempt, name) in sorted(last_attempts(own).items())
-            if attempt > compacted.get(unit, 0)
+            if attempt > compacted.get(unit, 0) and (step_id, unit) not in gone
         )
     return loose

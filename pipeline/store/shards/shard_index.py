@@ -8,7 +8,7 @@ and a file of its name in tables/ is ignored.
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -23,6 +23,7 @@ from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
 from pipeline.files.place import commit, list_paths, read
 from pipeline.store.shards.footers import PROBLEMS, FlawError, check_columns
+from pipeline.store.shards.shard_files import parquet_content
 
 # superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
 # `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
@@ -58,7 +59,7 @@ class Index:
 
     def __init__(self, path: UPath | None) -> None:
         self.path = path
-        self._slices: dict[tuple[str, str], _Slice] = {}
+        self._places_of: dict[tuple[str, str], dict[tuple[str, int], int]] = {}
 
     @property
     def number(self) -> int:
@@ -67,7 +68,7 @@ class Index:
     @cached_property
     def rows(self) -> Any:
         """All entries, by table, step, unit and attempt, without the columns in `_LARGE`."""
-        return self.read([name for name in SCHEMA.names if name not in _LARGE])
+        return self.read([name for name in SCHEMA.names if name not in _LARGE]).combine_chunks()
 
     def read(self, columns: list[str] | None = None) -> Any:
         """The columns of all entries, by table, step, unit and attempt.
@@ -90,109 +91,76 @@ class Index:
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step and their highest attempts."""
-        return self._slice(table, step_id).units()
+        return dict(iter(self._places(table, step_id)))  # a higher attempt comes later
 
     def names(self, table: str, step_id: str) -> set[str]:
         """The names that the step's shards had in tables/."""
-        return self._slice(table, step_id).names()
+        return {f"{unit}.{attempt}.parquet" for unit, attempt in self._places(table, step_id)}
 
     def find(self, table: str, step_id: str, unit: str, attempt: int) -> Entry | None:
-        return self._slice(table, step_id).find(unit, attempt)
+        place = self._places(table, step_id).get((unit, attempt))
+        if place is None:
+            return None
+        (row,) = self.rows.slice(place, 1).to_pylist()
+        return Entry(**{name: row[name] for name in Entry.__dataclass_fields__})
 
     def input_shas(self, table: str, step_id: str) -> Iterator[tuple[str, list[str]]]:
-        """The units of a step at their highest attempt, with the hashes of their questions."""
-        rows = self._inputs.of(table, step_id)
-        rows = rows.filter(pc.invert(rows["superseded"]))
-        yield from zip(rows["unit"].to_pylist(), rows["input_shas"].to_pylist(), strict=True)
+        """The units of a step, a higher attempt after a lower one, with the hashes of their
+        questions."""
+        shas = self._input_shas.slice(*self._bounds(table, step_id)).to_pylist()
+        units = (unit for unit, _ in self._places(table, step_id))
+        yield from zip(units, shas, strict=True)
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit and attempt of the step's shards whose rows have problems, and which."""
-        rows = self._problems.of(table, step_id)
-        columns = (rows[name].to_pylist() for name in ("unit", "attempt", "problems"))
-        for unit, attempt, problems in zip(*columns, strict=True):
-            yield unit, attempt, _names(problems)
+        problems = self._problems.slice(*self._bounds(table, step_id)).to_pylist()
+        for (unit, attempt), names in zip(self._places(table, step_id), problems, strict=True):
+            if names not in (None, "{}"):
+                yield unit, attempt, _names(names)
 
     @cached_property
-    def _by_step(self) -> "_BySteps":
-        return _BySteps(self.rows)
+    def _problems(self) -> Any:
+        """The counts of problems in the footer of every entry."""
+        footers = self.read(["footer"])["footer"].combine_chunks()
+        return pc.map_lookup(footers, PROBLEMS, "first")
 
     @cached_property
-    def _problems(self) -> "_BySteps":
-        rows = self.read([*KEY, "footer"])
-        found = pc.map_lookup(rows["footer"].combine_chunks(), PROBLEMS, "first")
-        rows = rows.drop_columns(["footer"]).append_column("problems", found)
-        return _BySteps(rows.filter(pc.fill_null(pc.not_equal(found, "{}"), fill_value=False)))
+    def _input_shas(self) -> Any:
+        return self.read(["input_shas"])["input_shas"]
+
+    def _places(self, table: str, step_id: str) -> Mapping[tuple[str, int], int]:
+        """The unit and attempt of a step's entries, in their order, and the position of each."""
+        key = (table, step_id)
+        if key not in self._places_of:
+            first, number = self._bounds(table, step_id)
+            own = self.rows.slice(first, number)
+            units = zip(*(own[name].to_pylist() for name in ("unit", "attempt")), strict=True)
+            self._places_of[key] = {unit: first + place for place, unit in enumerate(units)}
+        return self._places_of[key]
+
+    def _bounds(self, table: str, step_id: str) -> tuple[int, int]:
+        """The position of a step's first entry and the number of its entries."""
+        return self._bounds_of.get((table, step_id), (0, 0))
 
     @cached_property
-    def _inputs(self) -> "_BySteps":
-        return _BySteps(self.read(["table_name", "step_id", "unit", "superseded", "input_shas"]))
+    def _bounds_of(self) -> dict[tuple[str, str], tuple[int, int]]:
+        names = [self.rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
+        ends = {end for own in names for end in pc.run_end_encode(own).run_ends.to_pylist()}
+        bounds = pairwise(sorted({0, *ends}))
+        return {
+            (names[0][first].as_py(), names[1][first].as_py()): (first, end - first)
+            for first, end in bounds
+        }
 
     def steps(self) -> list[tuple[str, str]]:
         """The table and step of all entries, each pair once."""
-        return list(self._by_step.bounds)
+        return list(self._bounds_of)
 
     def files(self) -> dict[str, int]:
         """The compacted files, as <table>/<name>, and the number of rows in each."""
         found = self.rows.group_by(["table_name", "file"]).aggregate([("num_rows", "sum")])
         return {f"{row['table_name']}/{row['file']}": row["num_rows_sum"]
                 for row in found.to_pylist()}  # fmt: skip
-
-    def _slice(self, table: str, step_id: str) -> "_Slice":
-        key = (table, step_id)
-        if key not in self._slices:
-            self._slices[key] = _Slice(self._by_step.of(table, step_id))
-        return self._slices[key]
-
-
-class _BySteps:
-    """Entries ordered by table and step. `bounds`: the positions of each step's first entry and of
-    the one after its last."""
-
-    def __init__(self, rows: Any) -> None:
-        self._rows = rows
-        self.bounds: dict[tuple[str, str], tuple[int, int]] = {}
-        if not rows.num_rows:
-            return
-        names = [rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
-        ends = {end for own in names for end in pc.run_end_encode(own).run_ends.to_pylist()}
-        for first, end in pairwise(sorted({0, *ends})):
-            table, step_id = (own[first].as_py() for own in names)
-            self.bounds[table, step_id] = (first, end)
-
-    def of(self, table: str, step_id: str) -> Any:
-        first, end = self.bounds.get((table, step_id), (0, 0))
-        return self._rows.slice(first, end - first)
-
-
-class _Slice:
-    """The entries of one step in one table, by unit and attempt."""
-
-    def __init__(self, rows: Any) -> None:
-        self._rows = rows.combine_chunks()
-
-    @cached_property
-    def _last(self) -> Mapping[str, int]:
-        """Each unit and the position of its highest attempt."""
-        return {unit: place for place, unit in enumerate(self._rows["unit"].to_pylist())}
-
-    def units(self) -> dict[str, int]:
-        return dict(self._pairs())
-
-    def _pairs(self) -> Iterator[tuple[str, int]]:
-        """The unit and attempt of every entry."""
-        yield from zip(*(self._rows[name].to_pylist() for name in ("unit", "attempt")), strict=True)
-
-    def names(self) -> set[str]:
-        return {f"{unit}.{attempt}.parquet" for unit, attempt in self._pairs()}
-
-    def find(self, unit: str, attempt: int) -> Entry | None:
-        place = self._last.get(unit, -1)
-        while place >= 0 and self._rows["unit"][place].as_py() == unit:
-            (row,) = self._rows.slice(place, 1).to_pylist()
-            if row["attempt"] == attempt:
-                return Entry(**{name: row[name] for name in Entry.__dataclass_fields__})
-            place -= 1
-        return None
 
 
 def newest_index(folder: UPath) -> Index:
@@ -212,10 +180,9 @@ def generation_number(file: UPath) -> int:
 
 def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
     """Write the next generation; false if another process has written it before."""
-    buffer = io.BytesIO()
     ordered = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
-    pq.write_table(_flagged(ordered), buffer, compression="zstd")
-    return commit(folder / f"index.{after.number + 1}.parquet", buffer.getvalue())
+    content = parquet_content(_flagged(ordered))
+    return commit(folder / f"index.{after.number + 1}.parquet", content)
 
 
 def _flagged(rows: Any) -> Any:
@@ -227,6 +194,15 @@ def _flagged(rows: Any) -> Any:
     flags = pc.and_(pc.and_(same[0], same[1]), same[2]).to_pylist()
     place = SCHEMA.get_field_index("superseded")
     return rows.set_column(place, SCHEMA.field(place), pa.array([*flags, False]))
+
+
+def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
+    """Which entries of an index are of these units (step_id and name), as an Arrow
+    array."""
+    if not units:
+        return pa.nulls(entries.num_rows, pa.bool_()).fill_null(False)
+    pairs = zip(*(entries[name].to_pylist() for name in ("step_id", "unit")), strict=True)
+    return pa.array([pair in units for pair in pairs], pa.bool_())
 
 
 @cache

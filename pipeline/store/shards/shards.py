@@ -144,7 +144,7 @@ class Shards:
         """The committed units of `steps`; nothing that is `known` is read again. Raises
         AccountingError if a shard lacks rows."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
-        problems = self._verified(steps, known)
+        problems = self.verify(steps, known)
         inputs = {
             step.id: self._inputs(step, _unread(step, units[step.id], known), known)
             for step in steps
@@ -176,16 +176,14 @@ class Shards:
             raise damaged_shard(self.path(*key), "the rows of some question are missing")
         return inputs
 
-    def verify(self, steps: Sequence[Step], known: Committed = _NOTHING) -> None:
-        """Raise AccountingError if a committed shard that is not `known` holds more or fewer rows
-        than were written, or the shard of the calls that its rows were made from is missing."""
-        self._verified(steps, known)
-
-    def _verified(
-        self, steps: Sequence[Step], known: Committed
+    def verify(
+        self, steps: Sequence[Step], known: Committed = _NOTHING
     ) -> dict[str, dict[str, frozenset[str]]]:
-        """step_id -> unit -> the problems of its rows, and of its calls those without a reply.
-        Raises as `verify` does."""
+        """Raise AccountingError if a committed shard that is not `known` holds more or fewer rows
+        than were written, or the shard of the calls that its rows were made from is missing.
+
+        Returns step_id -> unit -> the problems of its rows, and of its calls those without a reply.
+        """
         found = {step.id: self._verified_step(step, known) for step in steps}
         self._compacted.verify()
         return found

@@ -28,13 +28,20 @@ from pipeline.files.place import (
     read,
 )
 from pipeline.store.runs.people import ALL_PEOPLE, people_rows
-from pipeline.store.runs.planned_units import UNITS, check_planned
+from pipeline.store.runs.planned_units import (
+    UNITS,
+    UnitKey,
+    check_planned,
+    marks_of_removal,
+    planned_files,
+    units_in,
+)
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
 from pipeline.store.sql.python_rows import create_table
-from pipeline.store.sql.run_views import run_views
+from pipeline.store.sql.run_views import LEFT_OUT, run_views
 from pipeline.store.sql.shard_views import shard_views, sql_list
 from pipeline.store.sql.sql_sandbox import lock
 
@@ -81,9 +88,9 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
     name = run_name(folder, run)
     connection = Connection()
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
-    tables, steps = shard_views(connection, folder, left_out)
+    planned = left_out.sound(sorted(planned_files(folder)), check_planned)
+    tables, steps = shard_views(connection, folder, left_out, _gone(folder, planned, left_out))
     _view_of(connection, "raw_steps", _STEPS, _step_rows(folder, left_out))
-    planned = left_out.sound(sorted(_planned_files(folder)), check_planned)
     _planned_view(connection, planned)
     for statement in run_views(tables, name, steps):
         connection.add(View(statement))
@@ -91,9 +98,7 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
         connection.add(view)
     connection.files += planned
     _view_of(connection, "all_people", ALL_PEOPLE, people_rows(folder, left_out))
-    quoted = name.replace("'", "''")
-    connection.add(View(f"create view people as from all_people where run = '{quoted}'"))
-    _view_of(connection, "left_out", _LEFT_OUT, left_out.rows)
+    _view_of(connection, "left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
     if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
         connection.make_all()
     else:
@@ -109,7 +114,7 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
     folder = as_path(warehouse)
     with suppress(DamagedError):  # `connect` warns of it
         check_layout(folder)
-    files = _planned_files(folder)
+    files = _by_last_start(folder)
     if not files:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
     found = [file for file in files if run in (None, file.parent.name)]
@@ -122,13 +127,19 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
 
 def readable_run(warehouse: AnyPath) -> str:
     """The last run whose planned inputs can be read. Raises as `run_name` does."""
-    sound = DamagedFiles().sound(_planned_files(as_path(warehouse)), check_planned)
+    sound = DamagedFiles().sound(_by_last_start(as_path(warehouse)), check_planned)
     return str(sound[-1].parent.name) if sound else run_name(warehouse, None)
 
 
-def _planned_files(folder: UPath) -> list[UPath]:
+def _by_last_start(folder: UPath) -> list[UPath]:
     """The planned inputs of every run, in the order of their last start."""
-    return sorted(list_paths(folder / "runs", "*/units.parquet"), key=modified_at)
+    return sorted(planned_files(folder), key=modified_at)
+
+
+def _gone(folder: UPath, planned: Sequence[UPath], left_out: DamagedFiles) -> set[UnitKey]:
+    """The units that only removed runs had planned."""
+    marks = left_out.sound(marks_of_removal(folder), check_planned)
+    return units_in(marks) - units_in(planned) if marks else set()
 
 
 def _addresses(file: UPath) -> set[str]:
@@ -138,9 +149,11 @@ def _addresses(file: UPath) -> set[str]:
     return {str(file), listed}
 
 
-def _view_of(connection: Any, name: str, columns: Any, rows: list[dict[str, Any]]) -> None:
+def _view_of(
+    connection: Any, name: str, columns: Any, rows: list[dict[str, Any]], statement: str = ""
+) -> None:
     make = partial(create_table, connection.raw, f"{name}_rows", columns, rows)
-    connection.add(View(f"create view {name} as from {name}_rows", before=make))
+    connection.add(View(statement or f"create view {name} as from {name}_rows", before=make))
 
 
 def _step_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from upath import UPath
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.files.place import exists
 from pipeline.store.shards.damaged_files import damaged_inside
-from pipeline.store.sql.sql_sandbox import sql_error
 from pipeline.store.sql.syntax_tree import nodes, syntax_tree
 
 # Errors about a statement, which no file causes.
@@ -22,7 +21,7 @@ _OF_STATEMENTS = (
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
     duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
-_WORD = re.compile(r"\w+")
+_WORD, _LINE = re.compile(r"\w+"), re.compile(r"LINE \d+: ")
 # Single statements that name the views that they read.
 _NAMING = (
     duckdb.StatementType.SELECT, duckdb.StatementType.CREATE, duckdb.StatementType.INSERT,
@@ -183,7 +182,7 @@ def errors_of(connection: Any) -> Iterator[None]:
     except duckdb.Error as error:
         if damaged := _to_blame(error, connection.files):
             raise damaged from None
-        raise sql_error(str(error)) from None
+        raise _sql_error(str(error)) from None
 
 
 @contextmanager
@@ -204,6 +203,19 @@ def _to_blame(error: duckdb.Error, files: list[UPath]) -> DamagedError | None:
     if isinstance(error, duckdb.PermissionException):  # raised for a missing path
         files = [file for file in files if not exists(file)]
     return None if isinstance(error, _OF_STATEMENTS) else damaged_inside(files)
+
+
+def _sql_error(text: str) -> UsageError:
+    """DuckDB's error as a UsageError: its first line, the names it suggests, and the line of the
+    statement with the mistake marked; nothing else, such as values."""
+    first, *others = text.splitlines()
+    meant = [line for line in others if line.startswith(("Did you mean", "Candidate bindings"))]
+    place = next((n for n, line in enumerate(others[:-1]) if _LINE.match(line)), None)
+    hints: tuple[str, ...] = ()
+    if place is not None and not others[place + 1].strip(" ^~"):
+        lead = others[place].index(": ") + 2
+        hints = ("  " + others[place][lead:], "  " + others[place + 1][lead:])
+    return UsageError(" ".join([f"sql: {first}", *meant]), hints)
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -39,7 +39,7 @@ def derived(tables: Mapping[str, Any]) -> Iterator[View]:
     for view in _UNIONS:
         parts = _parts(records, view)
         union = " union all by name ".join(f"from ({part}\n)" for _, part in parts)
-        yield View(f"create view {view} as {union}", parts)
+        yield View(filled(_SQL[view], parts=union), parts)
 
 
 def _records(tables: Mapping[str, Any]) -> list[type[Record]]:

@@ -13,6 +13,7 @@ from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.shards.shard_files import STARTED_AT, WORKER
 
 _SQL = sql_beside(__file__)
+LEFT_OUT = _SQL["left_out"]
 
 
 def run_views(
@@ -20,19 +21,13 @@ def run_views(
 ) -> Iterator[str]:
     """`create view` statements of the run and of all runs, over `all_planned`, `footers` and the
     views `raw_...`; `tables` with their Arrow schemas, and the `steps` that have shards there."""
-    yield f"create view planned as from all_planned where run = {text(run)}"
     yield filled(_SQL["all_units"], started_at=STARTED_AT, worker=WORKER)
-    yield f"create view units as from all_units where run = {text(run)}"
-    yield from _of_key("steps", "step_id")
-    yield from _of_key("shards", "step_id, unit")
+    yield from (filled(_SQL[view], run=text(run)) for view in ("planned", "units", "people"))
+    for view, key in (("steps", "step_id"), ("shards", "step_id, unit")):
+        yield _SQL[view]
+        yield filled(_SQL["all_of_key"], view=view, key=key)
     for table, columns in tables.items():
         yield from _of_table(table, columns.names, steps.get(table, ()))
-
-
-def _of_key(view: str, key: str) -> Iterator[str]:
-    yield f"create view {view} as from raw_{view} semi join planned using ({key})"
-    yield f"""create view all_{view} as select u.run, r.* from raw_{view} r
-    left join (select distinct run, {key} from all_planned) u using ({key})"""
 
 
 def _of_table(table: str, columns: list[str], steps: Collection[str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The views of the shards, loose and compacted: `raw_<table>`, `raw_shards` and `footers`."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from itertools import chain, groupby
 from typing import Any, NamedTuple
@@ -9,26 +9,26 @@ from typing import Any, NamedTuple
 import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
 from pipeline.core.arrow import schema
+from pipeline.core.errors import DamagedError
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS, Call
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.place import is_remote
-from pipeline.files.storage_retries import with_retries
+from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import Compacted, check_compacted
 from pipeline.store.shards.damaged_files import DamagedFiles
-from pipeline.store.shards.footers import check_shard
+from pipeline.store.shards.footers import check_shard, read_footer
 from pipeline.store.shards.loose import (
     current_shards,
     list_shard_files,
     misnamed_files,
     not_compacted,
 )
-from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index
+from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index, is_among
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
 from pipeline.store.sql.python_rows import create_table
@@ -43,12 +43,14 @@ _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # column
 
 
 def shard_views(
-    connection: Connection, folder: UPath, left_out: DamagedFiles
+    connection: Connection, folder: UPath, left_out: DamagedFiles, gone: Collection[UnitKey]
 ) -> tuple[dict[str, Any], dict[str, set[str]]]:
-    """Add the views. Returns the Arrow schema and the steps of every table."""
+    """Add the views, without rows of the units `gone`. Returns the Arrow schema and the steps of
+    every table."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     names = not_compacted(listed, index)
-    left_out.misnamed(misnamed_files(folder, names))
+    for file in misnamed_files(folder, names):
+        left_out.add(DamagedError(file, "not named like a shard; move it elsewhere"))
     of_others: set[str] = set()  # tables with shards of another version
 
     def check(path: UPath) -> None:
@@ -57,12 +59,12 @@ def shard_views(
 
     loose = {
         table: left_out.sound(files, check)
-        for table, files in current_shards(folder, names, index).items()
+        for table, files in current_shards(folder, names, index, gone).items()
     }
     _index_rows(connection, index)
     compacted = _compacted_files(connection, folder, left_out) if index.path else {}
     tables = _readable_tables(connection, loose, compacted)
-    superseded = _superseded_rows(connection, index, loose, compacted)
+    superseded = _superseded_rows(connection, index, loose, compacted, gone)
     for table, columns in tables.items():
         found = (loose.get(table, []), compacted.get(table, []))
         files = _Files(*found, table in superseded, table not in of_others)
@@ -144,17 +146,12 @@ def _taken(tables: Mapping[str, Any], connection: Connection) -> set[str]:
     own |= {view.name for view in derived(tables)}
     words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
     reserved = {word for (word,) in connection.execute(words).fetchall()}
-    return own | {"footers", "left_out", "people", "all_people"} | reserved
+    return own | {"footers", "left_out", "all_people"} | reserved
 
 
 def _columns(files: list[UPath]) -> Any:
     """The Arrow schema of a table's last shard."""
-    return with_retries(lambda: _schema(files[-1]), files[-1])
-
-
-def _schema(path: UPath) -> Any:
-    with path.open("rb") as file:
-        found = pq.read_schema(file).remove_metadata()
+    found = read_footer(files[-1]).schema.to_arrow_schema().remove_metadata()
     return pa.schema([field for field in found if field.name != ATTEMPT])
 
 
@@ -163,11 +160,15 @@ def _superseded_rows(
     index: Index,
     loose: Mapping[str, list[UPath]],
     compacted: Mapping[str, list[UPath]],
+    gone: Collection[UnitKey],
 ) -> set[str]:
     """Create `superseded_rows`: the entries of the index that do not count, because a higher
-    attempt is committed or their file is damaged. Returns the tables that have some."""
+    attempt is committed, their file is damaged, or they are of the units `gone`. Returns the tables
+    that have some."""
     sound = {file.name for files in compacted.values() for file in files}
     is_ended = index.rows["superseded"]
+    if gone:  # an array of Python's values imports pandas
+        is_ended = pc.or_(is_ended, is_among(index.rows, gone))
     for damaged in set(index.rows["file"].unique().to_pylist()) - sound:
         is_ended = pc.or_(is_ended, pc.equal(index.rows["file"], damaged))
     ended = index.rows.filter(is_ended)

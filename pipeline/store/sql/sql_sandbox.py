@@ -4,11 +4,12 @@ DuckDB itself keeps files, settings and extensions locked (`lock`); its own pars
 of statement a text is (`only_select`, `expression`). Works with DuckDB 1.5 and 2.0.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from pipeline.core.errors import UsageError
+from pipeline.store.sql.connection import errors_of
+from pipeline.store.sql.run_views import text
 from pipeline.store.sql.syntax_tree import nodes, syntax_tree
 
 # Table functions that read no file, change no setting and hide no statement in a text.
@@ -21,8 +22,7 @@ _TABLE_FUNCTIONS = {
 def lock(connection: Any, files: Iterable[str]) -> None:
     """Let a connection open `files` and no others, for good: no other file is read or written,
     nothing is attached or installed, no setting changed, no variable of this process scanned."""
-    paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-    connection.execute(f"set allowed_paths = [{paths}]")
+    connection.execute(f"set allowed_paths = [{', '.join(map(text, files))}]")
     connection.execute("set enable_external_access = false")
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
@@ -55,48 +55,16 @@ _NO_SELECT = "sql: only one SELECT over the views is allowed; --unsafe allows an
 
 def _parsed(connection: Any, statement: str) -> list[dict[str, Any]]:
     """DuckDB's syntax trees of the SELECT statements in a text; empty where it has none."""
+    with errors_of(connection):
+        connection.extract_statements(statement)  # its errors show the place
     try:
         tree = syntax_tree(connection, statement)
         functions = [node["function"]["function_name"] for node in nodes(tree, "TABLE_FUNCTION")]
     except RecursionError:
         raise UsageError("sql: nested too deeply; use fewer levels, or add --unsafe") from None
-    if tree["error"] and tree["error_type"] == "parser":
-        message = tree["error_message"].splitlines()[0]
-        raise UsageError(f"sql: Parser Error: {message}", _marked(statement, tree))
     if tree["error"]:  # a statement of another kind
         raise UsageError(_NO_SELECT)
     for name in functions:
         if name not in _TABLE_FUNCTIONS:
             raise UsageError(f"sql: {name}() is not allowed; read the views, or add --unsafe")
     return list(tree["statements"])
-
-
-def sql_error(text: str) -> UsageError:
-    """DuckDB's error as a UsageError: its first line, the names it suggests, and the line of the
-    statement with the mistake marked; nothing else, such as values."""
-    first, *others = text.splitlines()
-    meant = [line for line in others if line.startswith(("Did you mean", "Candidate bindings"))]
-    place = next((n for n, line in enumerate(others[:-1]) if _LINE.match(line)), None)
-    hints: tuple[str, ...] = ()
-    if place is not None and not others[place + 1].strip(" ^~"):
-        lead = others[place].index(": ") + 2
-        hints = ("  " + others[place][lead:], "  " + others[place + 1][lead:])
-    return UsageError(" ".join([f"sql: {first}", *meant]), hints)
-
-
-_LINE = re.compile(r"LINE \d+: ")
-
-
-def _marked(statement: str, tree: dict[str, Any]) -> tuple[str, ...]:
-    """The line of a statement at which the parser failed, and a mark below it."""
-    if not str(tree.get("position", "")).isdecimal():
-        return ()
-    before = statement.encode()[: int(tree["position"])].decode(errors="ignore")
-    start = before.rfind("\n") + 1
-    line = statement[start:].partition("\n")[0]
-    if len(line) > _SHOWN:
-        return ()
-    return ("  " + line, "  " + " " * (len(before) - start) + "^")
-
-
-_SHOWN = 200  # characters of a line; a mark below a longer one is far from it in most terminals

@@ -1,1 +1,2 @@
-"""Leases, and the work done under them: compaction, garbage collection, removal of runs."""
+"""Compaction, retention and removal of runs, under leases: upkeep holds the warehouse's alone, runs
+share theirs; retention is the only deletion of tables' files."""

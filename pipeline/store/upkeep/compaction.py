@@ -7,9 +7,10 @@ state is valid until the new index is committed, and of two concurrent compactio
 
 import io
 import json
+import math
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -25,6 +26,7 @@ from pipeline.core.errors import DamagedError
 from pipeline.core.rows import Call
 from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, map_in_threads, read
 from pipeline.files.storage_retries import with_retries
+from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import check_compacted, parse_file
 from pipeline.store.shards.footers import PROBLEMS, check_shard
 from pipeline.store.shards.layout import raise_layout
@@ -36,17 +38,20 @@ from pipeline.store.shards.shard_index import (
     Index,
     commit_next,
     damaged_compaction,
+    is_among,
     newest_index,
 )
-from pipeline.store.upkeep.lease import lease
+from pipeline.store.upkeep.lease import UPKEEP, Lease, lease
 from pipeline.work.units import unit_name
 
-LEASE = "compaction"  # held in <warehouse>/compacted/
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
-_FILE_BYTES = 64_000_000
 _SMALL_BYTES = 16_000_000  # a smaller file is written again, together with new shards
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
-_BATCH_BYTES = 256_000_000  # in memory at once, and sorted
+# In memory. The prompts of a document share most of their text, which is stored once per page of a
+# column: 31 MB of prompts took 1.0 MB in groups of a megabyte and pages of the default size.
+_GROUP_BYTES_OF_CALLS, _PAGE_BYTES = 8_000_000, 64_000_000
+_ZSTD_LEVEL = 9  # its window is 8 MB; three times the seconds of the default
+_BATCH_BYTES = 256_000_000  # in memory at once, sorted, and one file if its columns are alike
 _READ_AT_ONCE = 256  # shards
 
 
@@ -73,7 +78,7 @@ class _Piece:
 
 
 def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
-    """Compact each table with `least` loose shards or more; None if another process is compacting.
+    """Compact each table with `least` loose shards or more; None if another process is at it.
 
     Shards that cannot be read or lack rows stay as they are. Raises DamagedError if a compacted
     file that is written again cannot be read, and StorageError.
@@ -81,57 +86,63 @@ def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
     root = as_path(warehouse)
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()
-    with lease(root / "compacted", LEASE) as held:
-        if held is None:
-            return None
-        raise_layout(root)
-        index = newest_index(root / "compacted")
-        found = _worth(root, index, least)
-        entries = index.read().cast(SCHEMA)
-        written: list[UPath] = []
-        num_shards = 0
-        for table, files in found.items():
-            kept, again = _small(root, entries, table)
-            made = write_compacted(root, table, files, again, written)
-            entries = pa.concat_tables([kept, made])
-            num_shards += made.num_rows - again.num_rows
-        if not num_shards or not commit_next(root / "compacted", index, entries):
-            for file in written:
-                delete(file)
-            return Compaction()
-        return Compaction(num_shards, len(written))
+    with lease(root, UPKEEP) as held:
+        return None if held is None else rewrite(root, held, least)
 
 
-def write_compacted(
-    root: UPath, table: str, files: list[UPath], again: Any, written: list[UPath]
-) -> Any:
-    """New compacted files of loose shards and of index entries, whose old files stay; adds them to
-    `written`. Returns their entries."""
-    writer = _Writer(root / "compacted" / table, written)
-    for batch in _cut(_pieces(root, table, files, again), _BATCH_BYTES):
-        writer.write(sorted(batch, key=lambda piece: piece.place))
-    return writer.entries(table)
+def rewrite(
+    root: UPath, held: Lease, least: float = math.inf, gone: Collection[UnitKey] = ()
+) -> Compaction | None:
+    """Compact, and leave the units `gone` out. `held`: UPKEEP. As `compact`; None, too, if another
+    process has compacted meanwhile, or with `gone` if the lease has lapsed: a run that has begun
+    since may count on them."""
+    raise_layout(root)
+    index = newest_index(root / "compacted")
+    files = _worth(root, index, least)
+    entries = index.read().cast(SCHEMA)
+    is_gone = is_among(entries, gone)
+    tables = {*files, *entries.filter(is_gone)["table_name"].unique().to_pylist()}
+    written: list[UPath] = []
+    num_taken = 0
+    for table in sorted(tables):
+        kept, again = _to_rewrite(root, entries, table, gone)
+        writer = _Writer(root / "compacted" / table, written)
+        for batch in _cut(_pieces(root, table, files.get(table, []), again), _BATCH_BYTES):
+            writer.write(sorted(batch, key=lambda piece: piece.place))
+        num_taken += len(writer.made) - again.num_rows
+        entries = pa.concat_tables([kept, writer.entries(table)])
+    is_needed = bool(num_taken or pc.any(is_gone).as_py())
+    is_safe = not gone or not held.has_lapsed()
+    if is_needed and is_safe and commit_next(root / "compacted", index, entries):
+        return Compaction(num_taken, len(written))
+    for file in written:
+        delete(file)
+    return None if is_needed or not is_safe else Compaction()
 
 
-def _worth(root: UPath, index: Index, least: int) -> dict[str, list[UPath]]:
+def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:
     """The loose shards of the tables that have `least` or more."""
     found = loose_shards(root, not_compacted(list_shard_files(root), index))
     return {table: files for table, files in found.items() if len(files) >= least}
 
 
-def _small(root: UPath, entries: Any, table: str) -> tuple[Any, Any]:
-    """The entries that stay, and those of the table's small files, which are written again. Raises
-    DamagedError if such a file is not whole."""
+def _to_rewrite(
+    root: UPath, entries: Any, table: str, gone: Collection[UnitKey]
+) -> tuple[Any, Any]:
+    """The entries that stay, and those that are written again, of the table's small files and of
+    those that hold some of `gone`. Raises DamagedError if such a file is not whole."""
     folder = root / "compacted" / table
-    is_own = pc.equal(entries["table_name"], table)
-    files = entries.filter(is_own).group_by("file").aggregate([("num_rows", "sum")]).to_pylist()
-    small = [row["file"] for row in files if _bytes(folder / row["file"]) < _SMALL_BYTES]
-    for row in files:
-        if row["file"] in small:
-            check_compacted(folder / row["file"], row["num_rows_sum"])
-    is_small = pc.is_in(entries["file"], pa.array(small, pa.string()))
-    again = pc.and_(is_own, is_small)
-    return entries.filter(pc.invert(again)), entries.filter(again)
+    own = entries.filter(pc.equal(entries["table_name"], table))
+    touched = {*own.filter(is_among(own, gone))["file"].to_pylist()}
+    sizes = own.group_by("file").aggregate([("num_rows", "sum")]).to_pylist()
+    for row in sizes:
+        path = folder / row["file"]
+        if row["file"] in touched or _bytes(path) < _SMALL_BYTES:
+            check_compacted(path, row["num_rows_sum"])
+            touched.add(row["file"])
+    is_touched = pc.is_in(entries["file"], pa.array(sorted(touched), pa.string()))
+    again = entries.filter(is_touched)
+    return entries.filter(pc.invert(is_touched)), again.filter(pc.invert(is_among(again, gone)))
 
 
 def _bytes(path: UPath) -> int:
@@ -222,24 +233,20 @@ class _Writer:
         for piece in batch:
             by_columns.setdefault(str(piece.rows.schema), []).append(piece)
         for pieces in by_columns.values():
-            groups = list(_cut(pieces, _GROUP_BYTES))
-            while groups:
-                groups = self._file(groups)
+            self._file(pieces)
 
-    def _file(self, groups: list[list[_Piece]]) -> list[list[_Piece]]:
-        """Write one file; returns the row groups that are left."""
+    def _file(self, pieces: list[_Piece]) -> None:
         buffer, name = io.BytesIO(), f"{uuid.uuid4().hex}.parquet"
-        with pq.ParquetWriter(buffer, _with_attempt(groups[0]).schema, compression="zstd") as file:
-            for number, pieces in enumerate(groups):
-                rows = _with_attempt(pieces)
+        columns = _with_attempt(pieces[:1]).schema
+        group_bytes = _GROUP_BYTES_OF_CALLS if self.folder.name == Call.table else _GROUP_BYTES
+        how = {"compression_level": _ZSTD_LEVEL, "data_page_size": _PAGE_BYTES}
+        with pq.ParquetWriter(buffer, columns, compression="zstd", **how) as file:
+            for number, group in enumerate(_cut(pieces, group_bytes)):
+                rows = _with_attempt(group)
                 file.write_table(rows, row_group_size=max(1, rows.num_rows))
-                self._enter(name, number, pieces)
-                if buffer.tell() >= _FILE_BYTES:
-                    break
-        path = self.folder / name
-        self.written.append(path)
-        commit(path, buffer.getvalue())
-        return groups[number + 1 :]
+                self._enter(name, number, group)
+        self.written.append(self.folder / name)
+        commit(self.folder / name, buffer.getvalue())
 
     def _enter(self, name: str, group: int, pieces: list[_Piece]) -> None:
         first_row = 0

@@ -1,7 +1,8 @@
-"""Garbage collection: delete what compactions replaced, and what killed processes left behind.
+"""Garbage collection, the only deletion of tables' files: what compactions replaced, what removed
+runs alone had planned, and what killed processes left behind.
 
-A replaced file is retained for a while, for readers that chose their files before. Nothing is
-deleted that the newest index does not hold, or that a running process may still commit.
+All of it is retained for a while, for readers that chose their files before. Nothing is deleted
+that a run plans or a running process may still commit.
 """
 
 import time
@@ -11,22 +12,32 @@ from dataclasses import dataclass
 from upath import UPath
 
 from pipeline.asking.journal import committed_journals
+from pipeline.core.errors import IncompleteError
 from pipeline.core.rows import Call
 from pipeline.files.place import (
     AnyPath,
     as_path,
     delete,
+    delete_folder,
     file_size,
     is_remote,
     list_paths,
     modified_at,
+    path_kind,
     temporary_files,
 )
-from pipeline.store.shards.loose import list_shard_files
-from pipeline.store.shards.shard_files import last_attempts
-from pipeline.store.shards.shard_index import Index, commit_next, generations, newest_index
-from pipeline.store.upkeep.compaction import LEASE
-from pipeline.store.upkeep.lease import lease
+from pipeline.store.runs.planned_units import UnitKey, marks_of_removal, planned_files, units_in
+from pipeline.store.shards.loose import ShardFiles, list_shard_files
+from pipeline.store.shards.shard_files import last_attempts, shard_name
+from pipeline.store.shards.shard_index import (
+    Index,
+    commit_next,
+    generation_number,
+    generations,
+    newest_index,
+)
+from pipeline.store.upkeep.compaction import rewrite
+from pipeline.store.upkeep.lease import UPKEEP, Lease, is_a_run_at_work, lease
 
 RETENTION = 24 * 3600.0  # seconds
 _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
@@ -34,44 +45,106 @@ _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
 
 @dataclass(frozen=True)
 class Freed:
-    """The files that a collection deleted, and their bytes."""
+    """The files that a collection deleted, and their bytes. `is_waiting`: those of removed runs
+    stay, as a run is at work that may plan them."""
 
     files: int = 0
     bytes: int = 0
+    is_waiting: bool = False
 
 
 def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
-    """Delete files that were replaced `older_than` seconds ago or earlier, and left-over ones; None
-    if another process compacts or collects.
+    """Delete files that were replaced, or whose run was removed, `older_than` seconds ago or
+    earlier, and left-over ones; None if another process compacts or collects.
 
     With 0, a command that is reading may miss its files; a run that executes does not. Raises
-    StorageError.
+    DamagedError if a run's planned units cannot be read, IncompleteError if this process was
+    suspended for longer than its lease, and StorageError.
     """
     root = as_path(warehouse)
-    with lease(root / "compacted", LEASE) as held:
+    with lease(root, UPKEEP) as held:
         if held is None:
             return None
-        now = time.time()
-        files = [*_replaced(root, now - older_than), *_left_over(root, now - older_than)]
-        return Freed(len(files), sum(map(delete_counted, files)))
+        before = time.time() - older_than
+        marks = [file for file in marks_of_removal(root) if _modified(file) <= before]
+        is_waiting = bool(marks) and is_a_run_at_work(root)
+        sizes = _delete_removed(root, marks, held) if marks and not is_waiting else []
+        before = time.time() - older_than  # what has just been written again is replaced by now
+        found = list_shard_files(root)
+        for file in [*_replaced(root, found, before), *_left_over(root, found, before)]:
+            sizes.append(_delete_counted(file))
+        return Freed(len(sizes), sum(sizes), is_waiting)
 
 
-def _replaced(root: UPath, before: float) -> Iterator[UPath]:
+def _delete_removed(root: UPath, marks: list[UPath], held: Lease) -> list[int]:
+    """Delete what these removed runs alone had planned, then their marks; the sizes of the files.
+    The marks and runs at work have been looked at before, so a run that begins now waits."""
+    others = units_in({*marks_of_removal(root), *planned_files(root)} - {*marks})
+    gone = units_in(marks) - others
+    sizes = []
+    for file in [*_files_of(root, gone)]:
+        _refuse_if(held.has_lapsed())
+        sizes.append(_delete_counted(file))
+    _refuse_if(rewrite(root, held, gone=gone) is None)
+    for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in others}):
+        _refuse_if(held.has_lapsed())
+        _delete_step(root, step_id)
+    for mark in marks:
+        delete(mark)
+    return sizes
+
+
+def _refuse_if(has_lapsed: bool) -> None:
+    if has_lapsed:
+        raise IncompleteError(
+            "the command was suspended for too long, and runs may have begun meanwhile; run the "
+            "same command to go on with it"
+        )
+
+
+def _files_of(root: UPath, gone: set[UnitKey]) -> Iterator[UPath]:
+    """The files of these units in tables/, of every attempt, and in journal/, of calls that a
+    killed process has left uncommitted."""
+    for (table, step_id), names in sorted(list_shard_files(root).items()):
+        for name in sorted(names):
+            named = shard_name(name)
+            if named and (step_id, named[0]) in gone:
+                yield root / "tables" / table / step_id / name
+    for file in list_paths(root / "journal", "*/*/*.jsonl"):
+        if (file.parent.parent.name, file.parent.name.partition(".")[0]) in gone:
+            yield file
+
+
+def _delete_step(root: UPath, step_id: str) -> None:
+    """Delete a step's description, its shared replies, and the folders that it leaves empty."""
+    delete(root / "steps" / f"{step_id}.json")
+    for folder in (root / "shared" / step_id, root / "journal" / step_id):
+        if path_kind(folder) == "directory":
+            delete_folder(folder)
+    if is_remote(root):  # an object store has no folders
+        return
+    for folder in list_paths(root / "tables", f"*/{step_id}"):
+        if not list_paths(folder):
+            delete_folder(folder)
+
+
+def _replaced(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
     """Shards in tables/, compacted files and indexes that were replaced before that time."""
     folder = root / "compacted"
     _invalidate_killed_compactions(folder, before)
-    found = sorted(generations(folder), key=lambda file: Index(file).number)
-    old = [file for file in found if _modified(file) <= before]
+    indexes = sorted(generations(folder), key=generation_number)
+    old = [file for file in indexes if _modified(file) <= before]
     if not old:
         return
-    held, at_last = Index(old[-1]), newest_index(folder)
-    for (table, step_id), names in list_shard_files(root).items():
-        replaced = held.names(table, step_id) & at_last.names(table, step_id)
-        yield from (root / "tables" / table / step_id / n for n in sorted(replaced & {*names}))
-    used = {name for file in found if file not in old[:-1] for name in Index(file).files()}
-    for file in list_paths(folder, "*/*.parquet"):
-        if f"{file.parent.name}/{file.name}" not in used and _modified(file) <= before:
-            yield file
+    shards = {key: set(names) for key, names in found.items()}
+    used: set[str] = set()
+    for index in (Index(file) for file in indexes if file not in old[:-1]):
+        used.update(index.files())
+        for (table, step_id), names in shards.items():
+            names &= index.names(table, step_id)
+    for (table, step_id), names in shards.items():
+        yield from (root / "tables" / table / step_id / name for name in sorted(names))
+    yield from (file for file in _written_before(folder, before) if _name(file) not in used)
     yield from old[:-1]
 
 
@@ -79,25 +152,32 @@ def _invalidate_killed_compactions(folder: UPath, before: float) -> None:
     """Commit the index again where there are files that no index names: their compaction was
     killed, or suspended and would now commit an index that names what is deleted here."""
     known = {name for file in generations(folder) for name in Index(file).files()}
-    files = [
-        f for f in list_paths(folder, "*/*.parquet") if f"{f.parent.name}/{f.name}" not in known
-    ]
-    if any(_modified(file) <= before for file in files):
+    if any(_name(file) not in known for file in _written_before(folder, before)):
         index = newest_index(folder)
         commit_next(folder, index, index.read())
 
 
-def _left_over(root: UPath, before: float) -> Iterator[UPath]:
+def _written_before(folder: UPath, before: float) -> list[UPath]:
+    """The compacted files that were written before that time."""
+    return [file for file in list_paths(folder, "*/*.parquet") if _modified(file) <= before]
+
+
+def _name(file: UPath) -> str:
+    """A compacted file's name in an index."""
+    return f"{file.parent.name}/{file.name}"
+
+
+def _left_over(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
     """Temporary files that no living process will finish, and journals of committed units."""
     if not is_remote(root):  # an object store has no temporary files
         before = min(before, time.time() - _SECONDS_OF_A_WRITE)
         yield from (file for file in temporary_files(root) if _modified(file) <= before)
-    yield from committed_journals(root, _committed(root))
+    yield from committed_journals(root, _committed(root, found))
 
 
-def _committed(root: UPath) -> dict[str, dict[str, int]]:
+def _committed(root: UPath, found: ShardFiles) -> dict[str, dict[str, int]]:
     """step_id -> unit -> the highest attempt of its rows, over all runs."""
-    found, index = list_shard_files(root), newest_index(root / "compacted")
+    index = newest_index(root / "compacted")
     units: dict[str, dict[str, int]] = {}
     for table, step_id in {*found, *index.steps()}:
         if table == Call.table:  # committed before the rows
@@ -118,7 +198,7 @@ def _modified(file: UPath) -> float:
         return float("inf")
 
 
-def delete_counted(file: UPath) -> int:
+def _delete_counted(file: UPath) -> int:
     """Delete a file, which may no longer exist; returns its bytes."""
     try:
         num_bytes = file_size(file)

@@ -1,30 +1,32 @@
-"""Leases: locks by name on a warehouse, which expire unless their holder renews them.
+"""Leases: locks on folders of a warehouse, which expire unless their holder renews them.
 
-A lease is a file that its holder creates (the first commit wins) and renews by rewriting it. An
-expired one is taken over under the next number, so that only one of two takers gets it. A holder
-that was suspended may notice that late: work done under a lease must be safe, if wasteful, when two
-processes do it, or check `has_lapsed` first.
+UPKEEP, of the warehouse, is exclusive. RUN, of a run's folder, is exclusive for that run; those of
+all runs are the shared side: while one is held, nothing that a removed run had planned is deleted.
+
+A lease is a file that its holder creates (the first commit wins), renews by rewriting it, and
+deletes. An expired one is taken over under the next number, so that only one of two takers gets it.
+A holder that was suspended may notice that late: work done under a lease must be safe, if wasteful,
+when two processes do it, or check `has_lapsed` first.
 """
 
 import json
 import os
-import re
 import socket
 import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from upath import UPath
 
 from pipeline.files.json_files import read_object
-from pipeline.files.place import commit, delete, list_paths, write
+from pipeline.files.place import commit, delete, exists, is_remote, list_paths, write
 from pipeline.files.storage_retries import ignore_refusals
 
+UPKEEP, RUN = "upkeep", "run"
 SECONDS = 60.0  # after which a lease that is not renewed expires
-_NUMBER = re.compile(r"(?P<name>.+)\.(?P<number>[1-9]\d{0,15})\.lease")
 
 
 class Lease:
@@ -45,7 +47,7 @@ class Lease:
 
     def is_held(self) -> bool:
         """True if no other process has taken the lease over. Raises StorageError."""
-        newest = _newest(self._path.parent, _name(self._path))
+        newest = max(_files(self._path), key=_number, default=None)
         return newest == self._path and read_object(newest).get("token") == self._token
 
     def renew(self) -> None:
@@ -73,7 +75,8 @@ class Lease:
         self._ended.set()
         with ignore_refusals(), self._lock:
             if self.is_held():
-                write(self._path, self._content(0.0))
+                for file in sorted(_files(self._path), key=_number):  # with those of dead holders
+                    delete(file)
 
     def _content(self, expires_at: float) -> bytes:
         host, pid = socket.gethostname(), os.getpid()
@@ -85,25 +88,28 @@ class Lease:
 def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease | None]:
     """Hold the lease `name` of a folder in the `with` block; None if another process holds it.
 
-    `seconds`: it expires, and may be taken over, when it is not renewed for that long. Raises
-    StorageError if the lease cannot be read or written.
+    `seconds`: it expires, and may be taken over, when it is not renewed for that long. The folder
+    is made, and deleted again where nothing else has been written there. Raises StorageError if the
+    lease cannot be read or written.
     """
     newest = _newest(folder, name)
     if newest is not None and _is_valid(read_object(newest)):
         yield None
         return
-    number = _number(newest) + 1 if newest is not None else 1
-    held = Lease(folder / f"{name}.{number}.lease", seconds)
+    new = [] if is_remote(folder) else [one for one in (folder, *folder.parents) if not exists(one)]
+    held = Lease(folder / f"{name}.{_number(newest) + 1 if newest else 1}.lease", seconds)
     if not held.take():
         yield None
         return
-    _delete_before(folder, name, number)
     keeper = threading.Thread(target=held.renew, daemon=True, name=f"lease {name}")
     keeper.start()
     try:
         yield held
     finally:
         held.release()
+        with suppress(OSError):
+            for made in new:
+                made.rmdir()
 
 
 def holder(folder: UPath, name: str) -> str | None:
@@ -113,10 +119,10 @@ def holder(folder: UPath, name: str) -> str | None:
     return f"{found['host']}-{found['pid']}" if _is_valid(found) else None
 
 
-def times_taken(folder: UPath, name: str) -> int:
-    """The number of times that the lease has been taken so far."""
-    newest = _newest(folder, name)
-    return 0 if newest is None else _number(newest)
+def is_a_run_at_work(warehouse: UPath) -> bool:
+    """True if a command executes any run of the warehouse."""
+    folders = {file.parent for file in list_paths(warehouse / "runs", f"*/{RUN}.*.lease")}
+    return any(holder(folder, RUN) for folder in folders)
 
 
 def _is_valid(found: dict[str, Any]) -> bool:
@@ -141,22 +147,15 @@ def _is_running(pid: int) -> bool:
 
 
 def _newest(folder: UPath, name: str) -> UPath | None:
-    files = [file for file in list_paths(folder, f"{name}.*.lease") if _name(file) == name]
-    return max(files, key=_number, default=None)
+    return max(_files(folder / f"{name}.0.lease"), key=_number, default=None)
 
 
-def _name(file: UPath) -> str:
-    found = _NUMBER.fullmatch(file.name)
-    return found["name"] if found else ""
+def _files(of: UPath) -> list[UPath]:
+    """The files of a lease, of which one is given."""
+    return list_paths(of.parent, f"{of.name.partition('.')[0]}.*.lease")
 
 
 def _number(file: UPath) -> int:
-    found = _NUMBER.fullmatch(file.name)
-    return int(found["number"]) if found else 0
-
-
-def _delete_before(folder: UPath, name: str, number: int) -> None:
-    with ignore_refusals():
-        for file in list_paths(folder, f"{name}.*.lease"):
-            if _name(file) == name and _number(file) < number:
-                delete(file)
+    """The number in a lease's name; 0 for another file."""
+    number = file.name.rsplit(".", 2)[1]
+    return int(number) if number.isdecimal() else 0

@@ -4,6 +4,7 @@ import importlib.metadata
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from benchmarks.parts import PARTS
@@ -84,8 +85,10 @@ def test_completion_of_verbs_with_words_of_their_own(
 HINTS = [
     ("from answer", 'Did you mean "answers"?', ("  from answer", "       ^^^^^^")),
     ("select qestion_id\nfrom answers", '"question_id"', ("  select qestion_id", " ^^^^^^^^^^")),
-    ("selec 1", 'syntax error at or near "selec"', ("  selec 1", "  ^")),
-]
+    # DuckDB 1.5 marks where a word begins that does not parse, 2.0 all of it.
+    ("selec 1", 'syntax error at or near "selec"',
+     ("  selec 1", "  ^" if duckdb.__version__ < "2" else "  ^^^^^")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("query", "meant", "lines"), HINTS)

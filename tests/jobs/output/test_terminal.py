@@ -15,9 +15,8 @@ from jobs.output.terminal import fitted_to_terminal, wrapped
 from jobs.report.means import Mean, best_of
 from jobs.report.render import for_terminal, parts_of
 from jobs.report.report import Report, Row
-from jobs.run.run_lock import LEASE
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.upkeep.lease import lease
+from pipeline.store.upkeep.lease import RUN, lease
 from pipeline.work.stage import Column
 from tests.support.command import in_terminal, succeed
 from tests.support.runs.finished_run import FinishedRun
@@ -252,7 +251,7 @@ def test_ls_says_how_runs_stand(tmp_path: Path) -> None:
         "run": "night", "corpus": "tables", "engine": "scripted", "state": "complete",
         "documents": 2, "questions": 3, "methods": 1, "steps": 8,
     }  # fmt: skip
-    with lease(name.path, LEASE):
+    with lease(name.path, RUN):
         assert state(folder) == "running"
     night.shard("gists").unlink()
     assert state(folder) == "incomplete"

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from jobs.run.graceful_stop import GracefulStop
-from jobs.run.run_lock import LEASE, wait_for_others
+from jobs.run.run_lock import run_lock
 from pipeline.core.errors import EndedError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.upkeep.lease import lease
+from pipeline.store.upkeep.lease import RUN, UPKEEP, lease
 from tests.support.clusters.cluster_settings import LOCAL, cluster
 from tests.support.command import ROOT, gistmill, sql, succeed
 from tests.support.engines.loopback_server import Answer, LoopbackServer
@@ -38,7 +38,7 @@ def held_by(run: RunFolder, host: str, pid: int) -> None:
     """The lease as another process would have left it, fresh for an hour."""
     run.path.mkdir(parents=True)
     fields = {"token": "x", "host": host, "pid": pid, "expires_at": time.time() + 3600}
-    (run.path / f"{LEASE}.1.lease").write_text(json.dumps(fields))
+    (run.path / f"{RUN}.1.lease").write_text(json.dumps(fields))
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_who_waits_says_so_once_and_goes_on(tmp_path: Path) -> None:
     taken, waits = threading.Event(), threading.Event()
 
     def execute() -> None:
-        with lease(run.path, LEASE):
+        with lease(run.path, RUN):
             taken.set()
             waits.wait(60)
             time.sleep(2.5)  # several looks
@@ -61,8 +61,8 @@ def test_who_waits_says_so_once_and_goes_on(tmp_path: Path) -> None:
         told.append(line)
         waits.set()
 
-    wait_for_others(run, GracefulStop(LOCAL), warn)
-    first.join()
+    with run_lock(run.path, GracefulStop(LOCAL), warn):
+        first.join()
     assert told == [
         f"run night is being executed on {socket.gethostname()} (process {os.getpid()}); waiting "
         "for its end, Ctrl-C leaves it alone"
@@ -74,8 +74,9 @@ def test_who_waits_ends_at_its_deadline(tmp_path: Path) -> None:
     held_by(run, "elsewhere", 7)
     ending = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
     ending._over_at = ending._begins_at = time.time()
-    with pytest.raises(EndedError, match=r"ended by cluster\.deadline=2999"):
-        wait_for_others(run, ending, lambda line: None)
+    ended = pytest.raises(EndedError, match=r"ended by cluster\.deadline=2999")
+    with ended, run_lock(run.path, ending, lambda line: None):
+        pass
 
 
 def test_a_command_that_was_killed_here_is_not_waited_for(tmp_path: Path) -> None:
@@ -83,8 +84,33 @@ def test_a_command_that_was_killed_here_is_not_waited_for(tmp_path: Path) -> Non
     ended.wait()
     held_by(night(tmp_path), socket.gethostname(), ended.pid)
     told: list[str] = []
-    wait_for_others(night(tmp_path), GracefulStop(LOCAL), told.append)
-    assert told == []
+    with run_lock(night(tmp_path).path, GracefulStop(LOCAL), told.append):
+        assert told == []
+
+
+def test_who_begins_waits_for_what_deletes_units_of_removed_runs(tmp_path: Path) -> None:
+    """And not for a compaction where no run was removed."""
+    run, told = night(tmp_path), list[str]()
+    ending = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
+    ending._over_at = ending._begins_at = time.time()
+    with lease(run.warehouse, UPKEEP):
+        with run_lock(run.path, ending, told.append):
+            assert told == []
+        (tmp_path / "removed").mkdir()
+        (tmp_path / "removed" / "gone.parquet").write_bytes(b"")
+        with pytest.raises(EndedError), run_lock(run.path, ending, told.append):
+            pass
+        (line,) = told
+    assert line.startswith(f"{tmp_path} is being compacted on {socket.gethostname()} (process ")
+    with run_lock(run.path, ending, told.append):
+        assert told == [line]
+
+
+def test_a_run_that_does_not_begin_leaves_nothing(tmp_path: Path) -> None:
+    warehouse = tmp_path / "a" / "b"
+    with run_lock(night(warehouse).path, GracefulStop(LOCAL), lambda line: None):
+        assert warehouse.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def words(

@@ -82,9 +82,8 @@ def test_a_folder_without_a_warehouse_is_refused(tmp_path: Path) -> None:
 
 def test_one_at_a_time(tmp_path: Path) -> None:
     from pipeline.files.place import as_path
-    from pipeline.store.upkeep.compaction import LEASE
-    from pipeline.store.upkeep.lease import lease
+    from pipeline.store.upkeep.lease import UPKEEP, lease
 
     commit_some(Warehouse(tmp_path), random.Random(3), range(3))
-    with lease(as_path(tmp_path) / "compacted", LEASE):
+    with lease(as_path(tmp_path), UPKEEP):
         assert "another process" in refused("gc", f"warehouse={tmp_path}")

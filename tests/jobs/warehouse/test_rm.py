@@ -1,26 +1,31 @@
-"""`gistmill rm`: what goes and what stays, loose and compacted, also when it is killed midway."""
+"""`gistmill rm`, and `gc` after it: what goes and what stays, loose and compacted, also when they
+are killed midway."""
 
 import io
 import json
 import os
+import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.run.run_lock import LEASE, count_removals
 from jobs.warehouse import rm
+from pipeline.core.errors import IncompleteError
 from pipeline.core.rows import Call
 from pipeline.files.place import as_path
-from pipeline.store import connect
+from pipeline.store import Shards, connect
 from pipeline.store.runs.people import add_labels
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.shards.shard_index import is_among, newest_index
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import compaction, removal
+from pipeline.store.upkeep import compaction, garbage, removal
 from pipeline.store.upkeep.compaction import compact
-from pipeline.store.upkeep.lease import Lease, lease
+from pipeline.store.upkeep.garbage import Freed, collect
+from pipeline.store.upkeep.lease import RUN, Lease, lease
 from tests.pipeline.store.test_compaction import call
 from tests.support.command import gistmill, one_line, own_process, refused, sql, succeed, succeeded
 from tests.support.runs.finished_run import FinishedRun
@@ -60,23 +65,114 @@ def stands(folder: Path) -> None:
     assert answers == [{"run": "kept", "method": "bm25", "question_id": "q1"}]
     with connect(folder) as connection:
         assert query(connection, "select count(*) as n from raw_answers") == [{"n": 1}]
+        assert query(connection, "select distinct step_id from raw_shards order by 1") == [
+            {"step_id": step_id} for step_id in sorted([GISTS.id, OTHER.id])
+        ]
         assert query(connection, "from left_out") == []
         assert sum(row["not_done"] for row in query(connection, "from accounting")) == 0
     assert not (folder / "runs" / "gone").exists()
+
+
+def is_deleted(folder: Path) -> None:
+    """No file of `gone` is left."""
+    stands(folder)
     assert {file.stem for file in (folder / "steps").iterdir()} == {GISTS.id, OTHER.id}
     assert not [*(folder / "removed").iterdir()]
-    assert not [*(folder / "tables").glob(f"*/{ANSWERS.id}")]
+    assert not [*folder.glob(f"*/*/{ANSWERS.id}")]
+    index = newest_index(as_path(folder) / "compacted")
+    assert is_among(index.rows, {(GISTS.id, OWN.unit), (ANSWERS.id, ASKED.unit)}).true_count == 0
+
+
+def shards(folder: Path) -> set[Path]:
+    return {*folder.glob("tables/*/*/*.parquet"), *folder.glob("compacted/*/*.parquet")}
+
+
+def older(folder: Path, seconds: float) -> None:
+    """What rm has marked, as if it had done so before."""
+    for file in (folder / "removed").iterdir():
+        os.utime(file, (time.time() - seconds,) * 2)
 
 
 @pytest.mark.slow
 def test_what_no_other_run_uses_goes_with_it(folder: Path) -> None:
-    loose = len([*folder.glob("tables/*/*/*.parquet")])
+    """At once from the views; its files after the retention, as readers may have chosen them."""
+    before = shards(folder)
     told = json.loads(succeed("rm", f"warehouse={folder}", "run=gone", "--yes", "--json"))
-    assert (told["run"], told["kept_units"]) == ("gone", 1)
+    assert told == {"run": "gone", "units": 3, "kept_units": 1, "labels": 0}
     stands(folder)
-    assert told["files"] == loose - len([*folder.glob("tables/*/*/*.parquet")])
+    assert shards(folder) == before
+    older(folder, 23 * 3600)
+    collect(folder)
+    stands(folder)
+    assert shards(folder) == before
+    older(folder, 25 * 3600)
+    collect(folder)
+    is_deleted(folder)
     succeed("gc", f"warehouse={folder}", "older_than=0")
+    is_deleted(folder)
+    assert [row["document_id"] for row in sql(folder, "from gists order by all")] == KEPT
+
+
+@pytest.mark.slow
+def test_no_reader_misses_a_file_within_the_retention(folder: Path) -> None:
+    """Whose connection was opened before; nor what it has chosen, if `gone` is made once more and
+    removed again."""
+    count = "select count(*) as n from raw_gists"
+    with connect(folder) as early:
+        succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
+        collect(folder)
+        assert query(early, count) == [{"n": 2}]
+    older(folder, 30 * 3600)
+    Warehouse(folder).plan("gone", (GISTS, [OWN]))
+    with connect(folder) as connection:
+        assert query(connection, "select document_id from gists") == [{"document_id": "d2"}]
+        succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
+        collect(folder)
+        assert query(connection, count) == [{"n": 2}]
+    assert not sql(folder, "from all_gists where document_id = 'd2'")
+    older(folder, 30 * 3600)
+    collect(folder)
+    is_deleted(folder)
+
+
+@pytest.mark.slow
+def test_while_a_run_plans_nothing_is_deleted_that_it_may_count_on(folder: Path) -> None:
+    succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
+    with lease(as_path(folder) / "runs" / "again", RUN):
+        told = succeed("gc", f"warehouse={folder}", "older_than=0")
+        assert told.endswith("what removed runs had planned stays, as a run is at work\n")
+        assert OWN.unit in Shards(folder).units("gists", GISTS.id)
+        assert ASKED.unit in Shards(folder).units("answers", ANSWERS.id)
+        Warehouse(folder).plan("again", (GISTS, [OWN]))
+    succeed("gc", f"warehouse={folder}", "older_than=0")
+    rows = sql(folder, "select run, document_id from all_gists order by all")
+    assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
+    assert not [*(folder / "removed").iterdir()]
+    assert not [*folder.glob(f"tables/*/{ANSWERS.id}/*")]
+
+
+@pytest.mark.slow
+def test_what_was_removed_can_be_made_again(folder: Path) -> None:
+    for _ in range(2):
+        succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
+        succeed("gc", f"warehouse={folder}", "older_than=0")
+        is_deleted(folder)
+        warehouse = Warehouse(folder)
+        warehouse.commit(GISTS, OWN, [gist(0, "again", "d2")])
+        warehouse.commit(GISTS, OWN, [call(0, "d2")], Call)
+        warehouse.plan("gone", (GISTS, [OWN]))
+        collect(folder, older_than=0)
+        assert [row["gist"] for row in sql(folder, "from gists", "run=gone")] == ["again"]
+
+
+def test_a_removal_that_an_earlier_version_left_undone_is_done(folder: Path) -> None:
+    """It had named the mark after the run alone."""
+    (folder / "removed").mkdir()
+    (folder / "runs" / "gone" / "units.parquet").rename(folder / "removed" / "gone.parquet")
+    (folder / "runs" / "gone").rmdir()
     stands(folder)
+    collect(folder, older_than=0)
+    is_deleted(folder)
 
 
 def test_the_last_run_leaves_nothing(folder: Path) -> None:
@@ -96,10 +192,13 @@ class KilledError(BaseException):
 def test_killed_at_any_moment_it_can_be_made_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is struck before each of its writes and deletions in turn."""
+    """Removal and collection are struck before each of their writes and deletions in turn."""
     num_struck = left = 0
-    for name in ("delete", "delete_folder", "write", "commit_next", "write_compacted"):
-        real: Callable[..., Any] = getattr(removal, name)
+    names = ("delete", "delete_folder", "write", "commit_next", "commit")
+    for module, name in ((m, n) for m in (removal, garbage, compaction) for n in names):
+        if not hasattr(module, name):
+            continue
+        real: Callable[..., Any] = getattr(module, name)
 
         def strike(*given: Any, real: Callable[..., Any] = real, **more: Any) -> Any:
             nonlocal left, num_struck
@@ -109,102 +208,128 @@ def test_killed_at_any_moment_it_can_be_made_again(
                 raise KilledError
             return real(*given, **more)
 
-        monkeypatch.setattr(removal, name, strike)
+        monkeypatch.setattr(module, name, strike)
     point = 0
-    while True:
+    actions: list[Callable[[], object]] = [
+        lambda: collect(folder, older_than=0), lambda: rm.remove(as_path(folder), "gone"),
+    ]  # fmt: skip
+    while actions:
         left = point
         try:
-            rm.remove(as_path(folder), "gone")
-            break
+            actions[-1]()
         except KilledError:
             point += 1
+        else:
+            point = 0
+            actions.pop()
         with connect(folder, "kept") as connection:
             runs = {row["run"] for row in query(connection, "from all_planned")}
             assert runs in ({"gone", "kept"}, {"kept"})
             assert [row["document_id"] for row in query(connection, "from gists")] == KEPT
-    assert num_struck >= 4
-    stands(folder)
+            if runs == {"kept"}:
+                assert query(connection, "select run from all_gists") == [{"run": "kept"}]
+    assert num_struck >= 6
+    is_deleted(folder)
 
 
+@pytest.mark.parametrize("before", ["delete", "delete_folder"])
 def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     def killed(*given: object) -> None:
         raise KilledError
 
+    RunFolder(folder, "gone").write_report("made")
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(removal, "delete_unused_units", killed)
+        patch.setattr(removal, before, killed)
         rm.remove(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
+    collect(folder, older_than=0)
     rows = sql(folder, "select run, document_id from all_gists order by all")
     assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
 
 
 @pytest.mark.parametrize("at", range(4))
-def test_a_removal_that_stood_still_deletes_no_more(
+def test_a_collection_that_stood_still_deletes_no_more(
     folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    """Its leases have lapsed, and a run that began meanwhile uses what it has not deleted yet."""
+    """Its lease has lapsed, and a run that began meanwhile uses what it has not deleted yet."""
     asked = []
 
     def has_lapsed(held: Lease) -> bool:
         asked.append(held)
-        return len(asked) > 2 * at  # two leases each time
+        return len(asked) > at
 
-    before = {file for file in folder.rglob("*.parquet") if "runs" not in file.parts}
+    succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
+    before = shards(folder)
     with monkeypatch.context() as patch:
         patch.setattr(Lease, "has_lapsed", has_lapsed)
-        line = gistmill("rm", f"warehouse={folder}", "run=gone", "--yes")
-    after = {file for file in folder.rglob("*.parquet") if "runs" not in file.parts}
-    assert line.returncode == 4 and "the removal was suspended for too long" in line.stderr
-    assert len(before - after) <= at
-    assert (folder / "removed" / "gone.parquet").exists()
+        with pytest.raises(IncompleteError, match="the command was suspended for too long"):
+            collect(folder, older_than=0)
+    assert len(before - shards(folder)) <= at
+    assert [*folder.glob("removed/gone.*.parquet")]
     Warehouse(folder).plan("again", (ANSWERS, [ASKED]))
-    succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
+    collect(folder, older_than=0)
     if not at:
         rows = sql(folder, "from answers order by question_id", "run=again")
         assert [row["question_id"] for row in rows] == ["q1", "q2"]
 
 
-def test_a_run_that_prepared_meanwhile_prepares_again(folder: Path) -> None:
-    """What tells it: the number of removals, which grows before anything is deleted."""
-    before = count_removals(as_path(folder))
-    with lease(as_path(folder) / "runs", removal.LEASE):
-        pass
-    assert count_removals(as_path(folder)) == before + 1
+@pytest.mark.slow
+def test_a_removal_while_a_run_plans_takes_nothing_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run with the same units, between the look at what is committed and the plan's being
+    written; with a collection that waits for nothing else."""
+    night = FinishedRun(tmp_path)
+    RunFolder(night.warehouse, "night").write_report("made")
+    runs, freed = night.warehouse / "runs", list[Freed | None]()
+    shutil.copytree(runs / "night", runs / "other")
+    real = RunFolder.plan
+
+    def plan(self: RunFolder, *given: Any) -> None:
+        shutil.rmtree(runs / "night" / "alive", ignore_errors=True)
+        (runs / "night" / "units.parquet").unlink()
+        rm.remove(as_path(night.warehouse), "other")
+        freed.append(collect(night.warehouse, older_than=0))
+        real(self, *given)
+
+    monkeypatch.setattr(RunFolder, "plan", plan)
+    told = json.loads(succeed(*night.words(night.warehouse), "--json"))
+    assert [one and one.is_waiting for one in freed] == [True]
+    assert sum(told["calls"].values()) == 0
 
 
 @pytest.mark.slow
-def test_a_run_that_saw_a_removal_while_it_planned_plans_once_more(
+def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path: Path) -> None:
+    night = FinishedRun(tmp_path)
+    answers = sql(night.warehouse, "from answers order by all")
+    succeed("rm", f"warehouse={night.warehouse}", "run=night", "--yes")
+    succeed("gc", f"warehouse={night.warehouse}")
+    told = json.loads(succeed(*night.words(night.warehouse), "--json"))
+    assert sum(told["calls"].values()) == 0
+    assert sql(night.warehouse, "from answers order by all") == answers
+    succeed("gc", f"warehouse={night.warehouse}", "older_than=0")
+    assert sql(night.warehouse, "from answers order by all") == answers
+    assert not [*(night.warehouse / "removed").iterdir()]
+
+
+@pytest.mark.slow
+def test_a_run_that_stood_still_while_it_planned_begins_no_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The removal happens between the look at what is committed and the plan's being written."""
     night = FinishedRun(tmp_path)
-    RunFolder(night.warehouse, "night").write_report("made")
-    real, planned = RunFolder.plan, list[str]()
-
-    def plan(self: RunFolder, *given: Any) -> None:
-        if not planned:
-            rm.remove(as_path(night.warehouse), "other")
-        planned.append(self.path.name)
-        real(self, *given)
-
-    Warehouse(night.warehouse).plan("other")
-    monkeypatch.setattr(RunFolder, "plan", plan)
-    succeed(*night.words(night.warehouse))
-    assert planned == ["night", "night"]
+    monkeypatch.setattr(Lease, "has_lapsed", lambda held: True)
+    done = gistmill(*night.words(night.warehouse))
+    assert done.returncode == 4 and "suspended for too long while it planned" in done.stderr
 
 
 def test_what_is_at_work_is_refused(folder: Path) -> None:
     words = ("rm", f"warehouse={folder}", "run=gone", "--yes")
-    with lease(as_path(folder) / "runs" / "gone", LEASE):
+    with lease(as_path(folder) / "runs" / "gone", RUN):
         told = refused(*words)
     assert told.startswith("run=gone: being executed on ") and f"process {os.getpid()}" in told
-    with lease(as_path(folder) / "compacted", compaction.LEASE):
-        assert "another process compacts it; try again later" in refused(*words)
-    with lease(as_path(folder) / "runs", removal.LEASE):
-        assert "another process removes a run" in refused(*words)
     assert (folder / "runs" / "gone" / "units.parquet").exists()
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from jobs.run.run_lock import LEASE
 from jobs.warehouse.status_lines import status_lines
 from pipeline.files.place import as_path
-from pipeline.store.upkeep.lease import lease
+from pipeline.store.upkeep.lease import RUN, lease
 from tests.support.command import gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 
@@ -128,7 +127,7 @@ class Sleeps:
     def __init__(self, folder: Path) -> None:
         self.taken: list[float] = []
         self.held = ExitStack()
-        assert self.held.enter_context(lease(as_path(folder), LEASE))
+        assert self.held.enter_context(lease(as_path(folder), RUN))
 
     def __call__(self, seconds: float) -> None:
         self.taken.append(seconds)

@@ -7,9 +7,11 @@ from typing import cast
 import pytest
 from upath import UPath
 
+from jobs.warehouse.rm import remove
 from pipeline.store import Shards, connect
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import collect
+from pipeline.store.upkeep.removal import Removed
 from stages.tables.gists import Gist
 from tests.pipeline.store.test_compaction import GISTS, commit_some
 from tests.support.clusters.s3_server import BUCKET, names, s3_server
@@ -41,6 +43,30 @@ def test_the_same_rows_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None
         )
         assert len([name for name in names(environment, "w/compacted/") if "index" in name]) == 1
         assert len(contents()["gists"]) == len(before["gists"]) + 1
+
+
+def test_a_removed_run_goes_with_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    with s3_server() as environment:
+        for key, value in environment.items():
+            monkeypatch.setenv(key, value)
+        warehouse = Warehouse(cast(Path, UPath(f"s3://{BUCKET}/w")))
+        kept, loose, compacted = (document_unit(GISTS, name) for name in ("kept", "a", "b"))
+        for unit in (kept, compacted):
+            warehouse.commit(GISTS, unit, [gist(0, "Said.", unit.document_id)])
+        compact(warehouse.folder, least=1)
+        warehouse.commit(GISTS, loose, [gist(0, "Said.", "a")])
+        warehouse.plan("gone", (GISTS, [kept, loose, compacted]))
+        warehouse.plan("kept", (GISTS, [kept]))
+        assert remove(UPath(warehouse.folder), "gone") == Removed(units=3, kept_units=1)
+        before = names(environment, "w/tables/")
+        collect(warehouse.folder)
+        assert names(environment, "w/tables/") == before
+        assert len(contents()["gists"]) == 1, "no view has the others"
+        collect(warehouse.folder, older_than=0)
+        assert names(environment, "w/tables/") == names(environment, "w/removed/") == []
+        assert len(contents()["gists"]) == 1
+        assert Shards(warehouse.folder).units("gists", GISTS.id) == {kept.unit: 1}
+        assert not [name for name in names(environment, "w/") if name.endswith(".lease")]
 
 
 def contents() -> dict[str, list[object]]:

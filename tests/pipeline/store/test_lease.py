@@ -33,7 +33,7 @@ def test_one_holder_at_a_time_and_free_afterwards(tmp_path: Path) -> None:
         assert holder(folder, "compact") == f"{HOST}-{os.getpid()}"
         with lease(folder, "compact") as second:
             assert second is None
-        with lease(folder, "compact.all") as other:  # another name is another lease
+        with lease(folder, "compactall") as other:  # another name is another lease
             assert other is not None
         assert held.is_held()
     assert holder(folder, "compact") is None
@@ -53,7 +53,8 @@ def test_what_is_not_fresh_is_taken_over(tmp_path: Path, fields: dict[str, Any])
     written(tmp_path, **fields)
     with lease(as_path(tmp_path), "compact") as held:
         assert held is not None
-        assert [file.name for file in tmp_path.iterdir()] == ["compact.2.lease"]
+        assert holder(as_path(tmp_path), "compact") == f"{HOST}-{os.getpid()}"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_who_takes_a_number_that_others_have_passed_holds_nothing(
@@ -153,11 +154,12 @@ def test_an_error_of_the_filesystem_ends_no_holder(
 ) -> None:
     failures = []
 
-    def fails(path: object, content: bytes) -> None:
+    def fails(path: object, content: bytes = b"") -> None:
         failures.append(path)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pipeline.store.upkeep.lease.write", fails)
+    for name in ("write", "delete"):
+        monkeypatch.setattr(f"pipeline.store.upkeep.lease.{name}", fails)
     with lease(as_path(tmp_path), "compact", seconds=0.2) as held:
         ends = time.monotonic() + 60
         while len(failures) < 2 and time.monotonic() < ends:
