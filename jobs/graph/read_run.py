@@ -18,9 +18,14 @@ GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 def read_run(overrides: Sequence[str]) -> ResolvedRun:
     """The run of a command line. Raises UsageError, a single line, for every mistake."""
+    return resolve(read_config(overrides))
+
+
+def read_config(overrides: Sequence[str]) -> RunConfig:
+    """The config of a command line. Raises UsageError as `parsed_config`."""
     if any(word.startswith("predictions=") for word in overrides):
         raise UsageError("predictions= is a word of score: gistmill score predictions=FILE method=")
-    return run_of(composed_values(overrides))
+    return parsed_config(composed_values(overrides))
 
 
 def composed_values(overrides: Sequence[str]) -> dict[str, Any]:

@@ -3,31 +3,36 @@ of about the same length, whose counts are scaled to the remaining work of its g
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from jobs.graph.preparation import Prepared
 from pipeline.work.units import DocumentKey, Unit
 
-# Words of all prompts counted for one scenario, roughly: for documents whose index rows are
+# Words of all prompts that are counted, roughly: for documents whose index rows are
 # pending, and for those whose index rows are committed, where hardly anything is uncertain.
 _MAX_WORDS, _MAX_WORDS_INDEXED = 5_000_000, 40_000_000
 _PROMPT_SHARE = 0.25  # of the document's words, in a prompt about a question
-_MIN_GROUPS, _MAX_QUESTIONS = 8, 200
+_MIN_GROUPS = 8
+_MAX_QUESTIONS = 200  # of a document
 Kind = frozenset[str]
 """The ids of the steps that have remaining work."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A document that is counted, with those of its questions that are. `scale`: by step id, the
+    """A document that is counted, with those of its units that are. `scale`: by step id, the
     remaining work of all documents of its group over what is counted here, in words or
     questions."""
 
     key: DocumentKey
     units: Sequence[Unit]
     scale: Mapping[str, float]
+
+    @property
+    def num_questions(self) -> int:
+        return len({q for unit in self.units if not unit.is_done for q in unit.inputs})
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,9 @@ def _groups(
 
 def _counted(group: Sequence[DocumentKey], prepared: Prepared) -> Counted:
     """The document of median length, which represents the group."""
-    key, units = _with_some_questions(group[len(group) // 2], prepared)
+    key = group[len(group) // 2]
+    per_unit = prepared.run.config.questions_per_unit
+    units = _some_chunks(prepared.units[key.document_id], per_unit)
     of_group = _todo([(one, prepared.units[one.document_id]) for one in group], prepared)
     own = _todo([(key, units)], prepared)
     return Counted(key, units, {step_id: of_group[step_id] / own[step_id] for step_id in own})
@@ -106,15 +113,8 @@ def _todo(
     return found
 
 
-def _with_some_questions(key: DocumentKey, prepared: Prepared) -> tuple[DocumentKey, list[Unit]]:
-    """The document with at most 200 of its remaining questions, evenly spaced."""
-    units = list(prepared.units[key.document_id])
-    left = {question_id for unit in units if not unit.is_done for question_id in unit.inputs}
-    if len(left) <= _MAX_QUESTIONS:
-        return key, units
-    asked = [question for question in key.questions if question.question_id in left]
-    places = np.linspace(0, len(asked) - 1, _MAX_QUESTIONS).round().astype(int)
-    key = replace(key, questions=tuple(asked[place] for place in places))
-    loading = {step.id for step in prepared.run.steps if step.stage is None}
-    rest = [unit for unit in prepared.planned_for(key) if unit.step_id not in loading]
-    return key, [*(unit for unit in units if unit.step_id in loading), *rest]
+def _some_chunks(planned: Sequence[Unit], per_unit: int) -> list[Unit]:
+    """A document's units; of those that are pending only some chunks of questions: about 200."""
+    chunks = sorted({unit.chunk for unit in planned if unit.inputs and not unit.is_done})
+    kept = chunks[: max(1, _MAX_QUESTIONS // per_unit)]
+    return [unit for unit in planned if unit.is_done or not unit.inputs or unit.chunk in kept]
