@@ -8,7 +8,7 @@ from typing import Any
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared
 from jobs.run.backends import Backend, backend
-from jobs.run.eta import REPLY_COSTS, weights
+from jobs.run.eta import weights
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from jobs.run.stall import StallWatch
@@ -58,7 +58,7 @@ class RunExecutor:
             watch = functools.partial(_look, stop, stall)
             finished = functools.partial(_count, stall, self.progress)
             planned = weights(documents, self._keys, asking)
-            self.progress.start(name, planned, REPLY_COSTS if phase.engine else None)
+            self.progress.start(name, planned)
             self._publish(self.progress.state())
             tags = {"run": self._folder.path.name, "phase": name}
             try:

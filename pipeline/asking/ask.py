@@ -227,7 +227,6 @@ class Ask:
         )
         self._reader.usage.called(call)
         self.sent_calls.append(call)
-        self.progress.asked()
         return call
 
     def calls(self) -> tuple[Call, ...]:
