@@ -135,28 +135,18 @@ class Phase:
 
 
 def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """The pending question units, one list per chunk, together with the units it reads. Index units
-    count as done."""
-    pending: dict[int, list[Unit]] = defaultdict(list)
+    """The pending question units, one list per chunk, together with the units it reads; one list in
+    all if a unit has questions of several chunks. Index units count as done."""
+    pending: dict[int | None, list[Unit]] = defaultdict(list)
     for unit in planned:
         if unit.inputs and not unit.is_done:
             pending[unit.chunk].append(unit)
-    for units in _merged(pending.values()):
+    if None in pending:
+        pending = {None: [unit for units in pending.values() for unit in units]}
+    for units in pending.values():
         asked = {question_id for unit in units for question_id in unit.inputs}
         read = [_done(u) for u in planned if not u.inputs or (u.is_done and asked & set(u.inputs))]
         yield [*read, *units]
-
-
-def _merged(chunks: Iterable[list[Unit]]) -> list[list[Unit]]:
-    """The chunks, those that share a question merged: a unit that is planned again may have been
-    formed from another number of questions."""
-    found: list[list[Unit]] = []
-    for chunk in chunks:
-        asked = {question_id for unit in chunk for question_id in unit.inputs}
-        same = [units for units in found if any(asked & set(unit.inputs) for unit in units)]
-        found = [units for units in found if units not in same]
-        found.append([*(unit for units in same for unit in units), *chunk])
-    return found
 
 
 def _done(unit: Unit) -> Unit:

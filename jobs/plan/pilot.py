@@ -115,6 +115,6 @@ def _todo(
 
 def _some_chunks(planned: Sequence[Unit], per_unit: int) -> list[Unit]:
     """A document's units; of those that are pending only some chunks of questions: about 200."""
-    chunks = sorted({unit.chunk for unit in planned if unit.inputs and not unit.is_done})
-    kept = chunks[: max(1, _MAX_QUESTIONS // per_unit)]
+    chunks = dict.fromkeys(u.chunk for u in planned if u.inputs and not u.is_done)
+    kept = {None, *list(chunks)[: max(1, _MAX_QUESTIONS // per_unit)]}
     return [unit for unit in planned if unit.is_done or not unit.inputs or unit.chunk in kept]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobs.graph.phases import Phase, phases, with_scoring
 from jobs.graph.read_run import read_run
 from pipeline.core.rows import Document, Question
-from pipeline.work.units import Committed, DocumentKey, Unit, plan_document
+from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Unit, plan_document
 
 NOTHING = Committed(units={}, inputs={})
 STEPS = read_run(["methods=gist_only", "memory=uniform"]).steps
@@ -176,21 +176,26 @@ def test_chunks_tile_the_questions_and_a_crash_re_forms_them(
     }
 
 
-def test_chunks_that_share_a_question_are_executed_together() -> None:
+def test_a_unit_of_several_chunks_is_executed_with_all_of_them() -> None:
     """A unit that is asked again was formed from more questions than a chunk has now."""
     key = _key("d", 6)
     (step,) = [s for s in STEPS if s.name == "look_up"]
-    planned = plan_document(STEPS, key, NOTHING, 2)
-    chunked = [unit for unit in planned if unit.step_id != step.id]
-    whole = [unit for unit in planned if unit.step_id == step.id]
-    inputs = {q: i for unit in whole for q, i in unit.inputs.items()}
-    again = replace(whole[0], inputs=inputs, attempt=2)
+    (old,) = [u for u in plan_document(STEPS, key, NOTHING, 6) if u.step_id == step.id]
+    committed = Committed(
+        units={step.id: {old.unit: 1}},
+        inputs={step.id: dict.fromkeys(old.inputs.values(), old.unit)},
+        problems={step.id: {old.unit: frozenset({"unit_failed"})}},
+    )
     (phase, *_) = _phases()
 
-    def items(units: list[Unit]) -> list[Sequence[Unit]]:
-        executions = phase.executions([key], {"d": units}, lambda: 2)
+    def items(held: Committed) -> list[Sequence[Unit]]:
+        units = {"d": plan_document(STEPS, key, held, 2)}
+        executions = phase.executions([key], units, lambda: 2)
         return [planned for _, items in executions for _, planned in items]
 
-    assert len(items(planned)) > 2, "the memory, then chunks"
-    (together,) = items([*chunked, again])
-    assert again in together
+    assert len(items(committed)) > 2, "the memory, then chunks: what is done is in none"
+    (together,) = items(replace(committed, retry_policy=RetryPolicy(frozenset({"unit_failed"}))))
+    (again,) = [unit for unit in together if unit.step_id == step.id]
+    assert (again.unit, again.attempt, again.is_done) == (old.unit, 2, False)
+    answers = {s.id for s in STEPS if s.name == "answer"}
+    assert {q for u in together if u.step_id in answers for q in u.inputs} == {*old.inputs}
