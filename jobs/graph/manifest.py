@@ -8,7 +8,6 @@ from jobs.config.papers import papers_of
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.settings import sha
-from pipeline.work.methods import stage_specs
 from pipeline.work.steps import Step
 
 
@@ -39,7 +38,7 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "papers": papers_of(_papers(run), run.conf_folders),
         "columns": _columns(steps),
         "stages": _stages(steps),
-        "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],
+        "judging": [spec.stage.name for spec in run.judging],
         "family": family.name,
         "wording": family.wording,
         "repeats": config.repeats,

@@ -10,10 +10,9 @@ from typing import Any
 import yaml
 
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.plugins import conf_folders
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.registry import hint
-from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
 from pipeline.families.family_file import GENERIC, FamilyFile, family_layers, text_of
 
@@ -46,7 +45,7 @@ def export_family(name: str, folder: Path, plugins: str | None) -> Exported:
     The copy renders the same texts, so steps made with it have the same names. `name`: of a shipped
     family or a plugin's, or a folder. Raises UsageError where there is none, or `folder` has files.
     """
-    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(plugins)), CONF]]
+    roots = [conf / "prompts" for conf in conf_folders(plugins)]
     source = find_family(name, roots)
     refuse_files(folder)
     layers = family_layers(source, roots)
