@@ -4,7 +4,7 @@ states."""
 import dataclasses
 import io
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -83,12 +83,18 @@ def read_footer(path: UPath) -> Any:
     if path_kind(path) not in (None, "file"):  # reading a FIFO would block
         raise FlawError("cannot be read (not a file)")
     try:
-        return with_retries(lambda: _opened(path), path, (FileNotFoundError, PermissionError))
+        return with_retries(lambda: _local(path), path, (FileNotFoundError, PermissionError))
     except PermissionError as error:
         raise FlawError(f"cannot be read ({error.strerror})") from None
 
 
-def _opened(path: UPath) -> Any:
+def _local(path: UPath) -> Any:
+    found = path.stat()
+    return _opened(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=1_000)  # to plan, to verify and to connect take the same footers
+def _opened(path: UPath, modified_ns: int, size: int) -> Any:
     with path.open("rb") as file:
         return _parsed(file)
 
