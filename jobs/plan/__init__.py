@@ -4,7 +4,7 @@ The real stages, prompts and executor process documents with an engine that only
 copies of the rows in memory. No stage or prompt is named here: a prompt's expected reply is defined
 in the prompt's module.
 
-pilot.py        which documents are counted, and which others each of them represents
+pilot.py        which documents are counted, and by what their counts are multiplied
 count_calls.py  executes those documents in all stages
 estimate.py     expected costs of every step, and the sum of its replies' budgets
 reference.py    reply lengths and speed of an earlier run

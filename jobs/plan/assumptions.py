@@ -39,9 +39,7 @@ def assumptions(
 def _counted(pilot: Pilot) -> str:
     if pilot.is_whole:
         return f"counted: all {pilot.num_documents:,} documents that are left; nothing is scaled"
-    questions = sum(one.num_questions for one in pilot.counted)
     return (
-        f"counted: {len(pilot.counted)} of {pilot.num_documents:,} documents, each in the middle "
-        f"of as many groups by length, with {questions:,} questions; scaled to the groups' words "
-        "and questions"
+        f"counted: {len(pilot.keys)} of {pilot.num_documents:,} documents, spaced by length, "
+        f"with {pilot.num_questions:,} questions; scaled to the words and questions of all"
     )

@@ -86,10 +86,9 @@ class DryRunShards(Shards):
 def load_pilot(prepared: Prepared, pilot: Pilot) -> DryRunShards:
     """Shards with the rows of the pilot's documents and questions, even if the warehouse has none
     yet."""
-    documents = {one.key.document_id for one in pilot.counted}
-    dry_run = DryRunShards(prepared.shards.warehouse, documents)
+    dry_run = DryRunShards(prepared.shards.warehouse, pilot.units)
     first = {step.id for step in prepared.run.steps if step.stage is None}
-    if any(u.step_id in first and not u.is_done for one in pilot.counted for u in one.units):
+    if any(u.step_id in first and not u.is_done for own in pilot.units.values() for u in own):
         load_corpus(prepared.run.config, dry_run, prepared.run.steps, lambda line: None)
     return dry_run
 
@@ -109,9 +108,7 @@ def execute_pilot(
 async def _phase(phase: Phase, pilot: Pilot, dry_run: DryRunShards, reader: Reader | None) -> None:
     shared = cache(lambda step_id: SharedCopies(dry_run.warehouse, step_id))
     steps = phase.with_upstream()
-    keys = [one.key for one in pilot.counted]
-    planned = {one.key.document_id: one.units for one in pilot.counted}
-    for _, documents in phase.executions(keys, planned, lambda: 1):
+    for _, documents in phase.executions(pilot.keys, pilot.units, lambda: 1):
         for document_id, units in documents:
             await DocumentExecutor(
                 shards=dry_run,

@@ -52,7 +52,7 @@ def estimate(prepared: Prepared, like: Reference | None) -> Estimate:
 
 def _texts(prepared: Prepared, pilot: Pilot, dry_run: DryRunShards) -> list[str]:
     first = prepared.run.steps[0].id
-    units = [unit for one in pilot.counted for unit in one.units if unit.step_id == first]
+    units = [unit for own in pilot.units.values() for unit in own if unit.step_id == first]
     found = [dry_run.load(Document, first, u.unit, u.attempt) for u in units[:_TRIED_TEXTS]]
     return [document.text for (document,) in found]
 
@@ -97,6 +97,5 @@ def _written(
     pilot: Pilot, dry_run: DryRunShards
 ) -> Iterator[tuple[float, type[Record], Step, Unit, Any]]:
     """The rows of each unit that is counted, and the factor by which they are multiplied."""
-    scales = {one.key.document_id: one.scale for one in pilot.counted}
     for record, step, unit, rows in dry_run.kept.values():
-        yield scales[unit.document_id].get(step.id, 0.0), record, step, unit, rows
+        yield pilot.scale.get(step.id, 0.0), record, step, unit, rows

@@ -36,15 +36,15 @@ def prepared(*words: str) -> Prepared:
     return prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
 
 
-def test_a_group_stands_for_its_words_and_questions(
+def test_some_documents_stand_for_the_words_and_questions_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By hand: five documents of 30 to 150 words in two groups, of three and of two."""
+    """By hand: five documents of 30 to 150 words, of which two are counted."""
     rows = [{**document(n), "text": "word " * 30 * n} for n in range(1, 6)]
     asked = [question(10 * of + n, of=of) for of in range(1, 6) for n in range(of)]
     write(tmp_path, rows, asked)
     monkeypatch.setattr(jobs.plan.pilot, "_MAX_WORDS", 0)
-    monkeypatch.setattr(jobs.plan.pilot, "_MIN_GROUPS", 2)
+    monkeypatch.setattr(jobs.plan.pilot, "_MIN_DOCUMENTS", 2)
     words = ["corpus=tables", f"corpus.path={tmp_path}", *UNIFORM, "methods=gist_only"]
     resolved = read_run([*words, f"warehouse={tmp_path / 'w'}"])
     shards = DryRunShards(resolved.config.warehouse)
@@ -53,20 +53,35 @@ def test_a_group_stands_for_its_words_and_questions(
     pilot = choose_pilot(made)
     assert not pilot.is_whole
     assert pilot.num_documents == 5
-    scales = {one.key.num_words: {names[i]: s for i, s in one.scale.items()}
-              for one in pilot.counted}  # fmt: skip
-    assert scales.keys() == {60, 150}
-    # 30 + 60 + 90 words in place of 60, and 1 + 2 + 3 questions in place of 2.
-    assert (scales[60]["gist"], scales[60]["answer"]) == (3.0, 3.0)
-    assert scales[150]["gist"] == pytest.approx((120 + 150) / 150)
-    assert scales[150]["answer"] == pytest.approx((4 + 5) / 5)
+    assert [key.num_words for key in pilot.keys] == [60, 150]
+    scale = {names[step_id]: scale for step_id, scale in pilot.scale.items()}
+    assert scale["gist"] == pytest.approx((30 + 60 + 90 + 120 + 150) / (60 + 150))
+    assert scale["answer"] == pytest.approx((1 + 2 + 3 + 4 + 5) / (2 + 5))
+
+
+def test_a_step_that_few_documents_lack_is_counted_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten documents without a question, but for the shortest: it is counted for its answer."""
+    monkeypatch.setattr(jobs.plan.pilot, "_MAX_WORDS", 0)
+    monkeypatch.setattr(jobs.plan.pilot, "_MIN_DOCUMENTS", 1)
+    rows = [{**document(n), "text": "word " * 30 * n} for n in range(1, 11)]
+    write(tmp_path, rows, [question(1, of=1)])
+    words = ["corpus=tables", f"corpus.path={tmp_path}", *UNIFORM, "methods=gist_only"]
+    resolved = read_run([*words, f"warehouse={tmp_path / 'w'}", "rater=none"])
+    shards = DryRunShards(resolved.config.warehouse)
+    made = prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
+    estimated = estimate(made, None)
+    assert [key.num_words for key in estimated.pilot.keys] == [30, 180]
+    (answer,) = [step for step in made.run.steps if step.name == "answer"]
+    assert estimated.costs[answer.id][0] == 1
 
 
 def test_of_a_documents_many_questions_some_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, [document(1)], [question(n, of=1) for n in range(9)])
     """Those of one chunk of three; which ones, their ids' hashes say."""
+    write(tmp_path, [document(1)], [question(n, of=1) for n in range(9)])
     monkeypatch.setattr(jobs.plan.pilot, "_MAX_QUESTIONS", 3)
     words = ["corpus=tables", f"corpus.path={tmp_path}", "methods=closed_book", "rater=none",
              "questions_per_unit=3"]  # fmt: skip
@@ -75,8 +90,7 @@ def test_of_a_documents_many_questions_some_are_counted(
     made = prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
     (step,) = [step for step in made.run.steps if step.name == "answer"]
     estimated = estimate(made, None)
-    (one,) = estimated.pilot.counted
-    assert 0 < one.num_questions < 9
+    assert 0 < estimated.pilot.num_questions < 9
     calls, *_, budgets = estimated.costs[step.id]
     assert calls == pytest.approx(9)
     assert budgets == pytest.approx(9 * 512)
@@ -92,7 +106,7 @@ def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(jobs.plan.pilot, "_MAX_WORDS", 500_000)
     some = estimate(made, None)
     assert whole.pilot.is_whole
-    assert len(some.pilot.counted) == 8
+    assert len(some.pilot.keys) == 8
     for step_id, numbers in whole.costs.items():
         share = np.array([0.25, 0.25, 1e9, 0.25, 0.25])  # who finds a prompt in the cache is chance
         assert (abs(some.costs[step_id] - numbers) <= share * numbers + 1).all(), step_id
