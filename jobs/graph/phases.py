@@ -62,22 +62,12 @@ class Phase:
         from pipeline.cluster import Pool  # imported here: ray takes a second, `plan` needs none
 
         engine = self.engine
-        if engine is None:
-            return Pool(
-                section="cluster",
-                min_workers=1,
-                max_workers=cluster.scoring_workers,
-                cpus=1.0,
-                gpus=0.0,
-                slots=self.slots,
-                cluster=cluster,
-            )
         return Pool(
             section=self.section,
-            min_workers=engine.min_workers,
-            max_workers=engine.max_workers,
-            cpus=engine.cpus_per_worker,
-            gpus=engine.gpus,
+            min_workers=engine.min_workers if engine else 1,
+            max_workers=engine.max_workers if engine else cluster.scoring_workers,
+            cpus=engine.cpus_per_worker if engine else 1.0,
+            gpus=engine.gpus if engine else 0.0,
             slots=self.slots,
             cluster=cluster,
         )

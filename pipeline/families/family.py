@@ -134,8 +134,7 @@ def load_family(
     """The family in `folder`, completed from its bases and the `generic` beside it and in `roots`.
 
     `roots`: folders of families, in order of precedence. `reply_tokens` overrides reply budgets by
-    prompt. Raises UsageError naming the file and the wrong key, or what to change in a family of an
-    earlier layout.
+    prompt. Raises UsageError naming the file and the wrong key.
     """
     _refuse_shadows(roots)
     layers = family_layers(folder, roots)

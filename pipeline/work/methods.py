@@ -286,12 +286,6 @@ def _read(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: {error}") from None
     keys = [str(key) for key in content] if isinstance(content, Mapping) else []
     others = [key for key in keys if key not in ("arguments", "stages", "papers")]
-    if others and "stages" not in keys:
-        written = ", ".join(f"{key}: {{kind: ...}}" for key in others)
-        raise UsageError(
-            f"{file}: {' and '.join(others)}: this is the layout of an earlier version; write "
-            f"stages under `stages: {{{written}}}`"
-        )
     if missing := [key for key in ("arguments", "stages") if key not in keys]:
         raise UsageError(f"{file}: {', '.join(missing)} missing; see the other methods")
     if others:
