@@ -37,7 +37,7 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "imported": _given(config, steps),
         "papers": papers_of(_papers(run), run.conf_folders),
         "columns": _columns(steps),
-        "stages": _stages(steps),
+        "stages": stage_names(steps),
         "judging": [spec.stage.name for spec in run.judging],
         "family": family.name,
         "wording": family.wording,
@@ -64,7 +64,7 @@ def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:
     return found
 
 
-def _stages(steps: Sequence[Step]) -> list[str]:
+def stage_names(steps: Sequence[Step]) -> list[str]:
     """The names of all stages in dependency order over all methods: loading steps, then index
     stages, then question stages."""
     depths: dict[str, int] = {}

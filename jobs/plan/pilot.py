@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobs.graph.preparation import Prepared
+from jobs.run.eta import weights
 from pipeline.work.units import DocumentKey, Unit
 
 _MAX_WORDS = 10_000_000  # of all prompts that are counted, roughly
-_PROMPT_SHARE = 0.25  # of the document's words, in a prompt about a question
 _MIN_DOCUMENTS, _MAX_QUESTIONS = 8, 200  # of a corpus; of a document
 
 
@@ -67,12 +67,8 @@ def _pending(units: Iterable[Unit]) -> set[str]:
 def _some(documents: Documents, asking: set[str]) -> Documents:
     """As many documents as the words of their prompts allow, evenly spaced by length, and one of
     each step that would be missing."""
-    words = sum(
-        key.num_words * (_PROMPT_SHARE * len(unit.inputs) if unit.inputs else 1)
-        for key, units in documents
-        for unit in units
-        if unit.step_id in asking and not unit.is_done
-    )
+    work = [(key.document_id, units) for key, units in documents]
+    words = sum(words for _, words in weights(work, [key for key, _ in documents], asking))
     num = max(_MIN_DOCUMENTS, int(len(documents) * _MAX_WORDS / max(1.0, words)))
     ordered = sorted(documents, key=lambda one: (one[0].num_words, one[0].document_id))
     groups = np.array_split(np.arange(len(ordered)), min(num, len(ordered)) or 1)

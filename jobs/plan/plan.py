@@ -1,11 +1,12 @@
 """The plan of a run: the remaining work, its cost, and the assumptions of the numbers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
+from jobs.graph.manifest import stage_names
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import prepare
 from jobs.graph.resolved_run import ResolvedRun
@@ -52,8 +53,8 @@ def make_plan(run: ResolvedRun, options: Options, warn: Callable[[str], None]) -
             "words": sum(key.num_words for key in readable),
             "documents_to_do": estimated.pilot.num_documents,
         },
-        "stages": [_sum(stage, [step for step in steps if step["stage"] == stage])
-                   for stage in _in_order(run.steps, steps)],
+        "stages": [_sum(stage, own) for stage in stage_names(run.steps)
+                   if (own := [step for step in steps if step["stage"] == stage])],
         "all": _sum("all", steps),
         "steps": steps,
         "phases": phases,
@@ -71,15 +72,6 @@ def _step(step: Step, costs: Numbers, options: Options) -> Json:
     for own in (expected, budgets):
         own["money"] = options.money(*prompt, own["reply_tokens"])
     return {**about, "expected": expected, "budgets": budgets}
-
-
-def _in_order(ordered: Iterable[Step], steps: Sequence[Json]) -> list[str]:
-    """The stages that have remaining calls, each after all it reads."""
-    depths: dict[str, int] = {}
-    for step in ordered:
-        own = 1 + max((depths[upstream.name] for upstream in step.upstream), default=0)
-        depths[step.name] = max(own, depths.get(step.name, 0))
-    return sorted({step["stage"] for step in steps}, key=lambda stage: depths[stage])
 
 
 def _sum(stage: str, steps: Sequence[Json]) -> Json:

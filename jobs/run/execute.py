@@ -33,7 +33,6 @@ class RunExecutor:
         pending = sum(not unit.is_done for unit in prepared.planned())
         self._publish = functools.partial(folder.write_progress, self._launch)
         self.progress = Progress(pending, self._publish, refused=folder.advisory.state)
-        self.ended: str | None = None  # why the run ended early; None if it did not
 
     def execute(self, stop: GracefulStop) -> None:
         """Execute the phases, until `stop` has begun. Raises the errors of workers."""
@@ -44,7 +43,7 @@ class RunExecutor:
                 with suppress(EndedError):  # units still in flight are not committed
                     self._phase(phase, where, stop)
                 if stop.has_begun:
-                    self.ended = stop.reason
+                    self.progress.ended = stop.reason
                     return
 
     def _phase(self, phase: Phase, where: Backend, stop: GracefulStop) -> None:

@@ -40,6 +40,7 @@ class Progress:
         self._publish, self._clock, self._refused = publish, clock, refused
         self.calls: Counter[str] = Counter()  # by step_id, of finished documents
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
+        self.ended: str | None = None  # why the run ended early; None if it did not
         self._phase = ""
         self._before = UsageCounters()  # of earlier phases
         self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, by last heartbeat
