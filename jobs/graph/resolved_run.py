@@ -18,7 +18,7 @@ from jobs.graph.step_graph import StepWithEngine, default_settings, run_steps
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import CONF, sha
-from pipeline.families.family import Family, load_family
+from pipeline.families.family import Family, find_family, load_family
 from pipeline.store.sql.memory_names import SHARED
 from pipeline.work.methods import Method, StageSpec, expand_methods, method_of, stage_specs
 from pipeline.work.stage import Role
@@ -105,7 +105,9 @@ def resolve(config: RunConfig) -> ResolvedRun:
         check_config(config)
         confs = conf_folders(config.plugins)
         roots = [conf / "prompts" for conf in confs]
-        family = load_family(_existing_family(config, roots), roots, config.reply_tokens)
+        key = "family" if config.family else "corpus.family"
+        folder = find_family(config.family or config.corpus.family, roots, key)
+        family = load_family(folder, roots, config.reply_tokens)
         defaults = default_settings(config, family)
         methods = expanded(config, confs, defaults)
         memory = _memory(config, defaults)
@@ -137,20 +139,3 @@ def expanded(
     own = expand_methods(config.methods, folders, defaults) if config.methods else []
     given = config.predictions.items()
     return [*own, *(method_of(_GIVEN, name, {"file": file}, defaults) for name, file in given)]
-
-
-def _existing_family(config: RunConfig, roots: Sequence[Path]) -> Path:
-    """The folder of `family`, or else of the corpus's family: a name in some conf/prompts, or a
-    path. Raises UsageError if there is none, or two."""
-    name = config.family or config.corpus.family
-    found = [root / name for root in roots if (root / name / "family.yaml").is_file()]
-    if len(found) > 1:
-        raise UsageError(
-            f"{found[0]}: a family {name} exists already, {found[1]}; give it another name"
-        )
-    folder = found[0] if found else Path(name)
-    if not folder.is_dir():
-        key = "family" if config.family else "corpus.family"
-        known = ", ".join(sorted(f.name for f in (CONF / "prompts").iterdir()))
-        raise UsageError(f"{key}={name}: no such family or folder; there are {known}")
-    return folder
