@@ -150,9 +150,7 @@ def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
     engine whose role is first in `ROLES`. So judges come last.
     """
     loading = tuple(step for step, _ in steps_with_engines if step.stage is None)
-    engines = _by_role(
-        [(step, engine) for step, engine in steps_with_engines if engine is not None]
-    )
+    engines = _by_role(steps_with_engines)
     done = {step.id for step in loading}
     left = [(step, engine) for step, engine in steps_with_engines if step.stage is not None]
     found: list[Phase] = []
@@ -178,14 +176,11 @@ def _next(
     return ready[0][1]
 
 
-def _by_role(asking: Sequence[StepWithEngine]) -> list[EngineSettings]:
+def _by_role(steps: Sequence[StepWithEngine]) -> list[EngineSettings]:
     """The engines without duplicates, in the order of their first role in `ROLES`."""
-    found: dict[str, EngineSettings] = {}
-    for role in ROLES:
-        for step, engine in asking:
-            if engine and step.stage and step.stage.role == role:
-                found.setdefault(repr(engine), engine)
-    return list(found.values())
+    asking = [(step.stage.role, engine) for step, engine in steps if engine and step.stage]
+    asking.sort(key=lambda one: ROLES.index(one[0]))
+    return list({repr(engine): engine for _, engine in asking}.values())
 
 
 def _possible(

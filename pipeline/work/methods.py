@@ -10,7 +10,7 @@ stage that a table is read from.
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,7 @@ def method_of(
 ) -> Method:
     """The method of one YAML file under another name, with the values of all its arguments; it is
     not repeated."""
-    filled = _filled(str(file), _read(file)["stages"], values)
-    return Method(name, str(file), stage_specs(str(file), filled, defaults), has_repeats=False)
+    return replace(_method(file, _read(file), values, defaults), name=name, has_repeats=False)
 
 
 def stage_specs(place: str, stages: Any, defaults: Mapping[str, Any] = {}) -> tuple[StageSpec, ...]:
