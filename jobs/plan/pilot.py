@@ -17,7 +17,7 @@ _MIN_DOCUMENTS, _MAX_QUESTIONS = 8, 200  # of a corpus; of a document
 
 @dataclass(frozen=True)
 class Pilot:
-    """Of the `num_documents` with model calls to make, those that are counted, and their units.
+    """The documents that are counted, of `num_documents` with model calls to make, and their units.
     `scale`: by step id, the remaining work of all over that which is counted, in questions, or
     words if the step reads whole documents."""
 

@@ -217,3 +217,7 @@ def test_a_report_sets_the_plan_beside_what_happened(tmp_path: Path, six: tuple[
         assert [rows[stage][place].strip() for place in (2, 3)] == [calls] * 2
     (line,) = [part for part in report.split("\n\n") if part.startswith("Hours: ")]
     assert line.endswith("by the clock.")
+    # As 0.2 wrote it.
+    file = tmp_path / "runs" / "r" / "plan.json"
+    file.write_text(file.read_text().replace('"budgets": {', '"at_most": {"calls": 9, '))
+    assert table in succeed("report", f"warehouse={tmp_path}", "run=r")
