@@ -14,7 +14,7 @@ from pipeline.core.settings import CONF
 from pipeline.families.family import Family
 from pipeline.files.place import as_path
 from pipeline.work.check_family import wrong_settings
-from pipeline.work.methods import Method, stage_specs
+from pipeline.work.methods import StageSpec, stage_specs
 from pipeline.work.stage import ROLES
 
 
@@ -73,7 +73,7 @@ def _takes_constraints(config: RunConfig) -> bool:
     return any(engine.takes_constraints for role in ROLES for engine in config.engines(role))
 
 
-def check_family(config: RunConfig, family: Family, methods: Sequence[Method]) -> None:
+def check_stages(config: RunConfig, family: Family, specs: Sequence[StageSpec]) -> None:
     """Raise UsageError for a setting that no stage has, a budget of an unknown prompt, or a
     template that cannot be rendered: before the run, rather than in every unit."""
     for line in wrong_settings(family):
@@ -82,10 +82,7 @@ def check_family(config: RunConfig, family: Family, methods: Sequence[Method]) -
         if name not in PROMPTS:
             near = hint(name, sorted(PROMPTS))
             raise UsageError(f"reply_tokens.{name}: no such prompt; {near}")
-    judging = stage_specs(f"{family.folder}: judging", family.judging)
-    memory = stage_specs(f"memory={config.memory.name}", config.memory.stages)
-    asked = [spec for method in methods for spec in method.stages]
-    stages = [spec.stage for spec in (*memory, *asked, *judging)]
+    stages = [spec.stage for spec in specs]
     for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
         for sample in prompt.samples():
             family.render(sample)

@@ -8,7 +8,6 @@ from jobs.config.papers import papers_of
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.settings import sha
-from pipeline.work.methods import stage_specs
 from pipeline.work.steps import Step
 
 
@@ -38,8 +37,8 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "imported": _given(config, steps),
         "papers": papers_of(_papers(run), run.conf_folders),
         "columns": _columns(steps),
-        "stages": _stages(steps),
-        "judging": [spec.stage.name for spec in stage_specs("judging", family.judging)],
+        "stages": stage_names(steps),
+        "judging": [spec.stage.name for spec in run.judging],
         "family": family.name,
         "wording": family.wording,
         "repeats": config.repeats,
@@ -72,7 +71,7 @@ def _given(config: RunConfig, steps: Sequence[Step]) -> dict[str, str]:
     return found
 
 
-def _stages(steps: Sequence[Step]) -> list[str]:
+def stage_names(steps: Sequence[Step]) -> list[str]:
     """The names of all stages in dependency order over all methods: loading steps, then index
     stages, then question stages."""
     depths: dict[str, int] = {}

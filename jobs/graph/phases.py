@@ -62,22 +62,12 @@ class Phase:
         from pipeline.cluster import Pool  # imported here: ray takes a second, `plan` needs none
 
         engine = self.engine
-        if engine is None:
-            return Pool(
-                section="cluster",
-                min_workers=1,
-                max_workers=cluster.scoring_workers,
-                cpus=1.0,
-                gpus=0.0,
-                slots=self.slots,
-                cluster=cluster,
-            )
         return Pool(
             section=self.section,
-            min_workers=engine.min_workers,
-            max_workers=engine.max_workers,
-            cpus=engine.cpus_per_worker,
-            gpus=engine.gpus,
+            min_workers=engine.min_workers if engine else 1,
+            max_workers=engine.max_workers if engine else cluster.scoring_workers,
+            cpus=engine.cpus_per_worker if engine else 1.0,
+            gpus=engine.gpus if engine else 0.0,
             slots=self.slots,
             cluster=cluster,
         )
@@ -135,28 +125,18 @@ class Phase:
 
 
 def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """The pending question units, one list per chunk, together with the units it reads. Index units
-    count as done."""
-    pending: dict[int, list[Unit]] = defaultdict(list)
+    """The pending question units, one list per chunk, together with the units it reads; one list in
+    all if a unit has questions of several chunks. Index units count as done."""
+    pending: dict[int | None, list[Unit]] = defaultdict(list)
     for unit in planned:
         if unit.inputs and not unit.is_done:
             pending[unit.chunk].append(unit)
-    for units in _merged(pending.values()):
+    if None in pending:
+        pending = {None: [unit for units in pending.values() for unit in units]}
+    for units in pending.values():
         asked = {question_id for unit in units for question_id in unit.inputs}
         read = [_done(u) for u in planned if not u.inputs or (u.is_done and asked & set(u.inputs))]
         yield [*read, *units]
-
-
-def _merged(chunks: Iterable[list[Unit]]) -> list[list[Unit]]:
-    """The chunks, those that share a question merged: a unit that is planned again may have been
-    formed from another number of questions."""
-    found: list[list[Unit]] = []
-    for chunk in chunks:
-        asked = {question_id for unit in chunk for question_id in unit.inputs}
-        same = [units for units in found if any(asked & set(unit.inputs) for unit in units)]
-        found = [units for units in found if units not in same]
-        found.append([*(unit for units in same for unit in units), *chunk])
-    return found
 
 
 def _done(unit: Unit) -> Unit:
@@ -170,9 +150,7 @@ def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
     engine whose role is first in `ROLES`. So judges come last.
     """
     loading = tuple(step for step, _ in steps_with_engines if step.stage is None)
-    engines = _by_role(
-        [(step, engine) for step, engine in steps_with_engines if engine is not None]
-    )
+    engines = _by_role(steps_with_engines)
     done = {step.id for step in loading}
     left = [(step, engine) for step, engine in steps_with_engines if step.stage is not None]
     found: list[Phase] = []
@@ -198,14 +176,11 @@ def _next(
     return ready[0][1]
 
 
-def _by_role(asking: Sequence[StepWithEngine]) -> list[EngineSettings]:
+def _by_role(steps: Sequence[StepWithEngine]) -> list[EngineSettings]:
     """The engines without duplicates, in the order of their first role in `ROLES`."""
-    found: dict[str, EngineSettings] = {}
-    for role in ROLES:
-        for step, engine in asking:
-            if engine and step.stage and step.stage.role == role:
-                found.setdefault(repr(engine), engine)
-    return list(found.values())
+    asking = [(step.stage.role, engine) for step, engine in steps if engine and step.stage]
+    asking.sort(key=lambda one: ROLES.index(one[0]))
+    return list({repr(engine): engine for _, engine in asking}.values())
 
 
 def _possible(

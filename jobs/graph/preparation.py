@@ -29,11 +29,6 @@ class Prepared:
     units: Mapping[str, Sequence[Unit]]
     committed: Committed
 
-    def planned_for(self, key: DocumentKey) -> list[Unit]:
-        """The units of a document whose key has other questions than in `keys`."""
-        per_unit = self.run.config.questions_per_unit
-        return plan_document(self.run.steps, key, self.committed, per_unit)
-
     def planned(self) -> list[Unit]:
         """All units, by document."""
         return [unit for units in self.units.values() for unit in units]

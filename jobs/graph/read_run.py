@@ -9,7 +9,7 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import refuse_nonsense
 from stages.corpora import Corpus, corpus_of
 
@@ -18,16 +18,20 @@ GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 
 def read_run(overrides: Sequence[str]) -> ResolvedRun:
     """The run of a command line. Raises UsageError, a single line, for every mistake."""
+    return resolve(read_config(overrides))
+
+
+def read_config(overrides: Sequence[str]) -> RunConfig:
+    """The config of a command line. Raises UsageError as `parsed_config`."""
     if any(word.startswith("predictions=") for word in overrides):
         raise UsageError("predictions= is a word of score: gistmill score predictions=FILE method=")
-    return run_of(composed_values(overrides))
+    return parsed_config(composed_values(overrides))
 
 
 def composed_values(overrides: Sequence[str]) -> dict[str, Any]:
     """The plain values of a command line, not yet checked."""
     named = [word.partition("=")[2] for word in overrides if word.startswith("plugins=")]
-    confs = load_plugins(plugin_folders(named[-1] if named else None))
-    values = compose(overrides, confs)
+    values = compose(overrides, conf_folders(named[-1] if named else None)[:-1])
     values["raters"] = [values.pop("rater")]
     values.pop("experiment", None)
     return values

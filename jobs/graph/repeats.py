@@ -33,11 +33,9 @@ def refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWit
 
 def equal_in_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> str | None:
     """A line on the engines whose replies are equal in every repeat; None if all of them sample."""
-    asked = [
-        *_asked_again(config, steps_with_engines, True),
-        *_asked_again(config, steps_with_engines, False),
-    ]
-    equal = [(section, engine) for section, engine in asked if not _samples(engine)]
+    memories, questions = (_asked_again(config, steps_with_engines, of) for of in (True, False))
+    equal = [(section, engine) for section, engine in (*memories, *questions)
+             if not _samples(engine)]  # fmt: skip
     if config.repeats == 1 or not equal:
         return None
     return f"repeats={config.repeats}: some replies are the same in all, as {_reasons(equal)}"
@@ -60,11 +58,9 @@ def _samples(engine: EngineSettings) -> bool:
 
 
 def _reasons(asked: Asked) -> str:
-    return " and ".join(
-        dict.fromkeys(
-            f"{section}={engine.name} is deterministic"
-            if engine.is_deterministic
-            else f"{section}.temperature is 0"
-            for section, engine in asked
-        )
-    )
+    reasons = [
+        f"{section}={engine.name} is deterministic" if engine.is_deterministic
+        else f"{section}.temperature is 0"
+        for section, engine in asked
+    ]  # fmt: skip
+    return " and ".join(dict.fromkeys(reasons))

@@ -5,21 +5,22 @@ Nothing below reads a config file, a prompt family or a method's YAML, or builds
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from jobs.config.run_config import MOST_RUN_NAME, RunConfig
-from jobs.graph.check_config import check_config, check_family
+from jobs.graph.check_config import check_config, check_stages
 from jobs.graph.phases import Phase, phases
 from jobs.graph.repeats import refuse_equal_repeats
-from jobs.graph.step_graph import StepWithEngine, run_steps
+from jobs.graph.step_graph import StepWithEngine, default_settings, run_steps
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import CONF, sha
-from pipeline.families.family import Family, load_family
-from pipeline.work.methods import Method, expand_methods, method_of
+from pipeline.families.family import Family, find_family, load_family
+from pipeline.store.sql.memory_names import SHARED
+from pipeline.work.methods import Method, StageSpec, expand_methods, method_of, stage_specs
 from pipeline.work.stage import Role
 from pipeline.work.steps import Step
 
@@ -32,15 +33,16 @@ class ResolvedRun:
 
     `conf_folders`: the `conf` folders of the plugins, then our own. `family`: completed from its
     bases, with the overrides of `reply_tokens`. `methods`: those that `methods` names, ranges and
-    alternatives expanded, then those of `predictions`. `steps_with_engines`: in dependency order;
-    the first two load the corpus, and memories have their names. `named_by`: the first method that
-    names a step, by step id.
+    alternatives expanded, then those of `predictions`. `judging`: the stages that follow every
+    method. `steps_with_engines`: in dependency order; the first two load the corpus, and memories
+    have their names. `named_by`: the first method that names a step, by step id.
     """
 
     config: RunConfig
     conf_folders: tuple[Path, ...]
     family: Family
     methods: tuple[Method, ...]
+    judging: tuple[StageSpec, ...]
     steps_with_engines: tuple[StepWithEngine, ...]
     named_by: Mapping[str, str]
 
@@ -100,49 +102,40 @@ def resolve(config: RunConfig) -> ResolvedRun:
     Raises UsageError for settings that cannot work, naming the key or file.
     """
     try:
-        confs, family, methods = _read(config)
+        check_config(config)
+        confs = conf_folders(config.plugins)
+        roots = [conf / "prompts" for conf in confs]
+        key = "family" if config.family else "corpus.family"
+        folder = find_family(config.family or config.corpus.family, roots, key)
+        family = load_family(folder, roots, config.reply_tokens)
+        defaults = default_settings(config, family)
+        methods = expanded(config, confs, defaults)
+        memory = _memory(config, defaults)
+        judging = stage_specs(f"{family.folder}/family.yaml: judging", family.judging)
     except (OSError, ValueError) as error:  # of a name that no file can have
         raise UsageError(f"a path in the settings cannot be read: {error}; set another") from None
-    steps_with_engines, named_by = run_steps(config, family, methods)
+    check_stages(config, family, [*memory, *(s for m in methods for s in m.stages), *judging])
+    steps_with_engines, named_by = run_steps(config, family, memory, methods, judging)
     refuse_equal_repeats(config, steps_with_engines)
-    return ResolvedRun(config, (*confs,), family, (*methods,), (*steps_with_engines,), named_by)
+    return ResolvedRun(
+        config, confs, family, (*methods,), judging, (*steps_with_engines,), named_by
+    )
 
 
-def _read(config: RunConfig) -> tuple[list[Path], Family, list[Method]]:
-    """The files that a config names, read and checked: conf folders, family and methods."""
-    check_config(config)
-    confs = conf_folders(config)
-    roots = [conf / "prompts" for conf in confs]
-    family = load_family(_existing_family(config, roots), roots, config.reply_tokens)
-    methods = expanded(config, confs)
-    check_family(config, family, methods)
-    return confs, family, methods
+def _memory(config: RunConfig, defaults: Mapping[str, Any]) -> tuple[StageSpec, ...]:
+    """The stages of the memory that methods share, which is called `shared`; others that its
+    settings derive from it have names of their own."""
+    overrides = config.memory.overrides()
+    place = f"memory={config.memory.name}"
+    first, *others = stage_specs(place, config.memory.stages, {**defaults, **overrides})
+    return (replace(first, memory=SHARED), *others)
 
 
-def conf_folders(config: RunConfig) -> list[Path]:
-    """The `conf` folders of the plugins, whose modules are imported, then our own."""
-    return [*load_plugins(plugin_folders(config.plugins)), CONF]
-
-
-def expanded(config: RunConfig, confs: Sequence[Path]) -> list[Method]:
+def expanded(
+    config: RunConfig, confs: Sequence[Path], defaults: Mapping[str, Any] = {}
+) -> list[Method]:
     """The methods that `methods` names, then those of `predictions`; see `ResolvedRun`."""
     folders = [conf / "method" for conf in reversed(confs)]
-    own = expand_methods(config.methods, folders) if config.methods else []
-    return [*own, *(method_of(_GIVEN, n, {"file": f}) for n, f in config.predictions.items())]
-
-
-def _existing_family(config: RunConfig, roots: Sequence[Path]) -> Path:
-    """The folder of `family`, or else of the corpus's family: a name in some conf/prompts, or a
-    path. Raises UsageError if there is none, or two."""
-    name = config.family or config.corpus.family
-    found = [root / name for root in roots if (root / name / "family.yaml").is_file()]
-    if len(found) > 1:
-        raise UsageError(
-            f"{found[0]}: a family {name} exists already, {found[1]}; give it another name"
-        )
-    folder = found[0] if found else Path(name)
-    if not folder.is_dir():
-        key = "family" if config.family else "corpus.family"
-        known = ", ".join(sorted(f.name for f in (CONF / "prompts").iterdir()))
-        raise UsageError(f"{key}={name}: no such family or folder; there are {known}")
-    return folder
+    own = expand_methods(config.methods, folders, defaults) if config.methods else []
+    given = config.predictions.items()
+    return [*own, *(method_of(_GIVEN, name, {"file": file}, defaults) for name, file in given)]

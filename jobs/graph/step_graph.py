@@ -16,7 +16,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, IndexRow, Question, Record
 from pipeline.families.family import Family
 from pipeline.store.sql.memory_names import SHARED, WHOLE_TEXT, of_repeat
-from pipeline.work.methods import Method, StageSpec, stage_specs
+from pipeline.work.methods import Method, StageSpec
 from pipeline.work.stage import STAGES, Stage
 from pipeline.work.steps import Step
 
@@ -26,19 +26,38 @@ StepWithEngine = tuple[Step, EngineSettings | None]
 """A step and the engine that its stage asks; None if it asks none."""
 
 
+def default_settings(config: RunConfig, family: Family) -> dict[str, Any]:
+    """The values of settings that a YAML leaves out, by the family, the corpus and the run."""
+    return {
+        **family.settings,
+        "paragraphs": config.corpus.paragraphs,
+        "page_breaks": config.corpus.page_breaks,
+        "seed": config.engine.seed,
+        "repeat": 0,
+        "embedder": config.embedder,
+    }
+
+
 def run_steps(
-    config: RunConfig, family: Family, methods: Sequence[Method]
+    config: RunConfig,
+    family: Family,
+    memory: Sequence[StageSpec],
+    methods: Sequence[Method],
+    judging: Sequence[StageSpec],
 ) -> tuple[list[StepWithEngine], dict[str, str]]:
     """Every step of a run, without duplicates, in dependency order; and the first method that names
-    it, by step id.
+    it, by step id. `memory`: the stages of the shared one; `judging`: those that follow each
+    method.
 
     Raises UsageError, naming the file, the stage and what to do, if a stage reads a table that no
     earlier one writes, or has contradictory settings.
     """
     graph = _Graph(config, family)
+    for repeat in range(config.repeats if config.repeat_from == "memory" else 1):
+        graph.add_memory(memory, repeat)
     for method in methods:
         for repeat in range(config.repeats if method.has_repeats else 1):
-            graph.add(method, repeat)
+            graph.add(method, judging, repeat)
     return graph.without_unread(), graph.named_by
 
 
@@ -52,9 +71,8 @@ class _Graph:
         self.named_by: dict[str, str] = {}  # step_id -> the first method that names it
         self.documents = self._load(Document)
         self._load(Question)
-        self.shared = {0: self._shared_memory(0)}
-        for repeat in range(1, config.repeats) if config.repeat_from == "memory" else ():
-            self.shared[repeat] = self._shared_memory(repeat)
+        self.shared: dict[int, dict[str, Step]] = {}  # repeat -> the memory's steps, by key
+        self.defaults = default_settings(config, family)
 
     def without_unread(self) -> list[StepWithEngine]:
         """All steps except those that make rows of a memory that no method reads: nothing would use
@@ -81,131 +99,71 @@ class _Graph:
         self.found[step.id] = (step, None)
         return step
 
-    def _shared_memory(self, repeat: int) -> dict[str, Step]:
-        """The steps of the run's own memory, `shared`; if its settings derive another memory from
-        it, methods read that one."""
-        place, earlier = f"memory={self.config.memory.name}", dict[str, Step]()
-        specs = stage_specs(place, self.config.memory.stages)
-        values = {**self._values(repeat), **self.config.memory.overrides()}
+    def add_memory(self, specs: Sequence[StageSpec], repeat: int) -> None:
+        """Add the steps of the run's own memory; if its settings derive another memory from it,
+        methods read that one."""
+        place, known = f"memory={self.config.memory.name}", self.shared.setdefault(repeat, {})
+        values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
         for spec in specs:
-            if not spec.stage.is_index():
-                raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
-            stage = spec.made(place, values)
-            upstream = self._upstream(place, spec, earlier, {})
-            memory = spec.memory(values) if earlier else SHARED
-            for engine in self._engines(place, spec, stage):
-                where, of = f"{place}: {spec.key}", ("", repeat)
-                earlier[spec.key] = self._step(where, stage, upstream, engine, of, memory)
-        return earlier
-
-    def add(self, method: Method, repeat: int) -> None:
-        judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
-        judging = stage_specs(f"{self.family.folder}/family.yaml: judging", self.family.judging)
-        own = [(method.file, spec) for spec in method.stages]
-        earlier: dict[str, Step] = {}
-        shared = self.shared.get(repeat, self.shared[0])
-        for place, spec in (*own, *((judged, spec) for spec in judging)):
-            values = self._values(repeat)
-            stage = spec.made(f"{place} ({method.name})", values)
-            upstream = self._upstream(place, spec, earlier, shared)
             where = f"{place}: {spec.key}"
-            for engine in self._engines(place, spec, stage, is_needed=place is not judged):
-                of = (method.name, repeat)
-                step = self._step(where, stage, upstream, engine, of, spec.memory(values))
-                earlier[spec.key] = step
-                self.named_by.setdefault(step.id, method.name)
+            if not spec.stage.is_index():
+                raise UsageError(f"{where}: answers questions; name it in a method")
+            stage = spec.made(place, values)
+            self._refuse_no_engine(where, stage)
+            self._add(where, spec, stage, ("", repeat), known)
 
-    def _engines(
-        self, place: str, spec: StageSpec, stage: Stage, is_needed: bool = True
-    ) -> list[EngineSettings | None]:
-        """The engines of the stage's role: all raters for a judge, else one; [None] if the stage
-        asks no model. Raises UsageError if there is none although `is_needed`."""
-        if not stage.prompts_used():
-            return [None]
-        engines = self.config.engines(stage.role)
-        if not engines and is_needed:
+    def add(self, method: Method, judging: Sequence[StageSpec], repeat: int) -> None:
+        """Add the steps of a method and those that judge its answers."""
+        judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
+        values, of = {**self.defaults, "repeat": repeat}, (method.name, repeat)
+        known = dict(self.shared.get(repeat, self.shared[0]))
+        for place, specs in ((method.file, method.stages), (judged, judging)):
+            for spec in specs:
+                where, stage = f"{place}: {spec.key}", spec.made(f"{place} ({method.name})", values)
+                if place != judged:
+                    self._refuse_no_engine(where, stage)
+                for step in self._add(where, spec, stage, of, known):
+                    self.named_by.setdefault(step.id, method.name)
+
+    def _add(
+        self, where: str, spec: StageSpec, stage: Stage, of: tuple[str, int], known: dict[str, Step]
+    ) -> list[Step]:
+        """Add the steps of a stage: one for each engine of its role, which are several for a judge.
+        `of`: method and repeat. `known`: the steps that it may read, by key, and those after it."""
+        upstream = _upstream(where, spec, known)
+        engines = self.config.engines(stage.role) if stage.prompts_used() else [None]
+        steps = [self._step(where, spec, stage, upstream, engine, of) for engine in engines]
+        for step in steps:
+            known.pop(spec.key, None)  # later stages read the nearest
+            known[spec.key] = step
+        return steps
+
+    def _refuse_no_engine(self, where: str, stage: Stage) -> None:
+        if stage.prompts_used() and not self.config.engines(stage.role):
             raise UsageError(
-                f"{place}: {spec.key}: asks the role {stage.role}, which has no engine; set "
+                f"{where}: asks the role {stage.role}, which has no engine; set "
                 f"{self.config.section(stage.role)}=..."
             )
-        return list(engines)
-
-    def _upstream(
-        self, place: str, spec: StageSpec, earlier: Mapping[str, Step], shared: Mapping[str, Step]
-    ) -> list[Step]:
-        """The steps whose rows the stage reads, in the order of its `reads`."""
-        tables = [record.table for record in spec.stage.reads]
-        for table in spec.reads_from:
-            if table not in tables:
-                raise UsageError(
-                    f"{place}: {spec.key}: from: it does not read {table}; it reads "
-                    f"{', '.join(tables) or 'no table of another stage'}"
-                )
-        return [self._input(place, spec, record, earlier, shared) for record in spec.stage.reads]
-
-    def _input(
-        self,
-        place: str,
-        spec: StageSpec,
-        record: type[Record],
-        earlier: Mapping[str, Step],
-        shared: Mapping[str, Step],
-    ) -> Step:
-        """The nearest earlier step that writes the record, or the one that `from` names."""
-        named = spec.reads_from.get(record.table)
-        known = {**{k: step for k, step in shared.items() if k not in earlier}, **earlier}
-        found = {key: step for key, step in known.items() if step.writes is record}
-        if named in found:
-            return found[named]
-        where = f"{place}: {spec.key}"
-        if named is not None and found:
-            raise UsageError(
-                f"{where}: from: {record.table}: no earlier stage {named!r} writes it; "
-                f"{' or '.join(found)} does"
-            )
-        if not found:
-            writers = [name for name, kinds in STAGES.items() for s in kinds.values()
-                       if s.writes is record]  # fmt: skip
-            raise UsageError(
-                f"{where}: reads {record.table}, which no earlier stage writes; put "
-                f"{' or '.join(dict.fromkeys(writers)) or 'a stage that does'} before it"
-            )
-        return list(found.values())[-1]
-
-    def _values(self, repeat: int) -> dict[str, Any]:
-        """The values of settings that a YAML leaves out, by the family, the corpus and the run."""
-        config = self.config
-        return {
-            **self.family.settings,
-            "paragraphs": config.corpus.paragraphs,
-            "page_breaks": config.corpus.page_breaks,
-            "seed": config.engine.seed,
-            "repeat": repeat,
-            "embedder": config.embedder,
-        }
 
     def _step(
         self,
         where: str,
+        spec: StageSpec,
         stage: Stage,
         upstream: Sequence[Step],
         engine: EngineSettings | None,
         of: tuple[str, int],
-        memory: str,
     ) -> Step:
-        """A stage's step; the existing one if an equal step was built before.
-
-        `upstream`: the steps it reads, without `documents`. `of`: method and repeat. `memory`: the
-        name of the memory that the stage starts, if it does.
-        """
+        """A stage's step; the existing one if an equal step was built before. `upstream`: the steps
+        it reads, without `documents`."""
         own = self._made(where, stage, upstream, engine, of)
         if stage.starts_memory:
             of_run = of_repeat(SHARED, own.repeat)
-            shared = replace(own, memory=of_run)
             if own.memory in (None, of_run):
-                name = of_repeat(memory, own.repeat)
+                name = of_repeat(spec.memory, own.repeat)
             else:
-                name = f"{memory} of {own.memory}"  # which says the repeat
+                name = f"{spec.memory} of {own.memory}"  # which says the repeat
+            shared = replace(own, memory=of_run)
             own = shared if shared.id in self.found else replace(own, memory=name)
         self._refuse_second(where, own)
         return self.found.setdefault(own.id, (own, engine))[0]
@@ -264,6 +222,39 @@ class _Graph:
             if is_constrained and (form := family.form(prompt)):
                 found[prompt.name]["form"] = form
         return found
+
+
+def _upstream(where: str, spec: StageSpec, known: Mapping[str, Step]) -> list[Step]:
+    """The steps whose rows the stage reads, in the order of its `reads`."""
+    tables = [record.table for record in spec.stage.reads]
+    for table in spec.reads_from:
+        if table not in tables:
+            raise UsageError(
+                f"{where}: from: it does not read {table}; it reads "
+                f"{', '.join(tables) or 'no table of another stage'}"
+            )
+    return [_input(where, record, spec.reads_from.get(record.table), known)
+            for record in spec.stage.reads]  # fmt: skip
+
+
+def _input(where: str, record: type[Record], named: str | None, known: Mapping[str, Step]) -> Step:
+    """The nearest earlier step that writes the record, or the one that `from` names."""
+    found = {key: step for key, step in known.items() if step.writes is record}
+    if named in found:
+        return found[named]
+    if named is not None and found:
+        raise UsageError(
+            f"{where}: from: {record.table}: no earlier stage {named!r} writes it; "
+            f"{' or '.join(found)} does"
+        )
+    if not found:
+        writers = [name for name, kinds in STAGES.items() for s in kinds.values()
+                   if s.writes is record]  # fmt: skip
+        raise UsageError(
+            f"{where}: reads {record.table}, which no earlier stage writes; put "
+            f"{' or '.join(dict.fromkeys(writers)) or 'a stage that does'} before it"
+        )
+    return list(found.values())[-1]
 
 
 def _memory(where: str, stage: Stage, upstream: Sequence[Step]) -> str | None:

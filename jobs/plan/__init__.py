@@ -1,12 +1,12 @@
 """Estimates of a run's cost before anything runs: `gistmill plan`.
 
 The real stages, prompts and executor process documents with an engine that only counts tokens, on
-copies of the rows in memory. No stage or prompt is named here: a prompt's expected reply, and its
-largest, are defined in the prompt's module.
+copies of the rows in memory. No stage or prompt is named here: a prompt's expected reply is defined
+in the prompt's module.
 
-pilot.py        which documents are counted, and which others each of them represents
-count_calls.py  executes those documents in all stages, once for each scenario
-estimate.py     expected and largest costs of every step
+pilot.py        which documents are counted, and by what their counts are multiplied
+count_calls.py  executes those documents in all stages
+estimate.py     expected costs of every step, and the sum of its replies' budgets
 reference.py    reply lengths and speed of an earlier run
 cost_rates.py   from tokens to seconds and money
 assumptions.py  the basis of the numbers, a line each

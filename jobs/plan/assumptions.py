@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.graph.preparation import Prepared
-from jobs.plan.estimate import MARGIN, Estimate, asked_prompts
+from jobs.plan.estimate import Estimate
 from jobs.plan.pilot import Pilot
 from jobs.plan.reference import Reference
 
@@ -20,13 +20,14 @@ def assumptions(
     """The assumptions about the pilot, the tokens, the replies, the cache and the rates; `phases`
     as in plan.json."""
     lengths = f"replies are as long as in run {like.run}; " if like else ""
-    prompts = [p for p in asked_prompts(prepared) if p.assumed]
+    asking = [step.stage for step in prepared.run.steps if step.id in estimated.costs]
+    prompts = dict.fromkeys(p for s in asking if s for p in s.prompts_used() if p.assumed)
     lines = [
         _counted(estimated.pilot),
         *(f"tokens of {name}: {counts.how}" for name, counts in estimated.counts.items()),
         f"expected: {lengths}{'; '.join(f'{p.name} {p.assumed}' for p in prompts)}",
-        "at most: every reply takes its whole budget and leads to all that may be asked; its "
-        f"tokens are {100 * MARGIN:.0f}% more for pages of other lengths",
+        "budgets: every reply of these calls takes its whole budget; the number of calls has no "
+        "bound here: walks, look-ups in turns and pages that a model cuts may take more",
         "cached: what a prefix cache with room for all prompts holds",
         *(f"rates of {phase['phase']}: {phase['rates'] or _UNKNOWN}" for phase in phases),
     ]
@@ -38,9 +39,7 @@ def assumptions(
 def _counted(pilot: Pilot) -> str:
     if pilot.is_whole:
         return f"counted: all {pilot.num_documents:,} documents that are left; nothing is scaled"
-    questions = sum(len(one.key.questions) for one in pilot.counted)
     return (
-        f"counted: {len(pilot.counted)} of {pilot.num_documents:,} documents, each in the middle "
-        f"of as many groups by length, with {questions:,} questions; scaled to the groups' words "
-        f"and questions, and calls at most are {100 * MARGIN:.0f}% more for that"
+        f"counted: {len(pilot.keys)} of {pilot.num_documents:,} documents, spaced by length, "
+        f"with {pilot.num_questions:,} questions; scaled to the words and questions of all"
     )

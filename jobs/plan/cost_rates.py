@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from jobs.plan.reference import Reference
-from jobs.run.eta import REPLY_COSTS
+from jobs.plan.reference import REPLY_COSTS, Reference
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.engines.simulated import SimulatedSettings

@@ -1,120 +1,100 @@
-"""The documents that are counted: all of them if that is quick, else one of each group of documents
-of about the same length, whose counts are scaled to the remaining work of its group."""
+"""The documents that are counted: all of them if that is quick, else some of every length, whose
+counts are scaled to the remaining work of all."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from jobs.graph.preparation import Prepared
+from jobs.run.eta import weights
 from pipeline.work.units import DocumentKey, Unit
 
-# Words of all prompts counted for one scenario, roughly: for documents whose index rows are
-# pending, and for those whose index rows are committed, where hardly anything is uncertain.
-_MAX_WORDS, _MAX_WORDS_INDEXED = 5_000_000, 40_000_000
-_PROMPT_SHARE = 0.25  # of the document's words, in a prompt about a question
-_MIN_GROUPS, _MAX_QUESTIONS = 8, 200
-Kind = frozenset[str]
-"""The ids of the steps that have remaining work."""
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A document that is counted, with those of its questions that are. `scale`: by step id, the
-    remaining work of all documents of its group over what is counted here, in words or
-    questions."""
-
-    key: DocumentKey
-    units: Sequence[Unit]
-    scale: Mapping[str, float]
+_MAX_WORDS = 10_000_000  # of all prompts that are counted, roughly
+_MIN_DOCUMENTS, _MAX_QUESTIONS = 8, 200  # of a corpus; of a document
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """The documents with model calls to make (`num_documents`); `counted` are some of them, or
-    all."""
+    """The documents that are counted, of `num_documents` with model calls to make, and their units.
+    `scale`: by step id, the remaining work of all over that which is counted, in questions, or
+    words if the step reads whole documents."""
 
     num_documents: int
-    counted: Sequence[Counted]
+    keys: Sequence[DocumentKey]
+    units: Mapping[str, Sequence[Unit]]
+    scale: Mapping[str, float]
+
+    @property
+    def num_questions(self) -> int:
+        pending = [unit for units in self.units.values() for unit in units if not unit.is_done]
+        return len({(unit.document_id, q) for unit in pending for q in unit.inputs})
 
     @property
     def is_whole(self) -> bool:
         """True if everything is counted, so that nothing is scaled."""
-        return all(scale == 1 for one in self.counted for scale in one.scale.values())
+        return all(scale == 1 for scale in self.scale.values())
 
 
 def choose_pilot(prepared: Prepared) -> Pilot:
     """The pilot of the remaining work."""
-    asking = [step for step in prepared.run.steps if step.prompts]
-    by_document = {step.id for step in asking if not step.per_question}
-    kinds: dict[Kind, list[DocumentKey]] = defaultdict(list)
-    for key in prepared.keys:
-        kind = frozenset(_remaining(prepared.units[key.document_id]))
-        if not key.is_bad and not kind.isdisjoint(step.id for step in asking):
-            kinds[kind].append(key)
-    counted = []
-    for kind, keys in kinds.items():
-        most = _MAX_WORDS_INDEXED if kind.isdisjoint(by_document) else _MAX_WORDS
-        counted += [_counted(g, prepared) for g in _groups(keys, prepared, most / len(kinds))]
-    return Pilot(sum(map(len, kinds.values())), counted)
-
-
-def _remaining(units: Sequence[Unit]) -> Counter[str]:
-    """By step id the remaining questions, or 1 if the step reads the whole document."""
-    found: Counter[str] = Counter()
-    for unit in units:
-        if not unit.is_done:
-            found[unit.step_id] += len(unit.inputs) or 1
-    return found
-
-
-def _groups(
-    keys: Sequence[DocumentKey], prepared: Prepared, max_words: float
-) -> Iterator[list[DocumentKey]]:
-    """Documents of about the same length; as many groups as their prompts' words allow."""
     asking = {step.id for step in prepared.run.steps if step.prompts}
-    words = sum(
-        key.num_words * (_PROMPT_SHARE * len(unit.inputs) if unit.inputs else 1)
-        for key in keys
-        for unit in prepared.units[key.document_id]
-        if unit.step_id in asking and not unit.is_done
+    left = [
+        (key, prepared.units[key.document_id])
+        for key in prepared.keys
+        if not key.is_bad and asking & _pending(prepared.units[key.document_id])
+    ]
+    per_unit = prepared.run.config.questions_per_unit
+    counted = [(key, _some_chunks(units, per_unit)) for key, units in _some(left, asking)]
+    all_work, own_work = _work(left, prepared), _work(counted, prepared)
+    return Pilot(
+        num_documents=len(left),
+        keys=[key for key, _ in counted],
+        units={key.document_id: units for key, units in counted},
+        scale={step_id: all_work[step_id] / own_work[step_id] for step_id in own_work},
     )
-    num = max(_MIN_GROUPS, int(len(keys) * max_words / max(1.0, words)))
-    ordered = sorted(keys, key=lambda key: (key.num_words, key.document_id))
-    for places in np.array_split(np.arange(len(keys)), min(num, len(keys))):
-        yield [ordered[place] for place in places]
 
 
-def _counted(group: Sequence[DocumentKey], prepared: Prepared) -> Counted:
-    """The document of median length, which represents the group."""
-    key, units = _with_some_questions(group[len(group) // 2], prepared)
-    of_group = _todo([(one, prepared.units[one.document_id]) for one in group], prepared)
-    own = _todo([(key, units)], prepared)
-    return Counted(key, units, {step_id: of_group[step_id] / own[step_id] for step_id in own})
+Documents = Sequence[tuple[DocumentKey, Sequence[Unit]]]
 
 
-def _todo(
-    documents: Iterable[tuple[DocumentKey, Sequence[Unit]]], prepared: Prepared
-) -> Mapping[str, int]:
+def _pending(units: Iterable[Unit]) -> set[str]:
+    """The ids of the steps that have remaining work."""
+    return {unit.step_id for unit in units if not unit.is_done}
+
+
+def _some(documents: Documents, asking: set[str]) -> Documents:
+    """As many documents as the words of their prompts allow, evenly spaced by length, and one of
+    each step that would be missing."""
+    work = [(key.document_id, units) for key, units in documents]
+    words = sum(words for _, words in weights(work, [key for key, _ in documents], asking))
+    num = max(_MIN_DOCUMENTS, int(len(documents) * _MAX_WORDS / max(1.0, words)))
+    ordered = sorted(documents, key=lambda one: (one[0].num_words, one[0].document_id))
+    groups = np.array_split(np.arange(len(ordered)), min(num, len(ordered)) or 1)
+    chosen = {int(places[len(places) // 2]) for places in groups if len(places)}
+    covered = {step_id for place in chosen for step_id in _pending(ordered[place][1])}
+    for place, (_, units) in enumerate(ordered):
+        if not _pending(units) <= covered:
+            chosen.add(place)
+            covered |= _pending(units)
+    return [ordered[place] for place in sorted(chosen)]
+
+
+def _work(documents: Documents, prepared: Prepared) -> Mapping[str, int]:
     """By step id the remaining questions, or the words of the documents."""
     by_question = {step.id for step in prepared.run.steps if step.per_question}
     found: Counter[str] = Counter()
     for key, units in documents:
-        for step_id, times in _remaining(units).items():
-            found[step_id] += times if step_id in by_question else max(1, key.num_words)
+        for unit in units:
+            if not unit.is_done:
+                size = len(unit.inputs) if unit.step_id in by_question else key.num_words
+                found[unit.step_id] += max(1, size)
     return found
 
 
-def _with_some_questions(key: DocumentKey, prepared: Prepared) -> tuple[DocumentKey, list[Unit]]:
-    """The document with at most 200 of its remaining questions, evenly spaced."""
-    units = list(prepared.units[key.document_id])
-    left = {question_id for unit in units if not unit.is_done for question_id in unit.inputs}
-    if len(left) <= _MAX_QUESTIONS:
-        return key, units
-    asked = [question for question in key.questions if question.question_id in left]
-    places = np.linspace(0, len(asked) - 1, _MAX_QUESTIONS).round().astype(int)
-    key = replace(key, questions=tuple(asked[place] for place in places))
-    loading = {step.id for step in prepared.run.steps if step.stage is None}
-    rest = [unit for unit in prepared.planned_for(key) if unit.step_id not in loading]
-    return key, [*(unit for unit in units if unit.step_id in loading), *rest]
+def _some_chunks(planned: Sequence[Unit], per_unit: int) -> list[Unit]:
+    """A document's units; of those that are pending only some chunks of questions: about 200."""
+    chunks = dict.fromkeys(u.chunk for u in planned if u.inputs and not u.is_done)
+    kept = {None, *list(chunks)[: max(1, _MAX_QUESTIONS // per_unit)]}
+    return [unit for unit in planned if unit.is_done or not unit.inputs or unit.chunk in kept]

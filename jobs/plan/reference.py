@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.run.compatibility import stored_config
-from jobs.run.eta import REPLY_COSTS, cost
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
@@ -18,6 +17,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 
+REPLY_COSTS = 10.0  # the cost of a reply token, in prompt tokens
 _REPLIES = """
 select prompt, s.engine, avg(reply_tokens) as tokens from calls join steps s using (step_id)
 where not is_shared and problem is null group by all"""
@@ -69,6 +69,7 @@ def _speeds(folder: RunFolder, before: ResolvedRun) -> dict[str, float]:
     ):
         engine = engines.get(took["phase"].split(":")[0])
         if engine is not None:
-            costs[engine] += cost(took, REPLY_COSTS)
+            uncached = took["prompt_tokens"] - took["cached_tokens"]
+            costs[engine] += uncached + REPLY_COSTS * took["reply_tokens"]
             seconds[engine] += took["seconds"] * took["workers"]
     return {engine: costs[engine] / seconds[engine] for engine in costs if seconds[engine]}

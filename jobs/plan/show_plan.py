@@ -4,19 +4,20 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jobs.config.run_config import RunConfig
 from jobs.graph.loading import chosen_documents
-from jobs.graph.read_run import read_run
-from jobs.graph.resolved_run import ResolvedRun, resolve
+from jobs.graph.read_run import read_config
+from jobs.graph.resolved_run import resolve
 from jobs.output.cells import Part, Table
 from jobs.output.print_tables import print_json, print_parts
 from jobs.plan.cost_rates import Options
+from jobs.plan.count_calls import NoEmbedder
 from jobs.plan.plan import make_plan
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path, refuse_unreachable_path, unwritable
 from pipeline.store.runs.run_folder import RunFolder
 
 _PILOT = "pilot="
-_COLUMNS = {"calls": "calls", "prompt_tokens": "prompt tokens", "reply_tokens": "reply tokens"}
 Warn = Callable[[str], None]
 
 
@@ -26,11 +27,12 @@ def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn)
     `words` are those of a run; `pilot=N` among them runs so many documents first, and the rest is
     planned by their reply lengths and speed.
     """
-    resolved = read_run([word for word in words if not word.startswith(_PILOT)])
-    options.check(resolved.config.engine)
+    config = read_config([word for word in words if not word.startswith(_PILOT)])
+    options.check(config.engine)
     for number in [word.removeprefix(_PILOT) for word in words if word.startswith(_PILOT)][-1:]:
-        options = dataclasses.replace(options, like=_run_pilot(resolved, number, warn))
-    plan = make_plan(resolved, options, warn)
+        options = dataclasses.replace(options, like=_run_pilot(config, number, warn))
+    without_model = NoEmbedder(**config.embedder.model_dump())
+    plan = make_plan(resolve(config.model_copy(update={"embedder": without_model})), options, warn)
     where = "not kept"
     if plan["stages"] and not unwritable(as_path(plan["warehouse"])):
         with refuse_unreachable_path(as_path(plan["warehouse"]), "warehouse"):
@@ -42,7 +44,7 @@ def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn)
         print_parts([*_parts(plan), f"run {plan['run']}: {where}"])
 
 
-def _run_pilot(resolved: ResolvedRun, number: str, warn: Warn) -> str:
+def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
     """Run the first documents into the same warehouse, as a run of its own; returns its name.
 
     Raises UsageError if there are not so many, or the pilot does not complete.
@@ -51,12 +53,11 @@ def _run_pilot(resolved: ResolvedRun, number: str, warn: Warn) -> str:
 
     if not number.isdecimal() or int(number) < 1:
         raise UsageError(f"pilot={number}: name how many documents to run, 1 or more")
-    config = resolved.config
     there = sum(not one.document.skipped for one in chosen_documents(config))
     if int(number) > there:
         raise UsageError(f"pilot={number}: there are {there} documents; name fewer")
     first = {"sample" if config.sample else "limit": int(number)}
-    name = f"{resolved.name}-pilot{number}"
+    name = f"{resolve(config).name}-pilot{number}"
     outcome = run(resolve(config.model_copy(update={**first, "run": name})), warn)
     for complaint in outcome.complaints:
         warn(complaint)
@@ -85,30 +86,29 @@ def _parts(plan: Mapping[str, Any]) -> list[Part]:
 
 
 def _row(stage: Mapping[str, Any]) -> dict[str, object]:
-    expected, at_most = stage["expected"], stage["at_most"]
-    cells: dict[str, object] = {"stage": stage["stage"]}
-    for measure, heading in _COLUMNS.items():
-        cells[heading] = short(expected[measure])
-        cells[f"at most {heading.split()[0]}"] = short(at_most[measure])
-        if measure == "prompt_tokens":
-            prompt = max(1, expected[measure])
-            cells["cached %"] = 100 * (1 - expected["uncached_tokens"] / prompt)
+    expected, budgets = stage["expected"], stage["budgets"]
+    cells: dict[str, object] = {"stage": stage["stage"], "calls": short(expected["calls"])}
+    cells["prompt tokens"] = short(expected["prompt_tokens"])
+    share = expected["uncached_tokens"] / max(1, expected["prompt_tokens"])
+    cells["cached %"] = 100 * (1 - share) if expected["prompt_tokens"] else None
+    cells["reply tokens"] = short(expected["reply_tokens"])
+    cells["reply budgets"] = short(budgets["reply_tokens"])
     if expected["money"] is not None:
-        cells |= {"money": f"{expected['money']:.2f}", "at most": f"{at_most['money']:.2f}"}
+        cells["money"] = f"{expected['money']:.2f}"
+        cells["with budgets"] = f"{budgets['money']:.2f}"
     return cells
 
 
 def _phase(phase: Mapping[str, Any]) -> dict[str, object]:
-    hours, gpu_hours = phase["hours"] or {}, (phase["gpus"] and phase.get("gpu_hours")) or {}
     cells: dict[str, object] = {"phase": phase["phase"], "engine": phase["engine"]}
     cells["engines"] = phase["engines"]
     for name in ("prefill", "decode"):
         rate = phase[f"{name}_tokens_per_second"]
         cells[f"{name}/s"] = None if rate is None else short(rate)
-    for heading, own in (("hours", hours), ("GPU-hours", gpu_hours)):
-        for which in ("expected", "at_most"):
-            name = heading if which == "expected" else f"at most {heading}"
-            cells[name] = f"{own[which]:.3g}" if own else None
+    gpu_hours = phase["gpus"] and phase["gpu_hours"]
+    for heading, own in (("hours", phase["hours"]), ("GPU-hours", gpu_hours)):
+        cells[heading] = f"{own['expected']:.3g}" if own else None
+        cells[f"{heading} with budgets"] = f"{own['budgets']:.3g}" if own else None
     return cells
 
 

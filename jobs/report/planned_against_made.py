@@ -15,7 +15,7 @@ from pipeline.work.units import Unit
 
 _MEASURES = ("calls", "prompt_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({m})::bigint as {m}" for m in _MEASURES[1:])
-_HOURS = "Hours: {expected:.3g} expected, {at_most:.3g} at most, {made:.3g} by the clock."
+_HOURS = "Hours: {expected:.3g} expected, {made:.3g} by the clock."
 
 
 class _Plan(BaseModel):
@@ -45,8 +45,8 @@ def calls_before_plan(folder: RunFolder, done: Sequence[Unit]) -> dict[str, dict
 
 
 def planned_beside(folder: RunFolder, connection: Any) -> list[dict[str, Any]] | None:
-    """A row per stage: of every measure `expected`, `at_most` and the number `made` since the run's
-    last plan, and a row of hours if they were planned; None if no plan was made."""
+    """A row per stage: what was `expected` and what is `made` since the run's last plan, and a row
+    of hours if they were planned; None if no plan was made."""
     stored = folder.left_out.unless_damaged(lambda: folder.plan_made(_Plan.model_validate), None)
     if stored is None:
         return None
@@ -73,8 +73,8 @@ def _hours(plan: Mapping[str, Any], folder: RunFolder) -> list[dict[str, Any]]:
     ]
     took = [phase["seconds"] / 3600 for launch in since for phase in launch.get("phases", ())
             if phase["phase"].split(":")[0] in names]  # fmt: skip
-    hours = {name: sum(phase[name] for phase in planned) for name in ("expected", "at_most")}
-    return [{"hours": {**hours, "made": sum(took)}}]
+    expected = sum(phase["expected"] for phase in planned)
+    return [{"hours": {"expected": expected, "made": sum(took)}}]
 
 
 def planned_tables(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
@@ -82,9 +82,9 @@ def planned_tables(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
     cells = [
         {"planned": row["stage"]}
         | {
-            f"{measure.replace('_', ' ')} {which.replace('_', ' ')}": row[which][measure]
+            f"{measure.replace('_', ' ')} {which}": row[which][measure]
             for measure in _MEASURES
-            for which in ("expected", "at_most", "made")
+            for which in ("expected", "made")
         }
         for row in rows
         if "stage" in row

@@ -6,9 +6,10 @@ from typing import Any
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import parsed_config
-from jobs.graph.resolved_run import ResolvedRun, conf_folders, expanded, resolve
+from jobs.graph.resolved_run import ResolvedRun, expanded, resolve
 from jobs.output.cells import counted
 from pipeline.core.errors import UsageError
+from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import sha
 from pipeline.files.place import as_path
 from pipeline.store import connect
@@ -50,7 +51,7 @@ def _of_both(earlier: RunConfig, run: ResolvedRun) -> dict[str, Any]:
     config, own = run.config, _names(run.config, run.methods)
     names = own
     if earlier.methods != config.methods:
-        before = _names(earlier, expanded(earlier, conf_folders(earlier)))
+        before = _names(earlier, expanded(earlier, conf_folders(earlier.plugins)))
         names = [*dict.fromkeys([*before, *own])]
     raters = [*earlier.raters, *config.raters]
     return {

@@ -8,7 +8,7 @@ from typing import Any
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared
 from jobs.run.backends import Backend, backend
-from jobs.run.eta import REPLY_COSTS, weights
+from jobs.run.eta import weights
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from jobs.run.stall import StallWatch
@@ -33,7 +33,6 @@ class RunExecutor:
         pending = sum(not unit.is_done for unit in prepared.planned())
         self._publish = functools.partial(folder.write_progress, self._launch)
         self.progress = Progress(pending, self._publish, refused=folder.advisory.state)
-        self.ended: str | None = None  # why the run ended early; None if it did not
 
     def execute(self, stop: GracefulStop) -> None:
         """Execute the phases, until `stop` has begun. Raises the errors of workers."""
@@ -44,7 +43,7 @@ class RunExecutor:
                 with suppress(EndedError):  # units still in flight are not committed
                     self._phase(phase, where, stop)
                 if stop.has_begun:
-                    self.ended = stop.reason
+                    self.progress.ended = stop.reason
                     return
 
     def _phase(self, phase: Phase, where: Backend, stop: GracefulStop) -> None:
@@ -58,7 +57,7 @@ class RunExecutor:
             watch = functools.partial(_look, stop, stall)
             finished = functools.partial(_count, stall, self.progress)
             planned = weights(documents, self._keys, asking)
-            self.progress.start(name, planned, REPLY_COSTS if phase.engine else None)
+            self.progress.start(name, planned)
             self._publish(self.progress.state())
             tags = {"run": self._folder.path.name, "phase": name}
             try:

@@ -20,6 +20,7 @@ from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
+from jobs.run.progress import Progress
 from jobs.run.provenance import provenance
 from jobs.run.run_lock import refuse_lapsed, run_lock
 from pipeline.core.errors import EndedError, UsageError
@@ -47,15 +48,6 @@ class Outcome:
     workers: Mapping[str, Mapping[str, int]]  # units committed in this launch, by phase and worker
 
 
-@dataclass(frozen=True)
-class _Launch:
-    """The results of one launch; `ended`: why it ended early, None if it did not."""
-
-    ended: str | None
-    calls: Mapping[str, int]
-    workers: Mapping[str, Mapping[str, int]]
-
-
 def run(
     resolved: ResolvedRun,
     warn: Callable[[str], None],
@@ -81,9 +73,9 @@ def run(
             has_work = _plan(prepared, folder)
             refuse_lapsed(held)
             resolved = prepared.run
-            launch = _execute(prepared, folder, warn, stop, has_work)
+            progress = _execute(prepared, folder, warn, stop, has_work)
             del prepared  # its units would need as much memory again beside the accounting
-            return _outcome(resolved, folder, launch, look)
+            return _outcome(resolved, folder, progress, look)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
@@ -118,11 +110,12 @@ def _prepare(
 
 
 def _plan(prepared: Prepared, folder: RunFolder) -> bool:
-    """Write the run's manifest, planned units and family; returns true if any unit is pending."""
+    """Write the run's manifest and planned units; returns true if any unit is pending."""
     planned = prepared.planned()
     has_work = any(not unit.is_done for unit in planned)
     raise_layout(folder.warehouse)
-    folder.start(run_manifest(prepared.run), provenance(prepared.keys), has_work)
+    made_by = provenance(prepared.keys) if has_work or not folder.launches() else {}
+    folder.start(run_manifest(prepared.run), made_by, has_work)
     folder.plan(prepared.run.steps, planned)
     return has_work
 
@@ -133,7 +126,7 @@ def _execute(
     warn: Callable[[str], None],
     stop: GracefulStop,
     has_work: bool,
-) -> _Launch:
+) -> Progress:
     executor = RunExecutor(prepared, folder)
     if has_work:
         try:
@@ -143,8 +136,7 @@ def _execute(
             folder.all_gone()
             compact_if_worth_it(folder.warehouse, warn)
         prepared.shards.verify(prepared.run.steps, prepared.committed)
-    workers = {phase: dict(units) for phase, units in executor.progress.workers.items()}
-    return _Launch(executor.ended, dict(executor.progress.calls), workers)
+    return executor.progress
 
 
 def _refuse_unwritable(warehouse: UPath) -> None:
@@ -158,16 +150,16 @@ def _refuse_unwritable(warehouse: UPath) -> None:
             write(warehouse / "runs" / ".writable", b"")
 
 
-def _outcome(resolved: ResolvedRun, folder: RunFolder, launch: _Launch, look: Look) -> Outcome:
+def _outcome(resolved: ResolvedRun, folder: RunFolder, progress: Progress, look: Look) -> Outcome:
     """Check the accounting, and whether there are more problems than allowed."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
         found = tuple(exceeded_limits(connection, counts, resolved))
         look(connection, folder)
-    took = (launch.calls, launch.workers)
+    took = (dict(progress.calls), {phase: dict(n) for phase, n in progress.workers.items()})
     not_done = sum(step.not_done for step in counts)
     if not_done:
-        ended = launch.ended or "not done"
+        ended = progress.ended or "not done"
         why = f"{ended}: {not_done} inputs are left; run the same command to resume"
         return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
     return Outcome(folder.path.name, PROBLEMS if found else COMPLETE, found, *took)

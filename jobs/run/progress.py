@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
-from jobs.run.eta import Eta, cost
+from jobs.run.eta import Eta
 from jobs.run.progress_line import BAR_WIDTH, StateColumn, progress_line
 from pipeline.core.calls import UsageCounters
 from pipeline.worker.executor import Summary
@@ -40,6 +40,7 @@ class Progress:
         self._publish, self._clock, self._refused = publish, clock, refused
         self.calls: Counter[str] = Counter()  # by step_id, of finished documents
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
+        self.ended: str | None = None  # why the run ended early; None if it did not
         self._phase = ""
         self._before = UsageCounters()  # of earlier phases
         self._alive: dict[str, UsageCounters] = {}  # of this phase's workers, by last heartbeat
@@ -48,7 +49,6 @@ class Progress:
         self._inside: list[Mapping[str, Any]] = []  # of documents in flight
         self._waiting_for = ""  # the server that requests wait for
         self._eta = Eta([])
-        self._reply_costs: float | None = None
         self._started = self._printed = clock()
         self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
@@ -76,16 +76,10 @@ class Progress:
         elif self._num_units:
             self._print()
 
-    def start(
-        self, phase: str, planned: Sequence[tuple[str, float]], reply_costs: float | None
-    ) -> None:
-        """Start a phase or execution on these documents, each with its weight.
-
-        `reply_costs`: the cost of a reply token; None for a phase without an engine.
-        """
+    def start(self, phase: str, planned: Sequence[tuple[str, float]]) -> None:
+        """Start a phase or execution on these documents, each with its words."""
         self._end_phase()
-        self._phase, self._reply_costs = phase, reply_costs
-        self._eta = Eta(planned)
+        self._phase, self._eta = phase, Eta(planned)
         self._started = self._clock()
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
@@ -108,12 +102,9 @@ class Progress:
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
         self._finished = _sum([self._finished, summary])
-        spared = 0.0
-        if summary.spared and self._reply_costs is not None:
-            spared = cost(summary.spared, self._reply_costs)
-        self._eta.finished(summary.document_id, self._cost(summary), spared)
+        self._eta.finished(summary.document_id)
         self._inside = self._eta.in_flight(self._inside)
-        self._eta.spent(self._cost(self._phase_total()), self._clock())
+        self._eta.look(self._clock())
         self._show()
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
@@ -125,7 +116,7 @@ class Progress:
         self._inside = self._eta.in_flight(inside)
         waiting = [away for worker in workers if (away := worker.get("waiting_for"))]
         self._waiting_for = next(iter(waiting), "")
-        self._eta.spent(self._cost(self._phase_total()), self._clock())
+        self._eta.look(self._clock())
         self._show()
         self._publish(self.state())
 
@@ -152,11 +143,6 @@ class Progress:
             # With several documents in flight, the share shows the progress.
             "inside": self._inside[0] if len(self._inside) == 1 else None,
         }
-
-    def _cost(self, done: UsageCounters) -> float:
-        if self._reply_costs is None:
-            return float(done.units)
-        return cost(vars(done), self._reply_costs)
 
     def _phase_total(self) -> UsageCounters:
         """The larger of two counts: heartbeats, which are late but include documents in flight, and

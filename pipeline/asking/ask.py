@@ -235,7 +235,6 @@ class Ask:
         )
         self._reader.usage.called(call)
         self.sent_calls.append(call)
-        self.progress.asked()
         return call
 
     def calls(self) -> tuple[Call, ...]:

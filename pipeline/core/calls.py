@@ -114,7 +114,7 @@ class UnitProgress:
     None while their number is not known.
 
     Counted are the pages or questions of calls that have their replies, unless the stage reports a
-    number itself (`tell`). What was replayed counts as done, but not as asked.
+    number itself (`tell`).
     """
 
     done: int = 0
@@ -122,19 +122,12 @@ class UnitProgress:
     is_committed: bool = False
     _subjects: set[tuple[object, ...]] = field(default_factory=set)
     _is_told: bool = False
-    _num_replies: int = 0
-    _num_asked: int = 0
 
     def replied(self, subject: Subject) -> None:
         """Count a reply, whether asked, shared or replayed."""
-        self._num_replies += 1
         self._subjects.add((subject.question_id, subject.page_index))
         if not self._is_told:
             self.done = len(self._subjects)
-
-    def asked(self) -> None:
-        """Count a call that was sent to the engine."""
-        self._num_asked += 1
 
     def tell(self, about: int | None, done: int | None = None) -> None:
         """Set the total, and how many are done if replies do not show it."""
@@ -148,12 +141,6 @@ class UnitProgress:
         if self.is_committed:
             return 1.0
         return min(self.done / self.about, 1.0) if self.about else 0.0
-
-    @property
-    def asked_share(self) -> float:
-        """The share that is done without what was replayed or shared, from 0 to 1."""
-        asked = self._num_asked / self._num_replies if self._num_replies else 1.0
-        return self.share * min(asked, 1.0)  # a reply is counted a little later than its call
 
 
 @dataclass(kw_only=True)

@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from pipeline.core.errors import UsageError
+from pipeline.core.settings import CONF
 
 _GROUP = "gistmill.plugins"
 # What a broken module may raise while it is imported.
@@ -44,6 +45,13 @@ class Plugin:
 def plugin_folders(plugins: str | None) -> list[str]:
     """The folders that `plugins=A,B` names."""
     return [folder.strip() for folder in (plugins or "").split(",") if folder.strip()]
+
+
+@cache
+def conf_folders(plugins: str | None) -> tuple[Path, ...]:
+    """The `conf` folders of the plugins that `plugins=A,B` names, whose modules are imported once,
+    then our own. Raises UsageError as `load_plugins`."""
+    return (*load_plugins(plugin_folders(plugins)), CONF)
 
 
 def load_plugins(folders: Sequence[str]) -> list[Path]:

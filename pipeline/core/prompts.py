@@ -88,16 +88,6 @@ class Prompt(Generic[T]):
     def expected(self) -> str:
         """A typical reply of a model, for the estimates of `plan`."""
 
-    def at_most(self) -> str:
-        """The parseable reply that leads to the most further calls, for the upper bounds of `plan`,
-        which count the whole reply budget as its tokens."""
-        return self.expected()
-
-    def fewest(self) -> str:
-        """The legal reply that leads to the fewest further prompts, each of them longer. The upper
-        bounds of `plan` are the larger of those from this reply and from `at_most`."""
-        return self.at_most()
-
     @classmethod
     @abstractmethod
     def samples(cls) -> tuple[Self, ...]:

@@ -1,60 +1,48 @@
 """An engine without a model that counts the tokens of a run's prompts and expected replies.
 
-Its replies are those that the prompts' modules define, in one of three scenarios:
-
-expected  the usual reply; for a prompt in `usual`, as many tokens long as that states
-at_most   the reply after which the most calls follow; each takes its whole budget
-fewest    likewise, but the reply after which the fewest prompts follow, each of them longer
+Its replies are those that the prompts' modules expect.
 """
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.prompts import Message, Prompt
 from pipeline.engines.token_counts import TokenCounts
 
-Scenario = Literal["expected", "at_most", "fewest"]
 _PIECE_CHARS, _BLOCK_TOKENS = 64, 16  # a block is cached whole or not at all
 _WITHOUT_CACHE = ("extractive", "scripted")
 
 
 class CountingEngine:
-    """Stands in for the engine of `settings`; its tokens are counted by `counts`.
+    """Stands in for the engine of `settings`; its tokens are counted by `counts`. `usual`: the mean
+    reply tokens of prompts, where an earlier run tells them.
 
     A prompt's beginning that an earlier prompt had counts as cached, as if the cache were
-    unlimited. Outside of `expected` the context is unlimited, so that no call is left out because
-    it does not fit; a prompt that would not fit counts as one that fills it. `context_tokens` None:
-    no limit.
+    unlimited.
     """
 
     name = "counting"
 
     def __init__(
         self,
-        scenario: Scenario,
         settings: EngineSettings,
         counts: TokenCounts,
         usual: Mapping[str, float],
     ) -> None:
         self._thinking_tokens: int = getattr(settings, "thinking_tokens", 0)
         total = settings.context_tokens
-        self._context = total - self._thinking_tokens if total else sys.maxsize
-        self.context_tokens = self._context if scenario == "expected" else sys.maxsize
-        self._scenario, self._counts, self._usual = scenario, counts, usual
+        self.context_tokens = total - self._thinking_tokens if total else sys.maxsize
+        self._counts, self._usual = counts, usual
         self._prefixes = None if settings.name in _WITHOUT_CACHE else Prefixes()
         self._counted: dict[int, int] = {}
 
     async def generate(self, request: Request) -> Reply:
-        """A reply of this scenario. Never fails, and takes no time."""
+        """The expected reply. Never fails, and takes no time."""
         assert request.fields is not None, "nothing but prompts is counted"
-        num_tokens = self._num_tokens(request.messages)
-        prompt_tokens = min(num_tokens, self._context - request.max_reply_tokens)
-        if self._scenario == "expected":
-            text, reply_tokens = self._expected(request, request.fields)
-        else:
-            text, reply_tokens = self._at_most(request, request.fields)
+        prompt_tokens = self._num_tokens(request.messages)
+        text, reply_tokens = self._expected(request, request.fields)
         return Reply(
             text=text,
             finish_reason="stop",
@@ -82,18 +70,6 @@ class CountingEngine:
         tokens = min(tokens, request.max_reply_tokens)
         is_changed = prompt.is_whole and (usual or self._counts.of_text(text) > tokens)
         return self._sized(text, tokens) if is_changed else text, tokens + thinking
-
-    def _at_most(self, request: Request, prompt: Prompt[Any]) -> tuple[str, int]:
-        """The reply's text and its tokens. A text that other prompts may show is as long as its
-        budget."""
-        text = prompt.at_most() if self._scenario == "at_most" else prompt.fewest()
-        tokens = request.max_reply_tokens
-        if prompt.is_whole:
-            text = self._sized(text, tokens + 1)
-        if request.constraint and request.constraint.choices:
-            longest = max(self._counts.of_text(choice) for choice in request.constraint.choices)
-            tokens = min(tokens, longest + 1)
-        return text, tokens + self._thinking_tokens
 
     def _sized(self, text: str, num_tokens: int) -> str:
         """The text cut, or repeated, to about so many tokens."""

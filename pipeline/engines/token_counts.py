@@ -17,8 +17,6 @@ from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
 
 _TOKENS_PER_BYTE = 0.25  # English prose: 0.21 to 0.25, Chinese: 0.2 to 0.3
 _TEMPLATE_TOKENS = 16  # of a chat template around a message
-_ESTIMATE_IS_OFF = 0.2  # share by which the estimate may be wrong
-_TOKENIZER_IS_OFF = 0.03  # prompts are not quite like the texts it was tried on
 _TRIED_CHARS = 20_000  # of each text
 
 
@@ -26,14 +24,11 @@ _TRIED_CHARS = 20_000  # of each text
 class TokenCounts:
     """Functions that count an engine's tokens: `of_text` counts a text alone, `per_prompt` is added
     for the chat template, and `how` names the method.
-
-    `may_be_off` is the share by which counts may be wrong.
     """
 
     of_text: Callable[[str], int]
     per_prompt: int
     how: str
-    may_be_off: float
 
     def of(self, messages: Sequence[Message]) -> int:
         return self.per_prompt + sum(self.of_text(message["content"]) for message in messages)
@@ -43,19 +38,19 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     """The token counts of the engine of `settings`; `texts` are pieces of the corpus, none of them
     empty."""
     if isinstance(settings, ExtractiveSettings):
-        return TokenCounts(num_tokens, 0, "words and signs, as the engine counts", 0.0)
+        return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
     if not isinstance(settings, VllmSettings | OpenAISettings):
-        return TokenCounts(_words, 0, "words, as the engine counts", 0.0)
+        return TokenCounts(_words, 0, "words, as the engine counts")
     chat = local_chat_tokenizer(settings.model, settings) if texts else None
     if chat is None:
         how = f"estimated, no tokenizer on this machine: {_TOKENS_PER_BYTE:g} a byte of text"
-        return TokenCounts(_by_bytes(_TOKENS_PER_BYTE), _TEMPLATE_TOKENS, how, _ESTIMATE_IS_OFF)
+        return TokenCounts(_by_bytes(_TOKENS_PER_BYTE), _TEMPLATE_TOKENS, how)
     tried = [text[:_TRIED_CHARS] for text in texts]
     around = len(chat.tokenise([{"role": "user", "content": ""}]))
     total = sum(len(chat.tokenise([{"role": "user", "content": t}])) - around for t in tried)
     rate = total / sum(len(text.encode()) for text in tried)
     how = f"the model's tokenizer on the pilot: {rate:.3f} a byte of text"
-    return TokenCounts(_by_bytes(rate), around, how, _TOKENIZER_IS_OFF)
+    return TokenCounts(_by_bytes(rate), around, how)
 
 
 def _words(text: str) -> int:

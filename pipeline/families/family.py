@@ -19,6 +19,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Message, Prompt
+from pipeline.core.registry import hint
 from pipeline.core.settings import sha
 from pipeline.families.family_file import GENERIC, family_layers, text_of
 
@@ -128,14 +129,29 @@ class Family:
         }
 
 
+def find_family(name: str, roots: Sequence[Path], key: str = "") -> Path:
+    """The folder of a family: of that name in one of `roots`, or a path. `key`: the config key that
+    names it. Raises UsageError if there is none, or two of the name."""
+    found = [root / name for root in roots if (root / name / "family.yaml").is_file()]
+    if len(found) > 1:
+        raise UsageError(
+            f"{found[0]}: a family {name} exists already, {found[1]}; give it another name"
+        )
+    folder = found[0] if found else Path(name)
+    if not folder.is_dir():
+        known = sorted({file.parent.name for root in roots for file in root.glob("*/family.yaml")})
+        place = f"{key}={name}" if key else name
+        raise UsageError(f"{place}: no such family or folder; {hint(name, known)}")
+    return folder
+
+
 def load_family(
     folder: Path, roots: Sequence[Path], reply_tokens: Mapping[str, int] | None = None
 ) -> Family:
     """The family in `folder`, completed from its bases and the `generic` beside it and in `roots`.
 
     `roots`: folders of families, in order of precedence. `reply_tokens` overrides reply budgets by
-    prompt. Raises UsageError naming the file and the wrong key, or what to change in a family of an
-    earlier layout.
+    prompt. Raises UsageError naming the file and the wrong key.
     """
     _refuse_shadows(roots)
     layers = family_layers(folder, roots)

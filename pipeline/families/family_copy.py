@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,9 @@ from typing import Any
 import yaml
 
 from pipeline.core.errors import UsageError
-from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.plugins import conf_folders
 from pipeline.core.prompts import PROMPTS
-from pipeline.core.registry import hint
-from pipeline.core.settings import CONF
-from pipeline.families.family import load_family
+from pipeline.families.family import find_family, load_family
 from pipeline.families.family_file import GENERIC, FamilyFile, family_layers, text_of
 
 _COMMENT = re.compile(r"^  (\w+):.*?\s#\s+(.+)$", re.MULTILINE)  # of a setting, on its line
@@ -46,7 +44,7 @@ def export_family(name: str, folder: Path, plugins: str | None) -> Exported:
     The copy renders the same texts, so steps made with it have the same names. `name`: of a shipped
     family or a plugin's, or a folder. Raises UsageError where there is none, or `folder` has files.
     """
-    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(plugins)), CONF]]
+    roots = [conf / "prompts" for conf in conf_folders(plugins)]
     source = find_family(name, roots)
     refuse_files(folder)
     layers = family_layers(source, roots)
@@ -57,15 +55,6 @@ def export_family(name: str, folder: Path, plugins: str | None) -> Exported:
     return Exported(
         str(folder), {name: Path(file).parent.name for name, file in sorted(family.files.items())}
     )
-
-
-def find_family(name: str, roots: Sequence[Path]) -> Path:
-    """The folder of a family: a name in one of `roots`, or a path. Raises UsageError."""
-    for folder in (*(root / name for root in roots), Path(name)):
-        if (folder / "family.yaml").is_file():
-            return folder
-    known = sorted({file.parent.name for root in roots for file in root.glob("*/family.yaml")})
-    raise UsageError(f"{name}: no such family or folder; {hint(name, known)}")
 
 
 def refuse_files(folder: Path) -> None:

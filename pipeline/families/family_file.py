@@ -13,16 +13,6 @@ from pipeline.core.registry import hint
 from pipeline.core.settings import YAML_LOADER, refuse_nonsense
 
 GENERIC = "generic"
-# Keys of family.yaml in the layout before `settings`, and what replaced them.
-_OLD_KEYS = {
-    "words": "`words` is `wording` now",
-    "pagination": "`uniform_words` is `words` now",
-    "judged": "`judged` is gone, `judging` names the stages that judge",
-}
-_OLD_SETTINGS = ("first_page", "pagination", "answer_each_look_up", "answer_words",
-                 "constant_answer", "metrics")  # fmt: skip
-
-
 _Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
 
 
@@ -120,9 +110,7 @@ def read_family_file(folder: Path) -> FamilyFile:
     """`family.yaml` in a folder. Raises UsageError naming the file and the key that is wrong."""
     path = folder / "family.yaml"
     try:
-        content = yaml.load(text_of(path), YAML_LOADER) or {}
-        _refuse_old_layout(path, content)
-        file = FamilyFile.model_validate(content)
+        file = FamilyFile.model_validate(yaml.load(text_of(path), YAML_LOADER) or {})
         _refuse_nonsense(path, file)
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
@@ -133,20 +121,6 @@ def read_family_file(folder: Path) -> FamilyFile:
     for line in file.wrong_prompts():
         raise UsageError(f"{path}: {line}")
     return file
-
-
-def _refuse_old_layout(path: Path, content: Any) -> None:
-    """Raise UsageError, saying what to change, for a file with keys of an earlier version."""
-    keys = set(content) if isinstance(content, dict) else set()
-    changes = [line for key, line in _OLD_KEYS.items() if key in keys]
-    moved = [key for key in _OLD_SETTINGS if key in keys]
-    if moved:
-        changes.append(f"what is in {', '.join(moved)} belongs under `settings`")
-    if changes:
-        raise UsageError(
-            f"{path}: the layout of an earlier version: {'; '.join(changes)}; `reply_tokens` and "
-            "`forms` are by prompt (compare conf/prompts/generic/family.yaml)"
-        )
 
 
 def _refuse_nonsense(path: Path, file: FamilyFile) -> None:

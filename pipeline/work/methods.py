@@ -10,7 +10,7 @@ stage that a table is read from.
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,14 @@ _MOST_VALUES = 10_000  # of one argument; each is a method of its own
 
 @dataclass(frozen=True)
 class StageSpec:
-    """One entry of `stages`, with arguments filled in."""
+    """One entry of `stages`, with arguments filled in. `memory`: the name of the memory that it
+    starts, if its stage starts one."""
 
     key: str
     stage: type[Stage]
     settings: Mapping[str, Any]
     reads_from: Mapping[str, str]  # table -> key of an earlier stage
+    memory: str
 
     def made(self, place: str, values: Mapping[str, Any]) -> Stage:
         """The stage object; `values` supply the settings that its YAML leaves out.
@@ -59,14 +61,6 @@ class StageSpec:
             return "is not set, here or by the family; give it a value"
         return wrong["msg"].removeprefix("Value error, ")
 
-    def memory(self, values: Mapping[str, Any]) -> str:
-        """The name of the memory that the stage starts: the stage's name, its kind and the settings
-        that differ from the defaults in `values`."""
-        kind = {"kind": self.stage.kind} if self.stage.kind else {}
-        own = {k: v for k, v in self.settings.items() if k not in values or values[k] != v}
-        settings = sorted({**kind, **own}.items())
-        return f"{self.stage.name}({','.join(f'{key}={value}' for key, value in settings)})"
-
 
 @dataclass(frozen=True)
 class Method:
@@ -79,21 +73,23 @@ class Method:
     has_repeats: bool = True  # false: every repeat would be the same
 
 
-def method_of(file: Path, name: str, values: Mapping[str, Any]) -> Method:
+def method_of(
+    file: Path, name: str, values: Mapping[str, Any], defaults: Mapping[str, Any] = {}
+) -> Method:
     """The method of one YAML file under another name, with the values of all its arguments; it is
     not repeated."""
-    stages = stage_specs(str(file), _filled(str(file), _read(file)["stages"], values))
-    return Method(name, str(file), stages, has_repeats=False)
+    return replace(_method(file, _read(file), values, defaults), name=name, has_repeats=False)
 
 
-def stage_specs(place: str, stages: Any) -> tuple[StageSpec, ...]:
-    """Parse the `stages` of a YAML file. Raises UsageError naming `place` and the stage."""
+def stage_specs(place: str, stages: Any, defaults: Mapping[str, Any] = {}) -> tuple[StageSpec, ...]:
+    """Parse the `stages` of a YAML file. `defaults`: the values of settings that it leaves out,
+    which a memory's name does not show. Raises UsageError naming `place` and the stage."""
     if not isinstance(stages, Mapping) or not stages:
         raise UsageError(f"{place}: stages: write a list of stages, `name: {{settings}}` each")
-    return tuple(_stage_spec(place, str(key), settings) for key, settings in stages.items())
+    return tuple(_stage_spec(place, str(key), own, defaults) for key, own in stages.items())
 
 
-def _stage_spec(place: str, key: str, settings: Any) -> StageSpec:
+def _stage_spec(place: str, key: str, settings: Any, defaults: Mapping[str, Any]) -> StageSpec:
     if settings is not None and not isinstance(settings, Mapping):
         raise UsageError(f"{place}: {key}: write its settings as {{key: value}}")
     own = dict(settings or {})
@@ -110,7 +106,18 @@ def _stage_spec(place: str, key: str, settings: Any) -> StageSpec:
         raise UsageError(f"{place}: {key}: {what}; the stage {name} has {known}")
     if not isinstance(reads_from, Mapping):
         raise UsageError(f"{place}: {key}: from: write {{table: stage}}")
-    return StageSpec(key, kinds[kind], own, {str(k): str(v) for k, v in reads_from.items()})
+    reads_from = {str(table): str(stage) for table, stage in reads_from.items()}
+    memory = _memory_name(name, kind, own, defaults)
+    return StageSpec(key, kinds[kind], own, reads_from, memory)
+
+
+def _memory_name(
+    stage: str, kind: str, settings: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> str:
+    """The stage's name, its kind and the settings that differ from `defaults`."""
+    shown = {"kind": kind} if kind else {}
+    shown |= {k: v for k, v in settings.items() if k not in defaults or defaults[k] != v}
+    return f"{stage}({','.join(f'{key}={value}' for key, value in sorted(shown.items()))})"
 
 
 def methods_in(folders: Sequence[Path]) -> dict[str, tuple[Path, Mapping[str, Any]]]:
@@ -137,8 +144,11 @@ def _files(folders: Sequence[Path]) -> dict[str, Path]:
     return files
 
 
-def expand_methods(text: str, folders: Sequence[Path]) -> list[Method]:
-    """The methods that `text` names, in its order, without duplicates.
+def expand_methods(
+    text: str, folders: Sequence[Path], defaults: Mapping[str, Any] = {}
+) -> list[Method]:
+    """The methods that `text` names, in its order, without duplicates; `defaults` as of
+    `stage_specs`.
 
     `1..6` counts up inclusively, `a|b` are alternatives; several such arguments multiply in the
     order written. `none` stands for no method. Raises UsageError for unknown methods and for
@@ -149,7 +159,7 @@ def expand_methods(text: str, folders: Sequence[Path]) -> list[Method]:
     files = _files(folders)
     found: dict[str, Method] = {}
     for part in _split(text):
-        for method in _expand_one(part, files):
+        for method in _expand_one(part, files, defaults):
             found.setdefault(method.name, method)
     if not found:
         raise UsageError(
@@ -164,7 +174,9 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
 
 
-def _expand_one(part: str, files: Mapping[str, Path]) -> Iterator[Method]:
+def _expand_one(
+    part: str, files: Mapping[str, Path], defaults: Mapping[str, Any]
+) -> Iterator[Method]:
     match = re.fullmatch(r"([A-Za-z]\w*)\s*(?:\((.*)\))?", part, re.DOTALL)
     if not match:
         raise UsageError(f"methods: {part!r} is not a method; write it like bm25(top_k=3)")
@@ -177,7 +189,7 @@ def _expand_one(part: str, files: Mapping[str, Path]) -> Iterator[Method]:
     declared = _read(file)
     given = _arguments(name, written, declared["arguments"])
     for values in itertools.product(*given.values()):
-        yield _method(file, declared, dict(zip(given, values, strict=True)))
+        yield _method(file, declared, dict(zip(given, values, strict=True)), defaults)
 
 
 def _arguments(name: str, written: str, declared: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -221,13 +233,15 @@ def _value(place: str, written: str) -> str | int | float:
     return value
 
 
-def _method(file: Path, declared: Mapping[str, Any], given: Mapping[str, Any]) -> Method:
+def _method(
+    file: Path, declared: Mapping[str, Any], given: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> Method:
     values = {key: given.get(key, default) for key, default in declared["arguments"].items()}
     printed = ",".join(f"{key}={_as_yaml(value)}" for key, value in values.items())
     return Method(
         name=f"{file.stem}({printed})" if printed else file.stem,
         file=str(file),
-        stages=stage_specs(str(file), _filled(str(file), declared["stages"], values)),
+        stages=stage_specs(str(file), _filled(str(file), declared["stages"], values), defaults),
         papers=tuple(declared["papers"]),
     )
 
@@ -271,12 +285,6 @@ def _read(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: {error}") from None
     keys = [str(key) for key in content] if isinstance(content, Mapping) else []
     others = [key for key in keys if key not in ("arguments", "stages", "papers")]
-    if others and "stages" not in keys:
-        written = ", ".join(f"{key}: {{kind: ...}}" for key in others)
-        raise UsageError(
-            f"{file}: {' and '.join(others)}: this is the layout of an earlier version; write "
-            f"stages under `stages: {{{written}}}`"
-        )
     if missing := [key for key in ("arguments", "stages") if key not in keys]:
         raise UsageError(f"{file}: {', '.join(missing)} missing; see the other methods")
     if others:

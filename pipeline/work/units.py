@@ -1,6 +1,7 @@
 """Units of work: their names, and which units of a document are pending. Reads no files."""
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -114,16 +115,17 @@ def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
 class Unit:
     """The work of one shard: a document, or a chunk of its questions, in one step.
 
-    `inputs`: question_id -> hash of all that the question's rows are made from. Units of one
-    document with the same `chunk` hold the same questions in successive steps. `attempt`: the
-    attempt of the shard that holds the unit, or will hold it; a retry makes the next one.
+    `inputs`: question_id -> hash of all that the question's rows are made from. `chunk`: that of
+    its questions, the same in every step; None for a unit that is planned again and has questions
+    of several chunks, as the document had another number of questions then. `attempt`: the attempt
+    of the shard that holds the unit, or will hold it; a retry makes the next one.
     """
 
     step_id: str
     unit: str
     document_id: str
     inputs: Mapping[str, str] = field(default_factory=dict)
-    chunk: int = 0
+    chunk: int | None = 0
     attempt: int = 1
     is_done: bool
 
@@ -179,9 +181,10 @@ def plan_document(
 ) -> list[Unit]:
     """The document's units in every step, done or pending; `steps` are in dependency order.
 
-    Committed questions keep their unit. Pending ones form units of about `questions_per_unit`, cut
-    by hashes of their ids, so that the same units are formed again after a crash. A bad document
-    has question units only, for `upstream` rows; a bad question is in `questions` only.
+    Hashes of ids put the document's questions into chunks of about `questions_per_unit`. Committed
+    questions keep their unit; those of a chunk that are left form one. So the same units are formed
+    again after a crash, and a question that is added makes one more. A bad document has question
+    units only, for `upstream` rows; a bad question is in `questions` only.
     """
     planned: dict[str, list[Unit]] = {}
     for step in steps:
@@ -216,30 +219,29 @@ def _question_units(
     committed: Committed,
     questions_per_unit: int,
 ) -> list[Unit]:
-    wanted = _input_shas(step, key, _shards(step, planned))
     in_store = committed.inputs.get(step.id, {})
     num_chunks = -(-len(key.questions) // questions_per_unit)
-    groups: dict[str, dict[str, str]] = {}
-    chunks: dict[int, dict[str, str]] = {}
-    for question_id, input_sha in wanted.items():
+    before: dict[str, dict[str, str]] = defaultdict(dict)  # by committed unit
+    left: dict[int, dict[str, str]] = defaultdict(dict)  # by chunk
+    for question_id, input_sha in _input_shas(step, key, _shards(step, planned)).items():
         if input_sha in in_store:
-            group = groups.setdefault(in_store[input_sha], {})
+            before[in_store[input_sha]][question_id] = input_sha
         else:
-            group = chunks.setdefault(_chunk(question_id, num_chunks), {})
-        group[question_id] = input_sha
+            left[_chunk(question_id, num_chunks)][question_id] = input_sha
     unit = partial(Unit, step_id=step.id, document_id=key.document_id)
-    planned_before = []
-    for name, i in groups.items():
+    found = []
+    for name, inputs in before.items():
         # Some of its questions may be another run's, and only that run can plan all of it again.
-        is_again = committed.needs_retry(step, name) and unit_name(i.values()) == name
+        is_again = committed.needs_retry(step, name) and unit_name(inputs.values()) == name
         attempt = (committed.attempt(step.id, name) or 1) + is_again
-        chunk = min(_chunk(question_id, num_chunks) for question_id in i) if is_again else 0
-        planned_before.append(
-            unit(unit=name, inputs=i, chunk=chunk, attempt=attempt, is_done=not is_again)
+        chunks = {_chunk(question_id, num_chunks) for question_id in inputs}
+        chunk = chunks.pop() if len(chunks) == 1 else None
+        found.append(
+            unit(unit=name, inputs=inputs, chunk=chunk, attempt=attempt, is_done=not is_again)
         )
-    return planned_before + [
-        unit(unit=unit_name(i.values()), inputs=i, chunk=chunk, is_done=False)
-        for chunk, i in sorted(chunks.items())
+    return found + [
+        unit(unit=unit_name(inputs.values()), inputs=inputs, chunk=chunk, is_done=False)
+        for chunk, inputs in sorted(left.items())
     ]
 
 

@@ -4,7 +4,7 @@ Advisory: committed shards are the only record of progress.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,19 +58,20 @@ class DocumentProgress:
         self._pending[unit.step_id, unit.unit].progress.is_committed = True
 
     def state(self) -> dict[str, Any]:
-        """As JSON: the shares done and asked, and the progress of the first incomplete table."""
+        """As JSON: the share done, and the progress of the first incomplete table."""
         return {
             "document_id": self.document_id,
-            "share": self._mean([one.progress.share for one in self._pending.values()]),
-            "asked_share": self._mean([one.progress.asked_share for one in self._pending.values()]),
+            "share": self._share(),
             **self._rows(),
         }
 
-    def _mean(self, shares: Sequence[float]) -> float:
-        """The mean of shares of the units, by weight."""
-        weights = [weight(o.unit, self.num_words, o.asks) for o in self._pending.values()]
-        done = sum(w * share for w, share in zip(weights, shares, strict=True))
-        return round(done / sum(weights), 6) if weights else 0.0
+    def _share(self) -> float:
+        """The mean of the units' shares, by weight."""
+        done = whole = 0.0
+        for one in self._pending.values():
+            own = weight(one.unit, self.num_words, one.asks)
+            done, whole = done + own * one.progress.share, whole + own
+        return round(done / whole, 6) if whole else 0.0
 
     def _rows(self) -> dict[str, Any]:
         """The progress of all units of one table: the first that was started and is not

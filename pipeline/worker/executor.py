@@ -39,20 +39,13 @@ class Summary(UsageCounters):
     document_id: str
     worker: str = ""
     asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
-    # Tokens of the calls that were replayed or shared instead, named as the counters.
-    spared: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
     def stage_made(self, step_id: str, ask: Ask) -> None:
-        """Count the calls that a stage has sent, and separately the tokens of those it did not have
-        to send."""
+        """Count the calls that a stage has sent."""
         self.asked[step_id] = self.asked.get(step_id, 0) + len(ask.sent_calls)
         for call in ask.sent_calls:
             self.called(call)
-        for name in ("prompt_tokens", "cached_tokens", "reply_tokens"):
-            spared = sum(getattr(call, name) for call in ask.calls())
-            spared -= sum(getattr(call, name) for call in ask.sent_calls)
-            self.spared[name] = self.spared.get(name, 0) + max(spared, 0)
 
 
 @dataclass(kw_only=True)

@@ -293,7 +293,7 @@ def test_status_says_what_could_not_be_written(tmp_path: Path) -> None:
     folder.start(run_manifest(small.resolved), {}, has_work=True)
     folder.plan(prepared.run.steps, prepared.planned())
     executor = RunExecutor(prepared, folder)
-    executor.progress.start("reading", [("d1", 1.0)], 4.0)
+    executor.progress.start("reading", [("d1", 1.0)])
     folder.write_progress("launch", executor.progress.state())
     outage = {"count": 4, "seconds": 40.0, "error": "No space left on device"}
     alive = folder.path / "alive"

@@ -4,7 +4,7 @@ states."""
 import dataclasses
 import io
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from upath import UPath
 from pipeline.core.arrow import empty_table, schema
 from pipeline.core.errors import DamagedError
 from pipeline.core.rows import RECORDS, Call, Record, is_per_question
-from pipeline.files.place import is_remote, path_kind, read
+from pipeline.files.place import file_size, is_remote, modified_at, path_kind, read
 from pipeline.files.storage_retries import with_retries
 
 # In a shard's footer: the number of its rows, and how many have which problem (JSON).
@@ -83,12 +83,16 @@ def read_footer(path: UPath) -> Any:
     if path_kind(path) not in (None, "file"):  # reading a FIFO would block
         raise FlawError("cannot be read (not a file)")
     try:
-        return with_retries(lambda: _opened(path), path, (FileNotFoundError, PermissionError))
+        version = modified_at(path), file_size(path)
+        return with_retries(
+            lambda: _opened(path, version), path, (FileNotFoundError, PermissionError)
+        )
     except PermissionError as error:
         raise FlawError(f"cannot be read ({error.strerror})") from None
 
 
-def _opened(path: UPath) -> Any:
+@lru_cache(maxsize=1_000)  # to plan, to verify and to connect take the same footers
+def _opened(path: UPath, version: tuple[float, int]) -> Any:
     with path.open("rb") as file:
         return _parsed(file)
 

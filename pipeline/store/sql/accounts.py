@@ -1,5 +1,6 @@
 """Check in SQL that every input of a run is accounted for (views `inputs` and `accounting`)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +44,7 @@ def accounts(connection: Any) -> list[StepCounts]:
                 f"{_first_lost(connection, step.step_id)}"
             )
     written = connection.execute("select distinct table_name from shards").fetchall()
-    for table in RECORDS.keys() & {name for (name,) in written}:
-        _refuse_doubles(connection, table)
+    _refuse_doubles(connection, [name for (name,) in written if name in RECORDS])
     return counts
 
 
@@ -62,14 +62,15 @@ def _first_lost(connection: Any, step_id: str) -> str:
     return f"unit {unit} has no row of {of}document {document_id!r}"
 
 
-def _refuse_doubles(connection: Any, table: str) -> None:
-    key = ", ".join(("step_id", *RECORDS[table].key))
-    double = connection.execute(
-        f"""select {key}, min(unit), count(*) as n from {table} group by {key}
-        having n > 1 limit 1"""
-    ).fetchone()
-    if double:
-        *values, unit, number = double
+def _refuse_doubles(connection: Any, tables: Sequence[str]) -> None:
+    keys = {table: ", ".join(("step_id", *RECORDS[table].key)) for table in tables}
+    of_table = "select '{0}' where exists (select 1 from {0} group by {1} having count(*) > 1)"
+    parts = [of_table.format(table, key) for table, key in keys.items()]
+    for (table,) in connection.execute(" union all ".join(parts)).fetchall() if parts else ():
+        *values, unit, number = connection.execute(
+            f"""select {keys[table]}, min(unit), count(*) as n from {table} group by {keys[table]}
+            having n > 1 limit 1"""
+        ).fetchone()
         raise AccountingError(
             f"{table}: {number} rows for one key {tuple(values)}, in unit {unit} of {values[0]}"
         )

@@ -94,7 +94,7 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
     _planned_view(connection, planned)
     for statement in run_views(tables, name, steps):
         connection.add(View(statement))
-    for view in derived(tables):
+    for view in derived(tables, steps):
         connection.add(view)
     connection.files += planned
     _view_of(connection, "all_people", ALL_PEOPLE, people_rows(folder, left_out))

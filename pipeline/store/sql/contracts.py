@@ -5,10 +5,10 @@ Some combine sections of the tables' .sql files (`measures`, `memories`, `sizes`
 `runs`, `rests_on`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from pipeline.core.rows import RECORDS, Call, Record
+from pipeline.core.rows import RECORDS, Call, Document, Record
 from pipeline.core.sql_files import filled, sql_beside, table_file, table_views
 from pipeline.store.sql.connection import View
 
@@ -17,19 +17,20 @@ _UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of section
 _PREFIXES = ("", "all_")
 
 
-def derived(tables: Mapping[str, Any]) -> Iterator[View]:
+def derived(tables: Mapping[str, Any], written: Collection[str] = ()) -> Iterator[View]:
     """The views of record classes and all contract views.
 
-    `tables`: table name -> Arrow schema.
+    `tables`: table name -> Arrow schema; `written`: those that have rows.
     """
+    with_rows = {t: own for t, own in tables.items() if t in (Document.table, *written)}
     records = _records(tables)
     for prefix in _PREFIXES:
         for record in records:
             for name, statement in table_views(record.sql(), prefix):
                 body = statement.split(None, 4)[4]
                 yield View(statement, [(_place(record, name), body)])
-    yield View(_inputs_view(tables))
-    yield View(_inputs_view(tables, "all_", "raw_"))
+    yield View(_inputs_view(with_rows))
+    yield View(_inputs_view(with_rows, "all_", "raw_"))
     yield View(filled(_SQL["accounting"], prefix="", run=""))
     yield View(filled(_SQL["accounting"], prefix="all_", run="run, "))
     yield View(_SQL["runs"])

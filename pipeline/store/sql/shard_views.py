@@ -1,7 +1,7 @@
 """The views of the shards, loose and compacted: `raw_<table>`, `raw_shards` and `footers`."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from pipeline.core.errors import DamagedError
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS, Call
 from pipeline.core.sql_files import filled, sql_beside
-from pipeline.files.place import is_remote
+from pipeline.files.place import file_size, is_remote
 from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import Compacted, check_compacted
 from pipeline.store.shards.damaged_files import DamagedFiles
@@ -37,6 +37,7 @@ from pipeline.store.sql.run_views import run_views, text
 _SQL = sql_beside(__file__)
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _KEY = pa.schema([field for field in SCHEMA if field.name in KEY])
+_MOST_FILES, _MOST_BYTES = 1_000, 16_000_000  # of a warehouse whose tables are read into memory
 # Other names are of views that are made here.
 _OF_A_TABLE = re.compile(r"(?!all_|raw_|no_)[a-z_][a-z0-9_]*(?<!_rows)")
 _OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
@@ -65,9 +66,12 @@ def shard_views(
     compacted = _compacted_files(connection, folder, left_out) if index.path else {}
     tables = _readable_tables(connection, loose, compacted)
     superseded = _superseded_rows(connection, index, loose, compacted, gone)
+    is_small = _is_small([*chain(*loose.values(), *compacted.values())])
+    if is_small:
+        connection.raw.execute("set threads = 1")  # more would wait for one another
     for table, columns in tables.items():
         found = (loose.get(table, []), compacted.get(table, []))
-        files = _Files(*found, table in superseded, table not in of_others)
+        files = _Files(*found, table in superseded, table not in of_others, is_small)
         _raw_view(connection, table, columns, files)
     _shards_view(connection, loose, tables)
     written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
@@ -83,12 +87,21 @@ def shard_views(
 
 class _Files(NamedTuple):
     """A table's files; `is_superseded`: rows of the compacted ones do not count; `are_alike`: the
-    loose ones have the same columns."""
+    loose ones have the same columns; `are_small`: they may be copied into memory."""
 
     loose: list[UPath]
     compacted: list[UPath]
     is_superseded: bool
     are_alike: bool
+    are_small: bool
+
+
+def _is_small(files: Sequence[UPath]) -> bool:
+    """True for local files whose rows take little memory: then they are read once, when a query
+    first names their table. A view would open them again whenever a query names it."""
+    if len(files) > _MOST_FILES or any(is_remote(file) for file in files[:1]):
+        return False
+    return sum(file_size(file) for file in files) <= _MOST_BYTES
 
 
 def _steps(index: Index, loose: Mapping[str, list[UPath]]) -> dict[str, set[str]]:
@@ -185,8 +198,8 @@ def _superseded_rows(
 
 
 def _raw_view(connection: Connection, table: str, columns: Any, files: _Files) -> None:
-    """Add the view of all rows of a table; columns that a shard lacks are null, others that it has
-    are left out."""
+    """Add the view, or table, of all rows of a table; columns that a shard lacks are null, others
+    that it has are left out."""
     loose, compacted = f"{table}_loose_rows", f"{table}_compacted_rows"
 
     def register() -> None:
@@ -202,7 +215,9 @@ def _raw_view(connection: Connection, table: str, columns: Any, files: _Files) -
         query += f" union all by name from {_source(compacted, files.compacted, False)} c"
         query += _NOT_SUPERSEDED.format(table=table) if files.is_superseded else ""
     names = ", ".join(f'"{name}"' for name in columns.names)
-    statement = f"create view raw_{table} as select {names} from ({query})"
+    is_copied = files.are_small and table != Call.table and (files.loose or files.compacted)
+    kind = "table" if is_copied else "view"
+    statement = f"create {kind} raw_{table} as select {names} from ({query})"
     connection.add(View(statement, before=register))
 
 

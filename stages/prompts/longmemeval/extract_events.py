@@ -17,7 +17,6 @@ from stages.prompts.longmemeval.chat_fields import (
 )
 from stages.prompts.parsing.json_replies import list_items
 from stages.text.dates import MONTH, day_of, days_in
-from stages.text.pieces import spread_pieces
 
 Event = tuple[str, str]
 """The day as YYYY/MM/DD, "" where it is not known; what happened."""
@@ -30,7 +29,6 @@ _FROM_TODAY = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
 _RELATIVE = re.compile(rf"\b(?:{'|'.join(_FROM_TODAY)})\b", re.IGNORECASE)
 _SOME_DAY = "2023/05/30"
 _MOST_EXTRACTED = 30  # so many sentences of thirty words fit the budget with their dates
-_MOST_EVENTS, _LEAST_WORDS = 75, 4  # as many as fit the budget
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,6 @@ class ExtractEvents(OfChat[tuple[Event, ...]]):
 
     def expected(self) -> str:
         return _listed((_SOME_DAY, text) for text in typical_items(self.chat) if text)
-
-    def at_most(self) -> str:
-        pieces = spread_pieces([self.chat], _MOST_EVENTS, _LEAST_WORDS)
-        return _listed((_SOME_DAY, text) for text in pieces if text)
 
 
 def _event(item: Any) -> Event | None:

@@ -15,11 +15,9 @@ from stages.prompts.longmemeval.chat_fields import (
     user_sentences,
 )
 from stages.prompts.parsing.json_replies import list_items
-from stages.text.pieces import spread_pieces
 
 _OF_THE_USER = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Ww]e|[Oo]ur|us)\b")
 _MOST_EXTRACTED = 40  # so many sentences of thirty words fit the budget
-_MOST_FACTS, _LEAST_WORDS = 250, 4  # as many as fit the budget
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,3 @@ class ExtractFacts(OfChat[tuple[str, ...]]):
 
     def expected(self) -> str:
         return as_json(text for text in typical_items(self.chat) if text)
-
-    def at_most(self) -> str:
-        return as_json(filter(None, spread_pieces([self.chat], _MOST_FACTS, _LEAST_WORDS)))

@@ -16,7 +16,6 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _NUM_PHRASES, _PHRASE_WORDS, _PHRASE_CHARS = 8, 3, 40
-_MOST_PHRASES = 25  # of three words: as many as the budget holds
 _NONE = "NONE"
 
 
@@ -43,9 +42,6 @@ class ExtractKeyphrases(OfChat[tuple[str, ...]]):
 
     def expected(self) -> str:
         return _listed(spread_pieces([self.chat], _NUM_PHRASES, 2))
-
-    def at_most(self) -> str:
-        return _listed(spread_pieces([self.chat], _MOST_PHRASES, _PHRASE_WORDS))
 
 
 def _phrases(text: str) -> Iterator[str]:

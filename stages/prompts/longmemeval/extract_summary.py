@@ -28,7 +28,3 @@ class ExtractSummary(OfChat[str]):
 
     def expected(self) -> str:
         return " ".join(self.chat.split()[:_WORDS]) or "Nothing was said."
-
-    def at_most(self) -> str:
-        """As long as the chat; the budget cuts it."""
-        return self.chat.strip() or "Nothing was said."

@@ -38,13 +38,6 @@ class NoteOnChat(OfChat[str]):
     def expected(self) -> str:
         return " ".join(self.chat.split()[:_WORDS]) or "empty"
 
-    def at_most(self) -> str:
-        """As long as the chat, cut or said again to fill the budget."""
-        return self.chat.strip() or "empty"
-
-    def fewest(self) -> str:
-        return "empty"
-
     @classmethod
     def samples(cls) -> tuple["NoteOnChat", ...]:
         return (

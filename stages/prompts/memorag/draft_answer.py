@@ -28,5 +28,5 @@ class DraftAnswer(FromMemory[str]):
         return best_sentences(self.texts(), self.query(), _WORDS) or "Nothing was read."
 
     def expected(self) -> str:
-        """Words from the end of the text, where no line of a clue's `at_most` begins."""
+        """Words from the end of the text."""
         return " ".join(spread_pieces(self.texts(), 64, _WORDS)[-1:]) or "answer " * _WORDS

@@ -13,8 +13,6 @@ T = TypeVar("T")
 NO_LINE = "NONE"  # the legal reply without a line
 # Typical are three lines: about what the paper's examples have (tables 1 to 4), each longer.
 _LINES, _LINE_WORDS = 3, 12
-# At most as many as 128 tokens hold, of so few words; larger budgets are not filled further.
-_MOST_LINES, _LEAST_WORDS = 32, 4
 TYPICAL_LINES = f"{_LINES} lines of {_LINE_WORDS} words"
 
 
@@ -56,10 +54,6 @@ class LinesFromMemory(FromMemory[tuple[str, ...]]):
     def expected(self) -> str:
         return typical_lines([*self.texts(), self.query()])
 
-    def at_most(self) -> str:
-        """Lines from all over the text, as each may then find other chunks of it."""
-        return most_lines(self.texts() or [self.query()])
-
 
 def numbered(lines: list[str]) -> str:
     """The lines that have a letter or digit as a numbered list; NONE without any."""
@@ -70,8 +64,3 @@ def numbered(lines: list[str]) -> str:
 def typical_lines(texts: list[str]) -> str:
     """Three lines of twelve words from `texts`."""
     return numbered(spread_pieces(texts, _LINES, _LINE_WORDS))
-
-
-def most_lines(texts: list[str]) -> str:
-    """Up to 32 lines of four words from all over `texts`."""
-    return numbered(spread_pieces(texts, _MOST_LINES, _LEAST_WORDS))

@@ -33,10 +33,6 @@ class ShortenChunk(Prompt[str]):
     def expected(self) -> str:
         return self.chunk[: max(1, round(_SHARE * len(self.chunk)))].strip()
 
-    def at_most(self) -> str:
-        """As long as the chunk; the budget cuts it."""
-        return self.chunk
-
     @classmethod
     def samples(cls) -> tuple["ShortenChunk", ...]:
         return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)

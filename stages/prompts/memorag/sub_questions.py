@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.core.prompts import Prompt
-from stages.prompts.memorag.from_memory import TYPICAL_LINES, most_lines, numbered, typical_lines
+from stages.prompts.memorag.from_memory import TYPICAL_LINES, numbered, typical_lines
 from stages.prompts.parsing.lines import parse_lines
 from stages.prompts.parsing.passages import DATE, OPTIONS, QUESTION
 
@@ -40,10 +40,6 @@ class SubQuestions(Prompt[tuple[str, ...]]):
 
     def expected(self) -> str:
         return typical_lines([self.question, *self.options])
-
-    def at_most(self) -> str:
-        """Lines of a few words of the question each."""
-        return most_lines([self.question, *self.options])
 
     @classmethod
     def samples(cls) -> tuple["SubQuestions", ...]:

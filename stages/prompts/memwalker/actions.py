@@ -57,8 +57,3 @@ def legal_actions(form: str, actions: str, reasoning: bool) -> Constraint:
     """Replies in this form with one of the actions, a regex, after one line of free reasoning."""
     reason = f"Reasoning: [^\\n]{{1,{_REASON_CHARS}}}\\n" if reasoning else ""
     return Constraint(regex=f"{reason}{matching(form, f'({actions})')}")
-
-
-def illegal(num_invalid: int | None) -> bool:
-    """True if another illegal reply would be followed by one more request, for upper bounds."""
-    return (num_invalid or 0) < MAX_REPLIES - 1

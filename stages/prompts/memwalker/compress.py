@@ -30,10 +30,6 @@ class CompressSummaries(Prompt[str]):
         text = "\n\n".join(self.summaries)
         return text[: max(1, round(_SHARE * len(text)))]
 
-    def at_most(self) -> str:
-        """As long as all of them; the budget cuts it."""
-        return "\n\n".join(self.summaries)
-
     @classmethod
     def samples(cls) -> tuple["CompressSummaries", ...]:
         return (cls(("The bell {{ rings }}.\n\n{% twice %} <3>", "Nobody {# admits #} it.")),)

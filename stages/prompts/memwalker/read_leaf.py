@@ -11,7 +11,6 @@ from stages.prompts.memwalker.actions import (
     ANSWER,
     EXPECTED_REASON,
     REVERT,
-    illegal,
     legal_actions,
     parse_action,
 )
@@ -77,14 +76,6 @@ class ReadLeaf(Prompt[LeafReply]):
         prompt = AnswerQuestion((), self.question, self.options, self.answer_words)
         answer = prompt.expected().removeprefix("Answer: ")
         return f"{EXPECTED_REASON if self.reasoning else ''}Action: {ANSWER}\nAnswer: {answer}"
-
-    def at_most(self) -> str:
-        """An illegal one as long as it is asked again, then back to the parent."""
-        return f"Action: {0 if illegal(self.num_invalid) else REVERT}"
-
-    def fewest(self) -> str:
-        """An answer, which is rated; a walk that goes back to the end has none."""
-        return f"Action: {ANSWER}\nAnswer: (A)"
 
     @classmethod
     def samples(cls) -> tuple["ReadLeaf", ...]:

@@ -29,10 +29,6 @@ class SummarizeSegment(Prompt[str]):
     def expected(self) -> str:
         return self.segment[: max(1, round(_SHARE * len(self.segment)))]
 
-    def at_most(self) -> str:
-        """As long as the segment; the budget cuts it."""
-        return self.segment
-
     @classmethod
     def samples(cls) -> tuple["SummarizeSegment", ...]:
         return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)

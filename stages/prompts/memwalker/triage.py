@@ -8,7 +8,6 @@ from pipeline.core.prompts import Constraint, Prompt
 from stages.prompts.memwalker.actions import (
     EXPECTED_REASON,
     REVERT,
-    illegal,
     legal_actions,
     parse_action,
 )
@@ -53,12 +52,6 @@ class Triage(Prompt[int]):
     def expected(self) -> str:
         left = [action for action in self.actions() if action != REVERT]
         return f"{EXPECTED_REASON if self.reasoning else ''}Action: {left[len(left) // 2]}"
-
-    def at_most(self) -> str:
-        """An illegal one as long as it is asked again, then the first child left."""
-        if illegal(self.num_invalid):
-            return f"Action: {len(self.summaries)}"
-        return f"Action: {self.actions()[0]}"
 
     @classmethod
     def samples(cls) -> tuple["Triage", ...]:

@@ -40,11 +40,9 @@ def speaking_of(passages: Sequence[Passage], query: str) -> set[int]:
     return {number for number in found if number is not None}
 
 
-def longest_first(passages: Sequence[Passage]) -> list[int]:
-    """The numbers of the pages that are gists; a long gist is likely that of a long page."""
-    gists = [passage for passage in passages if passage.kind == "gist"]
-    ranked = sorted(gists, key=lambda passage: -len(passage.text))
-    return [passage.page_number for passage in ranked if passage.page_number is not None]
+def gist_numbers(passages: Sequence[Passage]) -> list[int]:
+    """The numbers of the pages that are shown as gists, in order."""
+    return page_numbers([passage for passage in passages if passage.kind == "gist"])
 
 
 # Sample values that no template holds by chance, some of them with what a template could trip over.

@@ -90,14 +90,6 @@ class BreakPoint(Prompt[int]):
             "Because the scene ends here and another one begins."
         )
 
-    def at_most(self) -> str:
-        """The first label: the shorter the pages, the more of them."""
-        return f"Break point: <{self.labels()[0]}>"
-
-    def fewest(self) -> str:
-        """The last label: the fewer the pages, the longer each that is read."""
-        return f"Break point: <{self.labels()[-1]}>"
-
     @classmethod
     def samples(cls) -> tuple["BreakPoint", ...]:
         quiet = Labelled("The bell rings.", None)

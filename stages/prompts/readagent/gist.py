@@ -29,10 +29,6 @@ class ShortenPage(Prompt[str]):
     def expected(self) -> str:
         return self.page[: max(1, round(_SHARE * len(self.page)))]
 
-    def at_most(self) -> str:
-        """As long as the page; the budget cuts it."""
-        return self.page
-
     @classmethod
     def samples(cls) -> tuple["ShortenPage", ...]:
         return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)

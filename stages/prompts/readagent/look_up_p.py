@@ -13,7 +13,7 @@ from stages.prompts.parsing.passages import (
     OPTIONS,
     QUESTION,
     Passage,
-    longest_first,
+    gist_numbers,
     page_numbers,
     ranked_pages,
 )
@@ -110,13 +110,9 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
 
     def expected(self) -> str:
         """Half of the pages there may be, spread over the document."""
-        numbers = sorted(longest_first(self.passages))
+        numbers = gist_numbers(self.passages)
         wanted = max(1, round(self.max_pages * _EXPECTED_SHARE))
         return _asking(numbers[:: max(1, len(numbers) // wanted)][:wanted])
-
-    def at_most(self) -> str:
-        """As many pages as may be looked up, the longest."""
-        return _asking(longest_first(self.passages)[: self.max_pages])
 
     @classmethod
     def samples(cls) -> tuple["ParallelLookUp", ...]:

@@ -13,7 +13,7 @@ from stages.prompts.parsing.passages import (
     OPTIONS,
     QUESTION,
     Passage,
-    longest_first,
+    gist_numbers,
     page_numbers,
     ranked_pages,
     speaking_of,
@@ -80,16 +80,9 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
 
     def expected(self) -> str:
         """A page from the middle of those left, STOP after a few."""
-        left = sorted(n for n in longest_first(self.passages) if n not in self._taken())
+        left = [n for n in gist_numbers(self.passages) if n not in self._taken()]
         is_over = len(self.pages_read) >= _EXPECTED_TURNS or not left
         return STOP if is_over else f"Page {left[len(left) // 2]}"
-
-    def at_most(self) -> str:
-        """The longest page left, after one that is not there, which is asked about once more."""
-        left = [number for number in longest_first(self.passages) if number not in self._taken()]
-        if not left:
-            return STOP
-        return f"Page {left[0]}" if self.refused else "Page 999999999"
 
     @classmethod
     def samples(cls) -> tuple["SequentialLookUp", ...]:

@@ -57,13 +57,6 @@ class StartsChapter(Prompt[StartsNew]):
     def expected(self) -> str:
         return "no"
 
-    def at_most(self) -> str:
-        """As many pages stay as there are, and each has a gist."""
-        return "yes"
-
-    def fewest(self) -> str:
-        return "no"
-
     @classmethod
     def samples(cls) -> tuple["StartsChapter", ...]:
         return (cls("The bell {{ rings }}.\n\n{% twice %} <3>", "CHAPTER {# II #}\n\nNobody."),)

@@ -1,6 +1,6 @@
 """In which executions a run is worked through: engines once, chunks of questions shared."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobs.graph.phases import Phase, phases, with_scoring
 from jobs.graph.read_run import read_run
 from pipeline.core.rows import Document, Question
-from pipeline.work.units import Committed, DocumentKey, Unit, plan_document
+from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Unit, plan_document
 
 NOTHING = Committed(units={}, inputs={})
 STEPS = read_run(["methods=gist_only", "memory=uniform"]).steps
@@ -158,7 +158,38 @@ def test_chunks_tile_the_questions_and_a_crash_re_forms_them(
         assert len(questions) == len(set(questions)), step_id
         assert set(questions) in (set(), {q.question_id for q in key.questions})
     stored = data.draw(st.sets(st.sampled_from([(u.step_id, u.unit) for u in planned])))
-    committed = Committed(
+    again = plan_document(STEPS, key, _committed(planned, stored), per_unit)
+    assert {(u.step_id, u.unit): u.is_done for u in again} == {
+        (u.step_id, u.unit): (u.step_id, u.unit) in stored for u in planned
+    }
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 40), st.integers(1, 9), st.data())
+def test_a_question_more_is_the_rest_of_its_own_chunk(
+    num_questions: int, per_unit: int, data: st.DataObject
+) -> None:
+    """What is committed stays as it is, and so do chunks that are left, unless there is one more of
+    them now."""
+    before, now = _key("d", num_questions), _key("d", num_questions + 1)
+    planned = plan_document(STEPS, before, NOTHING, per_unit)
+    num_stored = data.draw(st.integers(0, len(planned)))  # each after those that it reads
+    stored = {(u.step_id, u.unit) for u in planned[:num_stored]}
+    held = _committed(planned, stored)
+    added = f"d-q{num_questions}"
+    again = plan_document(STEPS, now, held, per_unit)
+    assert {(u.step_id, u.unit) for u in again if u.is_done} == stored
+    first = next(step.id for step in STEPS if step.per_question)  # which reads no units
+    left = [u for u in again if u.step_id == first and not u.is_done]
+    assert [added in u.inputs for u in left].count(True) == 1
+    if -(-num_questions // per_unit) == -(-(num_questions + 1) // per_unit):
+        old = {u.unit for u in plan_document(STEPS, before, held, per_unit) if not u.is_done}
+        assert {u.unit for u in left if added not in u.inputs} <= old
+
+
+def _committed(planned: Sequence[Unit], stored: Collection[tuple[str, str]]) -> Committed:
+    """What is in the store: the units of `stored`, by step and name."""
+    return Committed(
         units={step.id: {u: 1 for s, u in stored if s == step.id} for step in STEPS},
         inputs={
             step.id: {
@@ -170,27 +201,28 @@ def test_chunks_tile_the_questions_and_a_crash_re_forms_them(
             for step in STEPS
         },
     )
-    again = plan_document(STEPS, key, committed, per_unit)
-    assert {(u.step_id, u.unit): u.is_done for u in again} == {
-        (u.step_id, u.unit): (u.step_id, u.unit) in stored for u in planned
-    }
 
 
-def test_chunks_that_share_a_question_are_executed_together() -> None:
+def test_a_unit_of_several_chunks_is_executed_with_all_of_them() -> None:
     """A unit that is asked again was formed from more questions than a chunk has now."""
     key = _key("d", 6)
     (step,) = [s for s in STEPS if s.name == "look_up"]
-    planned = plan_document(STEPS, key, NOTHING, 2)
-    chunked = [unit for unit in planned if unit.step_id != step.id]
-    whole = [unit for unit in planned if unit.step_id == step.id]
-    inputs = {q: i for unit in whole for q, i in unit.inputs.items()}
-    again = replace(whole[0], inputs=inputs, attempt=2)
+    (old,) = [u for u in plan_document(STEPS, key, NOTHING, 6) if u.step_id == step.id]
+    committed = Committed(
+        units={step.id: {old.unit: 1}},
+        inputs={step.id: dict.fromkeys(old.inputs.values(), old.unit)},
+        problems={step.id: {old.unit: frozenset({"unit_failed"})}},
+    )
     (phase, *_) = _phases()
 
-    def items(units: list[Unit]) -> list[Sequence[Unit]]:
-        executions = phase.executions([key], {"d": units}, lambda: 2)
+    def items(held: Committed) -> list[Sequence[Unit]]:
+        units = {"d": plan_document(STEPS, key, held, 2)}
+        executions = phase.executions([key], units, lambda: 2)
         return [planned for _, items in executions for _, planned in items]
 
-    assert len(items(planned)) > 2, "the memory, then chunks"
-    (together,) = items([*chunked, again])
-    assert again in together
+    assert len(items(committed)) > 2, "the memory, then chunks: what is done is in none"
+    (together,) = items(replace(committed, retry_policy=RetryPolicy(frozenset({"unit_failed"}))))
+    (again,) = [unit for unit in together if unit.step_id == step.id]
+    assert (again.unit, again.attempt, again.is_done) == (old.unit, 2, False)
+    answers = {s.id for s in STEPS if s.name == "answer"}
+    assert {q for u in together if u.step_id in answers for q in u.inputs} == {*old.inputs}

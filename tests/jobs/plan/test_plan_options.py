@@ -77,11 +77,12 @@ def phase(*words: str | Path) -> dict[str, Any]:
 def test_rates_are_divided_by_and_prices_multiplied(tmp_path: Path, corpus: Words) -> None:
     words = (*corpus, f"warehouse={tmp_path}")
     plan = planned(*words, "--rates", "1000,50", "--price", "3,15")
-    for which in ("expected", "at_most"):
+    prompt = plan["all"]["expected"]
+    for which in ("expected", "budgets"):
         own = plan["all"][which]
-        hours = (own["uncached_tokens"] / 1000 + own["reply_tokens"] / 50) / 3600
+        hours = (prompt["uncached_tokens"] / 1000 + own["reply_tokens"] / 50) / 3600
         assert plan["phases"][0]["hours"][which] == pytest.approx(hours, rel=0.01)
-        money = (3 * own["prompt_tokens"] + 15 * own["reply_tokens"]) / 1e6
+        money = (3 * prompt["prompt_tokens"] + 15 * own["reply_tokens"]) / 1e6
         assert own["money"] == pytest.approx(money)
         assert sum(row[which]["money"] for row in plan["stages"]) == pytest.approx(money)
     cached = planned(*words, "--price", "3,15,0.3", "engine=simulated")["all"]["expected"]
@@ -101,7 +102,7 @@ def test_more_gpus_are_fewer_hours_and_as_many_gpu_hours(tmp_path: Path, corpus:
              "--rates", "5000,500")  # fmt: skip
     two, eight = phase(*words, "--gpus", "2"), phase(*words, "--gpus", "9")
     assert (two["engines"], eight["engines"]) == (1, 4)
-    for which in ("expected", "at_most"):
+    for which in ("expected", "budgets"):
         # What the cache holds is a little different each time: who comes first is chance.
         assert two["hours"][which] == pytest.approx(4 * eight["hours"][which], rel=0.2)
         assert two["gpu_hours"][which] == pytest.approx(2 * two["hours"][which])
@@ -153,8 +154,9 @@ def test_every_shipped_engine_has_a_plan(tmp_path: Path, corpus: Words) -> None:
     ):
         plan = planned(*corpus, *words, f"warehouse={tmp_path}")
         assert stages(plan).keys() == {"gist", "answer", "rate"}
-    # What may be thought before each of the 36 replies is in it, half of it expected.
-    assert plan["all"]["at_most"]["reply_tokens"] > 36 * 500
+    # What may be thought before each of the 36 replies is in it, half of it expected. By hand: 18
+    # gists of 512 tokens each, 6 answers of 512, 12 verdicts of 16.
+    assert plan["all"]["budgets"]["reply_tokens"] == 36 * 500 + 24 * 512 + 12 * 16
     assert 36 * 250 < plan["all"]["expected"]["reply_tokens"] < 36 * 300
     assert compose(["engine=vllm", "engine.model=m"])["engine"]["context_tokens"] is None
 

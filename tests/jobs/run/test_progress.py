@@ -35,8 +35,13 @@ def heartbeat(worker: str, **counts: int) -> dict[str, Any]:
 
 def begun(clock: Clock, states: list[Any]) -> Progress:
     progress = Progress(10, states.append, clock)
-    progress.start("reading", [("a", 60.0), ("b", 40.0)], reply_costs=4.0)
+    progress.start("reading", [("a", 60.0), ("b", 40.0)])
     return progress
+
+
+def of_book(done: int, about: int, share: float, document_id: str = "a") -> dict[str, Any]:
+    return {"document_id": document_id, "share": share, "table": "pages", "done": done,
+            "about": about}  # fmt: skip
 
 
 def test_documents_in_flight_count() -> None:
@@ -57,10 +62,12 @@ def test_documents_in_flight_count() -> None:
     assert state["cached_share"] == round(20 / 56, 4)
     assert (state["share"], state["seconds_left"]) == (0.0, None), "no document is through"
     progress.add(Summary("a", "w1", calls=1, prompt_tokens=26, reply_tokens=1, units=2, rows=6))
-    # It had 60 of 100 words and cost 26 and 4 for a decoded token, so all will cost 50. By now 20
-    # uncached, 4 and 16 are spent, 30 of these 40 in the last 9 seconds.
+    assert (progress.state()["share"], progress.state()["seconds_left"]) == (0.6, None)
+    # 60 of 100 words are done, and 10 seconds later 80: 20 are left, at 2 a second.
+    clock.now = 20.0
+    progress.alive([heartbeat("w1", units=2, rows=6) | {"inside": [of_book(1, 2, 0.5, "b")]}])
     state = progress.state()
-    assert (state["share"], state["seconds_left"]) == (0.8, 3)
+    assert (state["share"], state["seconds_left"]) == (0.8, 10)
     json.dumps(state)
 
 
@@ -85,7 +92,7 @@ def test_workers_of_the_phase_before_are_left_out() -> None:
     progress = begun(clock, states)
     clock.now = 10.0
     progress.alive([heartbeat("w1", calls=2, prompt_tokens=100, units=4, problems=1)])
-    progress.start("scoring", [("a", 1.0), ("b", 1.0)], reply_costs=None)
+    progress.start("scoring", [("a", 1.0), ("b", 1.0)])
     clock.now = 20.0
     progress.alive(
         [heartbeat("w1", calls=2, prompt_tokens=100, units=4), heartbeat("w2", units=1, rows=5)]
@@ -102,11 +109,13 @@ def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
         clock.now = float(second)
         if second == 90:
             progress.add(Summary("a", "w1", calls=1, prompt_tokens=90, units=0))
-        progress.alive([heartbeat("w1", calls=second, prompt_tokens=second, units=0)])
+        inside = [of_book(1, 2, second / 360, "b")]
+        progress.alive([heartbeat("w1", calls=second, prompt_tokens=second, units=0)
+                        | {"inside": inside}])  # fmt: skip
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "reading: 2 documents"
     assert len(lines) == 1 + 2 and all(line.startswith("reading ") for line in lines[1:])
-    assert "tokens/s" in lines[1] and "ETA" in lines[2]
+    assert "tokens/s" in lines[1] and all("ETA" in line for line in lines[1:])
 
 
 def test_a_terminal_has_one_live_line() -> None:
@@ -116,32 +125,30 @@ def test_a_terminal_has_one_live_line() -> None:
     console = Console(file=screen, force_terminal=True, width=160)
     progress._console = progress._bar.live.console = console
     with progress:
-        progress.start("reading", [("a", 60.0), ("b", 60.0)], reply_costs=4.0)
+        progress.start("reading", [("a", 60.0), ("b", 60.0)])
         for second in (1, 10):
             clock.now = float(second)
-            progress.alive([heartbeat("w1", calls=second, prompt_tokens=3 * second, rows=second)])
+            inside = [of_book(1, 2, second / 100, "b")]
+            beat = heartbeat("w1", calls=second, prompt_tokens=3 * second, rows=second)
+            progress.alive([beat | {"inside": inside}])
             if second == 1:
                 progress.add(Summary("a", "w1", calls=1, prompt_tokens=30, rows=1))
     shown = screen.getvalue()
-    assert "reading" in shown and "50%" in shown and "1 rows/s" in shown and "ETA" in shown
-
-
-def of_book(done: int, about: int, share: float, document_id: str = "a") -> dict[str, Any]:
-    return {"document_id": document_id, "share": share, "asked_share": share, "table": "pages",
-            "done": done, "about": about}  # fmt: skip
+    assert "reading" in shown and "55%" in shown and "1 rows/s" in shown and "ETA" in shown
 
 
 def test_a_document_alone_shows_how_far_it_is() -> None:
     clock, states = Clock(), list[Any]()
     progress = begun(clock, states)
     clock.now = 1.0
-    progress.alive([heartbeat("w1", calls=1, prompt_tokens=10)])
+    begun_book = of_book(15, 300, 0.05)
+    progress.alive([heartbeat("w1", calls=1, prompt_tokens=10) | {"inside": [begun_book]}])
     clock.now = 11.0
     book = of_book(37, 300, 0.25)
     progress.alive([heartbeat("w1", calls=9, prompt_tokens=110) | {"inside": [book]}])
-    # A quarter of 60 of 100 words cost 110; the other 85 cost 5.67 times as much, at 10 a second.
+    # A twentieth of 60 words, and 10 seconds later a quarter: 85 of 100 are left, at 1.2 a second.
     assert states[-1]["inside"] == book
-    assert (states[-1]["share"], states[-1]["seconds_left"]) == (0.15, 62)
+    assert (states[-1]["share"], states[-1]["seconds_left"]) == (0.15, 71)
     assert ", pages 37 of about 300, 0/10 units" in progress_line(states[-1])
     other = of_book(1, 20, 0.1, "b")
     progress.alive([heartbeat("w1", calls=9, prompt_tokens=110) | {"inside": [book, other]}])

@@ -115,36 +115,12 @@ def test_a_folder_without_a_family(tmp_path: Path) -> None:
     assert "no family.yaml there" in refused(tmp_path / "nowhere")
 
 
-OLD = (
-    "the layout of an earlier version: `words` is `wording` now; `uniform_words` is `words` now; "
-    "`judged` is gone, `judging` names the stages that judge; "
-    "what is in first_page, pagination, answer_each_look_up, answer_words, constant_answer, "
-    "metrics belongs under `settings`; `reply_tokens` and `forms` are by prompt "
-    "(compare conf/prompts/generic/family.yaml)"
-)
-
-
-def test_a_family_of_the_earlier_layout_is_told_what_to_change(tmp_path: Path) -> None:
-    folder = written(
-        tmp_path,
-        words="ours",
-        first_page=0,
-        pagination={"min_words": 280, "max_words": 600, "tail_words": 350, "uniform_words": 430},
-        reply_tokens={"break_point": 128, "gist": 512, "look_up": 128, "answer": 512, "rate": 16},
-        forms={"look_up_p": "I want to look up Page [{}]"},
-        answer_each_look_up=False,
-        answer_words=40,
-        constant_answer="He did it.",
-        metrics=["rouge1_stem"],
-        judged=False,
-        examples={},
-    )
-    assert refused(folder) == OLD
+def test_a_key_of_no_family(tmp_path: Path) -> None:
+    folder = written(tmp_path, metrics=["rouge1_stem"])
+    assert refused(folder) == "metrics: Extra inputs are not permitted"
     done = gistmill("prompts", "check", folder)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"gistmill: {folder / 'family.yaml'}: {OLD}\n"
-    half = written(tmp_path, metrics=["rouge1_stem"])
-    assert refused(half).startswith("the layout of an earlier version: what is in metrics belongs")
+    assert done.stderr == f"gistmill: {folder / 'family.yaml'}: {refused(folder)}\n"
 
 
 def based(folder: Path, name: str, text: str, **templates: str) -> Path:

@@ -129,6 +129,19 @@ def test_lists_of_an_empty_table_can_be_asked_for(empty: Any) -> None:
     assert query(empty, asked) == []
 
 
+@pytest.mark.parametrize(("most", "kind"), [(16_000_000, "BASE TABLE"), (0, "VIEW")])
+def test_small_tables_are_read_into_memory_once(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, most: int, kind: str
+) -> None:
+    """A table that is not small is read again by every query. The rows are the same."""
+    monkeypatch.setattr("pipeline.store.sql.shard_views._MOST_BYTES", most)
+    warehouse.plan("mine", (ANSWERS, [commit_answers(warehouse, "q1", "q2")]))
+    with opened(warehouse) as connection:
+        assert [row["question_id"] for row in query(connection, "from answers")] == ["q1", "q2"]
+        made = "select table_type from information_schema.tables where table_name = 'raw_answers'"
+        assert connection.raw.execute(made).fetchall() == [(kind,)]
+
+
 @pytest.mark.slow
 def test_one_run_and_all_runs(warehouse: Warehouse) -> None:
     mine, theirs = commit_answers(warehouse, "q1", "q2"), commit_answers(warehouse, "q3")

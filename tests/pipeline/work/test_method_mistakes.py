@@ -157,9 +157,8 @@ FILES = [
      ": judge: no such key; a method has `arguments`, `stages` and `papers`"),
     ("arguments: [k]\nstages:\n" + LOOK_UP + ANSWER,
      ": arguments: write {name: default}, null where it must be given"),
-    ("arguments: {}\nlook_up: {strategy: bm25, top_k: 3}\nanswer: {kind: pages}\n",
-     ": look_up and answer: this is the layout of an earlier version; write stages "
-     "under `stages: {look_up: {kind: ...}, answer: {kind: ...}}`"),
+    ("arguments: {}\nlook_up: {kind: bm25, top_k: 3}\n",
+     ": stages missing; see the other methods"),
 ]  # fmt: skip
 
 

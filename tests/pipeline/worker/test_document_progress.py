@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
@@ -37,20 +35,16 @@ def test_a_page_with_two_replies_is_one_page() -> None:
     progress = UnitProgress()
     progress.tell(4)
     for page_index, attempt in ((0, 1), (0, 2), (1, 1)):
-        progress.asked()
         progress.replied(Subject(page_index=page_index, attempt=attempt))
-    assert (progress.done, progress.share, progress.asked_share) == (2, 0.5, 0.5)
-    progress.replied(Subject(page_index=2))  # replayed
-    assert (progress.done, progress.share) == (3, 0.75)
-    assert progress.asked_share == pytest.approx(0.75 * 3 / 4)
+    assert (progress.done, progress.share) == (2, 0.5)
 
 
 def test_nobody_knows_how_many() -> None:
     progress = UnitProgress()
     progress.replied(Subject(question_id="q"))
-    assert (progress.share, progress.asked_share) == (0.0, 0.0)
+    assert progress.share == 0.0
     progress.is_committed = True
-    assert (progress.share, progress.asked_share) == (1.0, 0.0), "nothing was asked"
+    assert progress.share == 1.0
 
 
 def asking(engine: Listener) -> Ask:
@@ -130,25 +124,23 @@ def test_heartbeats_say_how_far_a_document_is(tmp_path: Path) -> None:
     # 120 words, 2 questions. Pages and scores weigh 1, gists 121, look-ups, answers and ratings
     # 0.2 x 2 x 120 + 300 = 348.
     first = next(one for one in seen if one["table"] == "lookups")
-    assert first["share"] == first["asked_share"] == round(122 / (122 + 3 * 348 + 1), 6)
+    assert first["share"] == round(122 / (122 + 3 * 348 + 1), 6)
 
 
-def test_replayed_calls_are_done_but_not_asked(tmp_path: Path) -> None:
+def test_replayed_calls_are_done(tmp_path: Path) -> None:
     """The worker dies at the third gist; the next one replays two."""
     small = SmallRun(tmp_path)
     read(small, dies_at=2)
     first = read(small)[0]
     assert rows(first) == ("gists", 2, 3)
-    # What asks: gists of a document of n words, look-ups, answers and ratings of two questions. The
-    # pages are cut by length and cost nothing.
-    assert first["asked_share"] < 0.01 < first["share"]
+    assert first["share"] > 0.01
 
 
 def test_units_that_are_done_do_not_count() -> None:
     progress = DocumentProgress("d", num_words=100)
     progress.plan([unit("gist-1", is_done=True)], {})
-    assert progress.state() == {"document_id": "d", "share": 0.0, "asked_share": 0.0,
-                                "table": None, "done": 0, "about": 0}  # fmt: skip
+    state = {"document_id": "d", "share": 0.0, "table": None, "done": 0, "about": 0}
+    assert progress.state() == state
 
 
 def test_a_merged_memory_says_so_too() -> None:

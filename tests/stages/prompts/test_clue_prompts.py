@@ -127,30 +127,16 @@ def test_chinese_has_lines_too(prompt: type[LinesFromMemory]) -> None:
     asked = prompt(shown(CHINESE), "谁敲了钟？", ())
     read = lines(asked, asked.extractive())
     assert any("司事" in line for line in read)
-    assert lines(asked, asked.expected()) and lines(asked, asked.at_most())
+    assert lines(asked, asked.expected())
 
 
 @pytest.mark.parametrize("prompt", LINES)
 @pytest.mark.parametrize("texts", [(), ("",), ("…", " \n")])
 def test_nothing_shown_is_no_line(prompt: type[LinesFromMemory], texts: tuple[str, ...]) -> None:
     asked = prompt(shown(*texts), "", ())
-    for reply in (asked.extractive(), asked.expected(), asked.at_most()):
+    for reply in (asked.extractive(), asked.expected()):
         assert lines(asked, reply) == ()
     assert DraftAnswer(shown(*texts), "", ()).extractive()
-
-
-@pytest.mark.parametrize("prompt", LINES)
-def test_the_most_lines_come_from_all_over_the_book(prompt: type[LinesFromMemory]) -> None:
-    """From 32 places, one in each 32nd of it, however it is cut into passages."""
-    half = BOOK.index("word4000")
-    for passages in (shown(BOOK), shown(BOOK[:half], BOOK[half:])):
-        asked = prompt(passages, "Who rang the bell?", ())
-        read = lines(asked, asked.at_most())
-        assert len(read) == 32 and all(len(line.split()) == 4 for line in read)
-        assert all(line in BOOK for line in read)
-        found = [BOOK.index(line) * 32 // len(BOOK) for line in read]
-        assert all(abs(place - part) <= 1 for part, place in enumerate(found))
-        assert len({line.split()[0] for line in read}) == 32
 
 
 @pytest.mark.parametrize("prompt", LINES)
@@ -183,13 +169,6 @@ def test_extractive_replies_fit_the_budget(prompt: type[FromMemory[object]]) -> 
 def test_the_parts_of_a_question(question: str, parts: tuple[str, ...]) -> None:
     prompt = SubQuestions(question, ())
     assert lines(prompt, prompt.extractive()) == parts
-
-
-def test_the_most_sub_questions() -> None:
-    prompt = SubQuestions(BOOK, ())
-    assert len(lines(prompt, prompt.at_most())) == 32
-    few = SubQuestions("Who rang the bell?", ())
-    assert 1 <= len(lines(few, few.at_most())) <= 32
 
 
 @pytest.mark.parametrize(

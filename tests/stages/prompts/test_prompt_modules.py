@@ -149,13 +149,6 @@ def test_what_is_expected_is_read(sample: Prompt[Any]) -> None:
 
 
 @each_sample
-def test_the_most_that_may_come_back_is_read(sample: Prompt[Any]) -> None:
-    """Of a page that is not there, too: it is asked about once more."""
-    value = sample.read(sample.at_most(), False)
-    assert value is not None and value != "out_of_range"
-
-
-@each_sample
 def test_nothing_is_read_in_nothing(sample: Prompt[Any]) -> None:
     for reply in ("", " ", "\n\n"):
         assert sample.read(reply, is_cut=False) is sample.read(reply, is_cut=True) is None

@@ -10,7 +10,7 @@ import pytest
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
-from pipeline.engines.counting import CountingEngine, Scenario
+from pipeline.engines.counting import CountingEngine
 from pipeline.engines.token_counts import token_counts
 from stages.prompts.memwalker.update_summary import UpdateSummary
 from stages.read.answer_from_summary import AnswerFromRunningSummary
@@ -223,16 +223,13 @@ def test_the_extractive_engine_keeps_what_the_question_is_about() -> None:
     assert UpdateSummary(segment, "", "Zebra?", (), max_words=6).extractive()
 
 
-@pytest.mark.parametrize("scenario", ["expected", "at_most", "fewest"])
-def test_a_plan_counts_a_call_for_every_segment(scenario: Scenario) -> None:
-    """Where nothing runs out of context, too: a segment has no more tokens for that."""
+def test_a_plan_counts_a_call_for_every_segment() -> None:
     settings = read_run(["engine=simulated"]).config.engine
-    engine = CountingEngine(scenario, settings, token_counts(settings, [TEXT]), {})
+    engine = CountingEngine(settings, token_counts(settings, [TEXT]), {})
     made, calls = run(STAGE, rows(), engine)
     assert len(made) == len(calls) == 3
     assert all(len(row.summary.split()) <= 4 for row in made)
-    budget = {"expected": 3}.get(scenario, 500)  # three words are asked for
-    assert [call.reply_tokens for call in calls] == [budget] * 3
+    assert [call.reply_tokens for call in calls] == [3] * 3  # three words are asked for
 
 
 def test_segments_must_be_numbered_for_every_question() -> None:

@@ -86,7 +86,7 @@ def legal_replies(prompt: Prompt[Any]) -> list[str]:
     """What the prompt's own module replies, and its form with every value."""
     form = family().form(type(prompt))
     filled = [form.replace("{}", text) for text in type(prompt).form_values()] if form else []
-    return [prompt.extractive(), prompt.expected(), prompt.at_most(), prompt.fewest(), *filled]
+    return [prompt.extractive(), prompt.expected(), *filled]
 
 
 def mutated(reply: str, others: list[str], rng: random.Random) -> str:

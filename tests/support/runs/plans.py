@@ -44,18 +44,16 @@ def since(after: Stages, before: Stages) -> Stages:
     return {stage: row for stage, row in found.items() if row["calls"]}
 
 
-def exceeded(plan: dict[str, Any], outcome: Stages) -> list[str]:
-    """Every number above `at most`. Which of the stages that begin alike finds nothing in the cache
-    is chance, so uncached tokens are those of all stages."""
-    missed, ranges = [], stages(plan)
+def over_budget(plan: dict[str, Any], outcome: Stages) -> list[str]:
+    """Every stage that was not planned, or whose replies were longer than their budgets on average:
+    it may have made more calls, or fewer, than were expected."""
+    missed, planned_stages = [], stages(plan)
     for stage, row in outcome.items():
-        for measure in ("calls", "prompt_tokens", "reply_tokens"):
-            most = ranges[stage]["at_most"][measure] if stage in ranges else 0
-            if row[measure] > most:
-                missed.append(f"{stage} {measure}: {row[measure]} over {most}")
-    was = sum(row["uncached_tokens"] for row in outcome.values())
-    most = plan["all"]["at_most"]["uncached_tokens"]
-    return missed if was <= most else [*missed, f"uncached: {was} over {most}"]
+        own = planned_stages.get(stage)
+        calls = own["expected"]["calls"] if own else 0
+        if not own or row["reply_tokens"] * calls > own["budgets"]["reply_tokens"] * row["calls"]:
+            missed.append(f"{stage}: {row}, planned {own}")
+    return missed
 
 
 def off(plan: dict[str, Any], outcome: Stages, share: float, measures: Sequence[str]) -> list[str]:
