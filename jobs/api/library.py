@@ -13,7 +13,7 @@ from jobs.config.options import ReadOptions
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun, resolve
-from jobs.report.render import render, report_page
+from jobs.report.render import parts_of, report_page
 from jobs.report.report import Report, make_report, report_of
 from jobs.run.rate_run import shown_rater
 from pipeline.core.errors import UsageError
@@ -103,8 +103,8 @@ def compare(
     """Two methods, A and B, on the questions that both have a value of: `rows` has one per metric,
     with its figures. One method: as A, with every other; none: all with the best, as B. `run` may
     name two runs, `metric` several, with a comma between them. Raises UsageError."""
-    options = ReadOptions(as_path(warehouse), run, where=where, metric=metric, rater=rater)
-    return compare_methods(options, methods)
+    options = ReadOptions(as_path(warehouse), run, where=where, rater=rater)
+    return compare_methods(options, methods, metric)
 
 
 def _resolved(words: tuple[str | RunConfig, ...]) -> ResolvedRun:
@@ -148,6 +148,6 @@ def run_and_report(
     def look(connection: Any, folder: RunFolder) -> None:
         options = ReadOptions(folder.warehouse, rater=shown_rater(resolved, connection))
         made.append(report_of(connection, folder, options))
-        folder.write_report(report_page(render(made[0])))
+        folder.write_report(report_page(parts_of(made[0])))
 
     return execute(resolved, warn, retry_policy, look), made[0]

@@ -24,6 +24,11 @@ WholeTables = Annotated[
     bool,
     typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown."),
 ]
+# Of exports.
+To = Annotated[
+    str, typer.Option(metavar="FILE", help="On any filesystem; - prints.", show_default=False)
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 
 
 def _show_version(is_asked: bool) -> None:

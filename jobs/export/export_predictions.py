@@ -38,18 +38,18 @@ FORMATS: Mapping[str, Callable[[Rows], str]] = {
 }
 
 
-def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
-    """The answers of `method=` to the questions that `where=` selects, in `format=`, by default
-    jsonl; and their number. `warn` gets a line if the run is not complete.
+def exported_predictions(
+    options: ReadOptions, form: str, warn: Callable[[str], None]
+) -> tuple[str, int]:
+    """The answers of `method=` to the questions that `where=` selects, in a form, and their number.
+    `warn` gets a line if the run is not complete.
 
     An answer with a problem keeps its text, if it has one. In the formats of benchmarks an answer
     that chooses an option is the option's text. Raises UsageError if several methods, or several
     repeats of one, are selected.
     """
-    form = FORMATS.get(options.format or "jsonl")
-    if form is None:
-        known = ", ".join(FORMATS)
-        raise UsageError(f"format={options.format}: no such format; there are {known}")
+    if form not in FORMATS:
+        raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
     name = run_name(options.warehouse, options.run)
     with connect(options.warehouse, name) as connection:
         method = _method(connection, options.method, name)
@@ -65,7 +65,7 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
             f"method={method} has the repeats {', '.join(map(str, repeats))}; choose one with "
             f"where='repeat = {repeats[0]}'"
         )
-    return form(rows), len(rows)
+    return FORMATS[form](rows), len(rows)
 
 
 def _method(connection: Any, wanted: str | None, run: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.config.options import ReadOptions
+from jobs.output.cells import counted
 from jobs.people.sheet import LABELLED, LABELS, ROW_SQL
 from jobs.report.answer_rows import answers
 from pipeline.core.errors import UsageError
@@ -39,12 +40,11 @@ class Imported:
     kept: int
 
 
-def import_sheet(file: str, options: ReadOptions) -> Imported:
-    """Add the labels in a sheet, as those of `person=`, to the run. All or none are imported.
+def import_sheet(file: str, options: ReadOptions, person: str) -> Imported:
+    """Add the labels in a sheet, as those of a person, to the run. All or none are imported.
 
     Raises UsageError naming the first line that is wrong.
     """
-    person = options.person or ""
     if not _PERSON.fullmatch(person):
         raise UsageError(f"person={person}: write a name of a-z, 0-9 and _.-, such as person=ann")
     found = list(_labelled(file))
@@ -61,6 +61,20 @@ def import_sheet(file: str, options: ReadOptions) -> Imported:
     ]
     changed = add_labels(RunFolder(options.warehouse, run).path, person, rows)
     return Imported(f"human:{person}", run, len(found), len(labels), changed, kept)
+
+
+def imported_lines(found: Imported) -> list[str]:
+    """What `gistmill rate import` prints."""
+    lines = [
+        f"{counted(found.labels, 'label')} of {found.rater} in run {found.run}, new or changed: "
+        f"{found.changed}"
+    ]
+    if left := found.rows - found.labels:
+        rows = f"{left} of {found.rows} rows have no label"
+        lines.append(f"{rows}; import the sheet again when they do")
+    if found.kept:
+        lines.append(f"{found.kept} of these had one before, which is kept")
+    return ["\n".join(lines)]
 
 
 def _num_labelled(

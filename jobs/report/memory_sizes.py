@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs.output.cells import Table
 from pipeline.core.errors import UsageError
 from pipeline.files.place import AnyPath
 from pipeline.store import connect
@@ -40,14 +41,6 @@ class Distribution:
     q3: float | None
     max: float | None
 
-    def row(self, with_memory: bool) -> dict[str, str | None]:
-        """The columns of the printed table."""
-        names = ("mean", "min", "q1", "median", "q3", "max")
-        numbers = {name: getattr(self, name) for name in names}
-        shown = {k: None if v is None else f"{v:,.1f}" for k, v in numbers.items()}
-        memory = {"memory": self.memory} if with_memory else {}
-        return {"": self.measure, **memory, "n": f"{self.n:,}", **shown}
-
 
 def distributions(warehouse: AnyPath, run: str | None) -> list[Distribution]:
     """Every measure of every memory of a run. Raises UsageError where there is no such run."""
@@ -75,10 +68,17 @@ def samples(connection: Any) -> list[tuple[dict[str, Any], list[float]]]:
     ]
 
 
-def distribution_table(found: Sequence[Distribution]) -> list[dict[str, str | None]]:
-    """The rows of the printed table; memories are named only where the run has several."""
+def distribution_table(found: Sequence[Distribution]) -> Table:
+    """The printed table; memories are named only where the run has several."""
     several = len({one.memory for one in found} - {None}) > 1
-    return [one.row(several) for one in found]
+    return Table([_row(one, several) for one in found])
+
+
+def _row(of: Distribution, with_memory: bool) -> dict[str, str | None]:
+    numbers = {name: getattr(of, name) for name in ("mean", "min", "q1", "median", "q3", "max")}
+    shown = {k: None if v is None else f"{v:,.1f}" for k, v in numbers.items()}
+    memory = {"memory": of.memory} if with_memory else {}
+    return {"": of.measure, **memory, "n": f"{of.n:,}", **shown}
 
 
 def _where(of: Mapping[str, Any]) -> str:

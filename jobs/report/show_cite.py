@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jobs.output.cells import counted
+from jobs.output.cells import Heading, Part, Verbatim, counted
 from jobs.report.render import REPEATED
 
 _NO_PAPERS = "not known: the run was last started by an earlier version of gistmill; start it again"
 _WORDING = {"ours": "in our own words, not the papers'", "authors": "in the authors' words"}
 
 
-def cite_text(found: Mapping[str, Any]) -> str:
-    """The text that `gistmill cite` prints: a paragraph per subject, then BibTeX."""
-    parts = [
-        [f"# {found['run']}", *_incomplete(found["inputs"])],
+def cite_parts(found: Mapping[str, Any]) -> list[Part]:
+    """What `gistmill cite` prints: a paragraph per subject, then BibTeX."""
+    paragraphs = [
+        _incomplete(found["inputs"]),
         [_corpus(found["corpus"])],
         ["Methods:", *(_method(method) for method in found["methods"])],
         [*_repeats(found)],
@@ -24,9 +24,10 @@ def cite_text(found: Mapping[str, Any]) -> str:
         [found["means"]],
         _problems(found),
         ["Software:", *_software(found)],
-        ["BibTeX:", "", *_papers(found)],
+        ["BibTeX:"],
     ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+    texts = ["\n".join(lines) for lines in paragraphs if lines]
+    return [Heading(found["run"]), *texts, *map(Verbatim, _papers(found))]
 
 
 def _incomplete(inputs: Mapping[str, int]) -> list[str]:
@@ -124,5 +125,4 @@ def _papers(found: Mapping[str, Any]) -> Iterator[str]:
     yield found["gistmill"]
     if found["papers"] is None:
         yield f"% papers of methods and datasets: {_NO_PAPERS}"
-    for entry in (found["papers"] or {}).values():
-        yield f"\n{entry}"
+    yield from (found["papers"] or {}).values()

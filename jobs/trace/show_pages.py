@@ -3,17 +3,16 @@ above them the texts made of several pages together."""
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import counted, printable
-from jobs.output.print_tables import print_json, print_line
+from jobs.output.cells import Part, Verbatim, counted, printable
+from jobs.output.terminal import drawn
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
 from pipeline.store import connect
@@ -72,9 +71,12 @@ class ShownDocument:
     left_out: list[dict[str, Any]]
 
 
-def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
-    """The memory of a document. Raises UsageError if the run has no such document, memory or page,
-    or no pages of it."""
+def shown_document(
+    options: ReadOptions, document_id: str, wanted: str | None = None, page: str | None = None
+) -> ShownDocument:
+    """The memory of a document, of its memories the one `wanted`, and of its pages those that
+    `page` names. Raises UsageError if the run has no such document, memory or page, or no pages of
+    it."""
     run = run_name(options.warehouse, options.run)
     with connect(options.warehouse, run) as connection:
         connection.execute("set variable document = ?", [document_id])
@@ -85,10 +87,10 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
                 f"{document_id}: run={run} has no pages of it; make them with gistmill run ... "
                 "methods=none"
             )
-        memory = _chosen(memories, options.memory, document_id)
+        memory = _chosen(memories, wanted, document_id)
         connection.execute("set variable memory = ?", [memory])
         pages = _pages(query(connection, _SQL["texts"]))
-        shown = _selected(pages, options.page, document_id)
+        shown = _selected(pages, page, document_id)
         above = [PagesText(**row) for row in query(connection, _SQL["of_several"])]
         return ShownDocument(
             run=run,
@@ -104,24 +106,17 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
         )
 
 
-def show_pages(options: ReadOptions, document_id: str, as_json: bool) -> None:
-    """Print the memory of a document at the terminal's width."""
-    found = shown_document(options, document_id)
-    if as_json:
-        print_json(asdict(found))
-        return
-    print_line(_title(found))
+def document_parts(found: ShownDocument) -> Iterator[Part]:
+    """The memory of a document at the terminal's width."""
+    yield _title(found)
     width = max(20, shutil.get_terminal_size(_WIDTH).columns)
     left = list(found.above)
     for page in found.pages:
         for text in [text for text in left if _has(text, page)]:
             left.remove(text)
-            print_line()
-            print_line(f"pages {text.page_index} to {text.last_page_index} · {_named(text)}")
-            print_line(_side_by_side([text], width))
-        print_line()
-        print_line(_heading(page))
-        print_line(_side_by_side(page.texts, width))
+            heading = f"pages {text.page_index} to {text.last_page_index} · {_named(text)}"
+            yield Verbatim(f"{heading}\n{_side_by_side([text], width)}")
+        yield Verbatim(f"{_heading(page)}\n{_side_by_side(page.texts, width)}")
 
 
 def _document(connection: Any, document_id: str) -> dict[str, Any]:
@@ -203,14 +198,6 @@ def _facts(text: PageText) -> str:
 def _side_by_side(texts: Sequence[PageText], width: int) -> str:
     """The texts in columns, the first and widest that of the page; in a narrow terminal one under
     the other."""
-    console = Console(
-        width=width,
-        color_system=None,
-        emoji=False,
-        highlight=False,
-        markup=False,
-        force_terminal=False,  # else 80 columns where TERM=dumb
-    )
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     shown = [Text(_WRAP.sub(" ", printable(text.text or "-").strip())) for text in texts]
     if width < _NARROW:
@@ -221,9 +208,7 @@ def _side_by_side(texts: Sequence[PageText], width: int) -> str:
         for number in range(len(shown)):
             table.add_column(ratio=2 if number else 3, overflow="fold")
         table.add_row(*shown)
-    with console.capture() as capture:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
+    return drawn(width, table)
 
 
 _DOCUMENT = (

@@ -80,7 +80,3 @@ def removal_line(name: str, removed: Removed) -> str:
     labels = f", {counted(removed.labels, 'label')} of people" if removed.labels else ""
     kept = f"; {removed.kept_units:,} units that other runs use stay" if removed.kept_units else ""
     return f"deleted run {name}: {removed.files:,} files, {removed.bytes:,} bytes{labels}{kept}"
-
-
-def as_json(name: str, removed: Removed) -> dict[str, object]:
-    return {"run": name, **dataclasses.asdict(removed)}
