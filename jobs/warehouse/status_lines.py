@@ -79,9 +79,7 @@ def _stages(steps: Rows) -> Table:
     for step in steps:
         row = rows.setdefault(step["stage"], Counter())
         row.update({"steps": 1, **{name: step[name] or 0 for name in _COUNTS}})
-    names = [
-        name for name in ("steps", *_COUNTS) if any(round(row[name]) for row in rows.values())
-    ]
+    names = [name for name in ("steps", *_COUNTS) if any(round(row[name]) for row in rows.values())]
     shown = [
         {"stage": stage, **{name.replace("_", " "): round(row[name]) for name in names}}
         for stage, row in rows.items()

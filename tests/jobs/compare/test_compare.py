@@ -430,8 +430,8 @@ def test_sql_prints_small_numbers_with_all_digits(four: ComparedRun) -> None:
 
 
 def test_it_can_be_called_from_python(four: ComparedRun) -> None:
-    options = ReadOptions(as_path(four.warehouse.folder), metric="accuracy")
-    (row,) = compare(options, ["m1", "m2"]).rows
+    options = ReadOptions(as_path(four.warehouse.folder))
+    (row,) = compare(options, ["m1", "m2"], "accuracy").rows
     assert row.figures is not None and row.figures.p == 0.125
 
 

@@ -232,8 +232,12 @@ def test_mistakes(sheets: Sheets) -> None:
     assert says == f"{to}: a sheet is CSV; name a file that ends in .csv"
     assert "person=: write a name" in refused("rate", "import", empty, *words)
     assert "person=../x: write a name" in refused("rate", "import", empty, "person=../x", *words)
-    assert "n=0: write a whole number from 1" in refused("rate", "sheet", *sheets.words, "n=0")
-    assert "seed=x: write" in refused("rate", "sheet", *sheets.words, "seed=x")
+    assert "Invalid value for '--n': 0 is not in the range" in refused(
+        "rate", "sheet", *sheets.words, "n=0"
+    )
+    assert "Invalid value for '--seed': 'x' is not a valid int" in refused(
+        "rate", "sheet", *sheets.words, "seed=x"
+    )
     nothing = refused("rate", "sheet", *sheets.words, "where=document_id = 'tide'")
     assert "no answer to label: it needs free-form questions with references" in nothing
     assert "the run has no labels of people" in refused("rate", "agreement", *sheets.words)
