@@ -68,9 +68,10 @@ def report(
 
 
 def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, whole: bool) -> None:
-    if picture:
-        draw_histograms(options.warehouse, options.run, picture)
-    found = distributions(options.warehouse, options.run)
+    with connect(options.warehouse, options.run) as connection:
+        found = distributions(connection)
+        if picture:
+            draw_histograms(connection, picture)
     print_found(found, lambda found: [distribution_table(found)], as_json, whole)
 
 

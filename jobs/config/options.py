@@ -1,12 +1,17 @@
 """The options that reading verbs have in common, and the keys of verbs that go on with a stored
 run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from upath import UPath
 
 from pipeline.files.place import as_path
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connect import run_name
 
 WAREHOUSE = as_path("warehouse")
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -27,3 +32,10 @@ class ReadOptions:
     method: str | None = None
     rater: str | None = None
     plugins: str | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[RunFolder, Any]]:
+        """The folder of the run, and a connection that shows its rows. Raises UsageError."""
+        name = run_name(self.warehouse, self.run)
+        with connect(self.warehouse, name) as connection:
+            yield RunFolder(self.warehouse, name), connection

@@ -10,8 +10,6 @@ from jobs.output.print_tables import json_text
 from jobs.report.answer_rows import answers
 from jobs.report.report import INPUTS
 from pipeline.core.errors import UsageError
-from pipeline.store import connect
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 
 Rows = Sequence[Mapping[str, Any]]
@@ -50,8 +48,8 @@ def exported_predictions(
     """
     if form not in FORMATS:
         raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
-    name = run_name(options.warehouse, options.run)
-    with connect(options.warehouse, name) as connection:
+    with options.opened() as (folder, connection):
+        name = folder.path.name
         method = _method(connection, options.method, name)
         source = answers(connection, options.where)
         statement = _ANSWERS.format(source=source, method=method.replace("'", "''"))

@@ -15,8 +15,6 @@ from jobs.output.cells import Part, Verbatim, counted, printable
 from jobs.output.terminal import drawn
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
-from pipeline.store import connect
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
 
@@ -77,8 +75,8 @@ def shown_document(
     """The memory of a document, of its memories the one `wanted`, and of its pages those that
     `page` names. Raises UsageError if the run has no such document, memory or page, or no pages of
     it."""
-    run = run_name(options.warehouse, options.run)
-    with connect(options.warehouse, run) as connection:
+    with options.opened() as (folder, connection):
+        run = folder.path.name
         connection.execute("set variable document = ?", [document_id])
         document = _document(connection, document_id)
         memories = [row["memory"] for row in query(connection, _SQL["memories"])]

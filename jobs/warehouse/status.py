@@ -18,9 +18,6 @@ from jobs.run.run_lock import LEASE
 from jobs.warehouse.status_lines import not_done, status_lines
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
-from pipeline.store import connect
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.lease import holder
 
@@ -81,17 +78,14 @@ def _is_at_work(found: Mapping[str, Any]) -> bool:
 
 def _found(options: ReadOptions, address: str | None) -> dict[str, Any]:
     """The content of `--json`."""
-    name = run_name(options.warehouse, options.run)
-    folder = RunFolder(options.warehouse, name)
-    stages = folder.report_facts()["stages"]
-    with connect(options.warehouse, name) as connection:
-        connection.execute("set variable stages = ?", [stages])
+    with options.opened() as (folder, connection):
+        connection.execute("set variable stages = ?", [folder.report_facts()["stages"]])
         steps = query(connection, _SQL["steps"])
         left_out = query(connection, "from left_out")
     problems = _problems(steps)
     progress, alive = folder.at_work()
     return {
-        "run": name,
+        "run": folder.path.name,
         "complete": not not_done(steps),
         "steps": steps,
         "problems": problems,
@@ -99,7 +93,7 @@ def _found(options: ReadOptions, address: str | None) -> dict[str, Any]:
         "alive": alive,
         "silent": folder.silent(progress["launch"]) if progress else {},
         "progress": progress,
-        "job": _job(options.warehouse, name, address),
+        "job": _job(options.warehouse, folder.path.name, address),
         "left_out": [*left_out, *folder.left_out.rows],
     }
 
