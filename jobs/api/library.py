@@ -103,8 +103,8 @@ def compare(
     """Two methods, A and B, on the questions that both have a value of: `rows` has one per metric,
     with its figures. One method: as A, with every other; none: all with the best, as B. `run` may
     name two runs, `metric` several, with a comma between them. Raises UsageError."""
-    options = ReadOptions(as_path(warehouse), run, where=where, rater=rater)
-    return compare_methods(options, methods, metric)
+    options = ReadOptions(as_path(warehouse), run, where=where, metric=metric, rater=rater)
+    return compare_methods(options, methods)
 
 
 def _resolved(words: tuple[str | RunConfig, ...]) -> ResolvedRun:

@@ -24,10 +24,6 @@ WholeTables = Annotated[
     bool,
     typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown."),
 ]
-# Of exports.
-To = Annotated[
-    str, typer.Option(metavar="FILE", help="On any filesystem; - prints.", show_default=False)
-]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 
 
@@ -46,7 +42,8 @@ def gistmill(
 ) -> None:
     """Read corpora of long documents, answer question sets from gist memories, and score that.
 
-    Every verb takes KEY=VALUE words; gistmill VERB --help has more of it.
+    Words KEY=VALUE say what a verb works on. Of verbs that look at runs they are options, too:
+    run=NAME is --run NAME. gistmill VERB --help has more of it.
     """
 
 

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import LOOK, Force, Json, To, app, warn
+from jobs.cli.app import LOOK, Force, Json, app, warn
 from jobs.cli.reading import RUN, reading
 from jobs.config.options import ReadOptions
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report
-from jobs.export.target import STANDARD_OUTPUT, Target
+from jobs.export.target import Target
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found, print_json
 from jobs.report.cite import statement
@@ -23,40 +23,41 @@ export = typer.Typer(help="Write answers, the report or a view to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)
 
 
-@reading(*RUN, "method", "where", of=export)
+@reading(*RUN, "method", "where", "format", "to", of=export)
 def predictions(
     options: ReadOptions,
-    form: Annotated[str, typer.Option("--format", help="jsonl, scrolls or longmemeval.")] = "jsonl",
-    to: To = STANDARD_OUTPUT,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write the answers of a method."""
-    target = Target.of(to, force)
-    give(target, *predictions_text(options, form, warn), json)
+    """Write the answers of a method.
+
+    format=jsonl, scrolls or longmemeval.
+    """
+    target = Target.of(options.to, force)
+    give(target, *predictions_text(options, warn), json)
 
 
-@reading(*RUN, "method", "where", "by", "rater", of=export)
+@reading(*RUN, "method", "where", "format", "to", "by", "rater", of=export)
 def report(
     options: ReadOptions,
-    form: Annotated[str, typer.Option("--format", help="csv or latex.")] = "csv",
-    to: To = STANDARD_OUTPUT,
     intervals: Annotated[
         bool, typer.Option("--intervals", help="With 95% intervals over documents.")
     ] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write the table of a run."""
-    target = Target.of(to, force)
-    give(target, *exported_report(options, form, intervals, warn), json)
+    """Write the table of a run.
+
+    format=csv or latex.
+    """
+    target = Target.of(options.to, force)
+    give(target, *exported_report(options, intervals, warn), json)
 
 
-@reading(*RUN, "where", of=export)
+@reading(*RUN, "where", "to", of=export)
 def view(
     name: str,
     options: ReadOptions,
-    to: To = STANDARD_OUTPUT,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -64,7 +65,7 @@ def view(
 
     all_VIEW has those of every run; where=SQL is over the columns of the view.
     """
-    target = Target.of(to, force)
+    target = Target.of(options.to, force)
     if target.path is None:
         raise UsageError("a view is written as Parquet, which is no text; add to=FILE.parquet")
     with connect(options.warehouse, options.run) as connection:

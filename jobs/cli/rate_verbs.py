@@ -1,16 +1,16 @@
 """The verb `rate`: add a rater to a run, or have people label answers and compare them."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from jobs.cli.app import MAKE, Force, Json, To, WholeTables, Words, app
+from jobs.cli.app import MAKE, Force, Json, WholeTables, Words, app
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
 from jobs.cli.reading import RUN, reading
 from jobs.config.options import ReadOptions
-from jobs.export.target import STANDARD_OUTPUT, Target
+from jobs.export.target import Target
 from jobs.output.print_tables import print_found, print_line
 from jobs.people.agreement import agreements, parts_of
 from jobs.people.labels import import_sheet, imported_lines
@@ -19,7 +19,6 @@ from jobs.run.rate_run import with_rater
 from pipeline.core.errors import UsageError
 
 _DEFAULT = "add"
-_MOST = 1_000_000
 
 
 class _WithDefault(TyperGroup):
@@ -49,12 +48,9 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     execute(with_rater(words or []), json, markdown, retry_policy=None)
 
 
-@reading(*RUN, "method", "where", of=verbs, name="sheet")
+@reading(*RUN, "method", "where", "n", "seed", "to", of=verbs, name="sheet")
 def write_sheet(
     options: ReadOptions,
-    n: Annotated[int, typer.Option(min=1, max=_MOST, help="How many answers.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, max=_MOST, help="Of what is drawn.")] = 0,
-    to: To = STANDARD_OUTPUT,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -62,27 +58,25 @@ def write_sheet(
 
     Methods and verdicts are left out.
     """
-    target = Target.of(to, force)
+    target = Target.of(options.to, force)
     if target.path is not None and target.path.suffix != ".csv":
-        raise UsageError(f"to={to}: a sheet is CSV; name a file that ends in .csv")
-    give(target, *sheet(options, n, seed), json)
+        raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
+    give(target, *sheet(options), json)
     if target.path is not None and not json:
         print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
 
 
-@reading(*RUN, of=verbs, name="import")
+@reading(*RUN, "person", of=verbs, name="import")
 def import_labels(
     file: str,
     options: ReadOptions,
-    person: Annotated[str, typer.Option(metavar="NAME", help="Whose labels they are.")] = "",
     json: Json = False,
 ) -> None:
     """Take the labels of a filled sheet as a person's.
 
     They are rows of the view people.
     """
-    found = import_sheet(file, options, person)
-    print_found(found, imported_lines, json)
+    print_found(import_sheet(file, options), imported_lines, json)
 
 
 @reading(*RUN, "method", "where", of=verbs)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from upath import UPath
 
 from jobs.cli.app import KEEP, Json, WholeTables
-from jobs.cli.reading import RUN, Warehouse, reading
+from jobs.cli.reading import RUN, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
@@ -27,6 +28,7 @@ from jobs.warehouse.schema import read_schema
 from jobs.warehouse.show_schema import schema_page, schema_parts, table_named, table_parts
 from jobs.warehouse.status import show_status, watch_status
 from pipeline.core.errors import UsageError
+from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.people import num_labels
 from pipeline.store.sql.connection import query as rows_of
@@ -75,12 +77,9 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, wh
     print_found(found, lambda found: [distribution_table(found)], as_json, whole)
 
 
-@reading(*RUN, "by", "where", "rater", "plugins")
+@reading(*RUN, "by", "where", "rater", "plugins", "port")
 def view(
     options: ReadOptions,
-    port: Annotated[
-        int, typer.Option(min=0, max=2**16 - 1, help="Of this machine; 0: any that is free.")
-    ] = 7645,
     json: Json = False,
 ) -> None:
     """Serve the page of report --html on this machine.
@@ -89,16 +88,12 @@ def view(
     """
     from jobs.html.show_html import show_served  # imported here, as rendering prompts takes stages
 
-    show_served(options, port, json)
+    show_served(options, json)
 
 
-@reading(*RUN)
+@reading(*RUN, "address")
 def status(
     options: ReadOptions,
-    address: Annotated[
-        str | None,
-        typer.Option("--cluster.address", metavar="URL", help="With the run's job there, too."),
-    ] = None,
     steps: Annotated[bool, typer.Option("--steps", help="A row per step, not per stage.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Every 5 s, until the run is no longer at work.")
@@ -111,10 +106,10 @@ def status(
 ) -> None:
     """Say what of a run is done, running and failed."""
     if not watch and every is None:
-        show_status(options, address, json, steps)
+        show_status(options, json, steps)
         return
     with suppress(KeyboardInterrupt):  # the run goes on
-        watch_status(options, address, json, steps, every or _SECONDS_BETWEEN_LOOKS)
+        watch_status(options, json, steps, every or _SECONDS_BETWEEN_LOOKS)
 
 
 @reading(*RUN, "method", "plugins")
@@ -135,7 +130,7 @@ def _completed(ctx: Any, incomplete: str) -> list[str]:
     return list(ctx.command.completed(incomplete))
 
 
-@reading(*RUN, "where", "rater")
+@reading(*RUN, "metric", "where", "rater")
 def compare(
     methods: Annotated[
         list[str] | None,
@@ -143,9 +138,6 @@ def compare(
     ] = None,
     *,
     options: ReadOptions,
-    metric: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="By default those of answers.")
-    ] = None,
     json: Json = False,
 ) -> None:
     """Compare two methods on the questions that both have.
@@ -153,25 +145,18 @@ def compare(
     Difference, interval, p-value, the questions that differ. A alone: against every other; none:
     all against the best. run=A_RUN,B_RUN: A of the one, B of the other.
     """
-    found = compare_methods(options, methods or [], metric)
+    found = compare_methods(options, methods or [])
     print_found(found, lambda found: comparison_parts(found, options.warehouse), json)
 
 
-@reading(*RUN)
+@reading(*RUN, "memory", "page")
 def show(
     document_id: str,
     options: ReadOptions,
-    memory: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of several that the run has of it.")
-    ] = None,
-    page: Annotated[
-        str | None, typer.Option(metavar="0,3..5", help="By their indexes; by default all.")
-    ] = None,
     json: Json = False,
 ) -> None:
     """Show a document's memory, pages and gists side by side."""
-    found = shown_document(options, document_id, memory, page)
-    print_found(found, document_parts, json)
+    print_found(shown_document(options, document_id), document_parts, json)
 
 
 @reading(*RUN)
@@ -195,8 +180,11 @@ def sql(
 
 @reading("plugins")
 def ls(
+    warehouse: Annotated[
+        UPath | None, typer.Option(parser=as_path, metavar="DIR", help="Its runs and steps.")
+    ] = None,
+    *,
     options: ReadOptions,
-    warehouse: Warehouse = None,
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
@@ -266,13 +254,10 @@ def _confirm(name: str, labels: int) -> None:
         raise UsageError(f"run={name}: not deleted, as its name was not repeated")
 
 
-@reading("warehouse", panel=KEEP)
+@reading("warehouse", "older_than", panel=KEEP)
 def gc(
     options: ReadOptions,
-    older_than: Annotated[
-        str | None, typer.Option(metavar="24h", help="Delete files that were replaced before.")
-    ] = None,
     json: Json = False,
 ) -> None:
     """Compact a warehouse's files, and delete replaced ones."""
-    show_gc(options.warehouse, older_than, json)
+    show_gc(options, json)

@@ -19,54 +19,64 @@ from pipeline.core.secrets import refuse_secret
 from pipeline.files.place import as_path
 
 RUN = ("warehouse", "run")
-Warehouse = Annotated[
-    UPath | None, typer.Option(parser=as_path, metavar="DIR", help="By default ./warehouse.")
-]
 
 
-def _text(metavar: str, help: str) -> Any:
-    return Annotated[str | None, typer.Option(metavar=metavar, help=help)]
+def _option(kind: Any, metavar: str, help: str, *names: str, **more: Any) -> Any:
+    return Annotated[kind | None, typer.Option(*names, metavar=metavar, help=help, **more)]
 
 
-_COMMON: dict[str, Any] = {
-    "warehouse": Warehouse,
-    "run": _text("NAME", "By default the run that was started last."),
-    "by": _text("SQL", "Over the questions: rows for each of its values, too."),
-    "where": _text("SQL", "Only the questions for which it is true."),
-    "method": _text("NAME", "A method, or how the names of some begin."),
-    "rater": _text("NAME", "Whose verdicts count: a rater, or how its name begins."),
-    "plugins": _text("DIR,...", "Folders with stages and prompts of your own."),
+_MOST = 1_000_000
+# The fields of ReadOptions, which has their defaults.
+_OPTIONS: dict[str, Any] = {
+    "warehouse": _option(UPath, "DIR", "By default ./warehouse.", parser=as_path),
+    "run": _option(str, "NAME", "By default the run that was started last."),
+    "by": _option(str, "SQL", "Over the questions: rows for each of its values, too."),
+    "where": _option(str, "SQL", "Only the questions for which it is true."),
+    "method": _option(str, "NAME", "A method, or how the names of some begin."),
+    "metric": _option(str, "NAME,...", "By default those of answers."),
+    "rater": _option(str, "NAME", "Whose verdicts count: a rater, or how its name begins."),
+    "plugins": _option(str, "DIR,...", "Folders with stages and prompts of your own."),
+    "memory": _option(str, "NAME", "Of several that the run has of the document."),
+    "page": _option(str, "0,3..5", "By their indexes; by default all."),
+    "address": _option(str, "URL", "With the run's job there, too.", "--cluster.address"),
+    "port": _option(int, "PORT", "By default 7645; 0: any that is free.", min=0, max=2**16 - 1),
+    "older_than": _option(str, "24h", "Delete files that were replaced before; by default 24h."),
+    "format": _option(str, "NAME", "The first of those named above by default."),
+    "to": _option(str, "FILE", "On any filesystem; by default -, standard output."),
+    "n": _option(int, "NUMBER", "How many answers; by default 200.", min=1, max=_MOST),
+    "seed": _option(int, "NUMBER", "Of what is drawn; by default 0.", min=0, max=_MOST),
+    "person": _option(str, "NAME", "Whose labels they are."),
 }
 _WORD = re.compile(r"[\w.]+=")  # a method's first = is behind a bracket
 _SQL = ("by", "where")  # not stored, and may hold a text that looks like an address
 
 
 def reading(
-    *common: str, panel: str = LOOK, of: typer.Typer = app, name: str | None = None
+    *names: str, panel: str = LOOK, of: typer.Typer = app, name: str | None = None
 ) -> Callable[[Callable[..., None]], Any]:
-    """Register a verb. Its parameter `options` is made of the options in `common`, which are fields
+    """Register a verb. Its parameter `options` is made of the options in `names`, which are fields
     of ReadOptions; its other parameters are options and arguments of its own."""
 
     def register(verb: Callable[..., None]) -> Any:
         @wraps(verb)
         def command(**given: Any) -> None:
-            chosen = {key: given.pop(key) for key in common}
+            chosen = {key: given.pop(key) for key in names}
             options = ReadOptions(**{key: v for key, v in chosen.items() if v is not None})
             verb(**given, options=options)
 
-        command.__signature__ = _signature(verb, common)  # type: ignore[attr-defined]
+        command.__signature__ = _signature(verb, names)  # type: ignore[attr-defined]
         return of.command(name, cls=ReadingCommand, rich_help_panel=panel)(command)
 
     return register
 
 
-def _signature(verb: Callable[..., None], common: Sequence[str]) -> inspect.Signature:
-    """The parameters of a verb with the common ones in the place of `options`."""
+def _signature(verb: Callable[..., None], names: Sequence[str]) -> inspect.Signature:
+    """The parameters of a verb with those in `names` in the place of `options`."""
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters: list[inspect.Parameter] = []
     for own in inspect.signature(verb).parameters.values():
         parameters += (
-            [inspect.Parameter(key, kind, default=None, annotation=_COMMON[key]) for key in common]
+            [inspect.Parameter(key, kind, default=None, annotation=_OPTIONS[key]) for key in names]
             if own.name == "options"
             else [own.replace(kind=kind)]
         )

@@ -62,7 +62,7 @@ class Comparison:
     left_out: tuple[dict[str, Any], ...]  # damaged files, and why
 
 
-def compare(options: ReadOptions, methods: Sequence[str], metric: str | None = None) -> Comparison:
+def compare(options: ReadOptions, methods: Sequence[str]) -> Comparison:
     """Compare two methods, the first of a pair as A; one as A with every other; or (none given) all
     with the best by each metric, which is B. With two runs A is of the first and B of the second.
 
@@ -77,7 +77,7 @@ def compare(options: ReadOptions, methods: Sequence[str], metric: str | None = N
             for name in dict.fromkeys(names)
         }
         runs = [opened[name] for name in names]
-        metrics, notes = chosen_metrics(runs, metric)
+        metrics, notes = chosen_metrics(runs, options.metric)
         wanted = [(metric, *pair) for metric in metrics for pair in _pairs(runs, methods, metric)]
         is_one_pair = len({(a, b) for _, a, b in wanted}) == 1
         of_answers = {name for run in runs for name in measures_of_answers(run)}

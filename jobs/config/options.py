@@ -30,8 +30,19 @@ class ReadOptions:
     by: str | None = None
     where: str | None = None
     method: str | None = None
+    metric: str | None = None  # of `compare`: names with commas between them
     rater: str | None = None
     plugins: str | None = None
+    memory: str | None = None  # of `show`, and which of its pages
+    page: str | None = None
+    address: str | None = None  # of a cluster's dashboard
+    port: int = 7645  # of `view`
+    older_than: str | None = None  # of `gc`
+    format: str | None = None  # of exports
+    to: str = "-"
+    n: int = 200  # of sheets for people
+    seed: int = 0
+    person: str = ""
 
     @contextmanager
     def opened(self) -> Iterator[tuple[RunFolder, Any]]:

@@ -36,16 +36,15 @@ FORMATS: Mapping[str, Callable[[Rows], str]] = {
 }
 
 
-def exported_predictions(
-    options: ReadOptions, form: str, warn: Callable[[str], None]
-) -> tuple[str, int]:
-    """The answers of `method=` to the questions that `where=` selects, in a form, and their number.
-    `warn` gets a line if the run is not complete.
+def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
+    """The answers of `method=` to the questions that `where=` selects, in `format=`, and their
+    number. `warn` gets a line if the run is not complete.
 
     An answer with a problem keeps its text, if it has one. In the formats of benchmarks an answer
     that chooses an option is the option's text. Raises UsageError if several methods, or several
     repeats of one, are selected.
     """
+    form = options.format or "jsonl"
     if form not in FORMATS:
         raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
     with options.opened() as (folder, connection):

@@ -20,10 +20,11 @@ _HEADINGS = {"method": "Method", "by": "Group"}
 
 
 def exported_report(
-    options: ReadOptions, form: str, with_intervals: bool, warn: Callable[[str], None]
+    options: ReadOptions, with_intervals: bool, warn: Callable[[str], None]
 ) -> tuple[str, int]:
-    """The report in a form, of the methods whose names begin with `method=`; and the number of its
-    rows. `warn` gets a line if the run is not complete. Raises UsageError."""
+    """The report in `format=`, of the methods whose names begin with `method=`; and the number of
+    its rows. `warn` gets a line if the run is not complete. Raises UsageError."""
+    form = options.format or "csv"
     if form not in FORMATS:
         raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
     report = make_report(options)

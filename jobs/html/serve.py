@@ -19,7 +19,7 @@ _HOST = "127.0.0.1"
 _NAMES = (_HOST, "localhost")  # a request for another host name is refused (DNS rebinding)
 
 
-def serve(options: ReadOptions, port: int, started: Callable[[str, Source], None]) -> None:
+def serve(options: ReadOptions, started: Callable[[str, Source], None]) -> None:
     """Serve the page of a run until Ctrl-C; `started` is called with its address. A part of the
     address is random: other users of this machine cannot guess it, and a page that was opened
     before does not get the data of another run.
@@ -29,7 +29,7 @@ def serve(options: ReadOptions, port: int, started: Callable[[str, Source], None
     with closing(Source(options)) as source:
         html = "".join(page(source.run, (), (), served=True)).encode()
         folder = f"/{secrets.token_urlsafe(12)}/"
-        server = _listening(port, folder, source, html)
+        server = _listening(options.port, folder, source, html)
         with closing(server.socket):
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
             try:

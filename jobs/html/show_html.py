@@ -27,7 +27,7 @@ def _lines(made: Written) -> list[str]:
     return [line] if made.bytes <= _LARGE else [f"{line}\n{_ADVICE}"]
 
 
-def show_served(options: ReadOptions, port: int, as_json: bool) -> None:
+def show_served(options: ReadOptions, as_json: bool) -> None:
     """Serve a page until Ctrl-C, and print its address."""
 
     def started(address: str, source: Source) -> None:
@@ -35,4 +35,4 @@ def show_served(options: ReadOptions, port: int, as_json: bool) -> None:
         print_found(found, lambda _: [f"run {source.run}: {address} (Ctrl-C ends it)"], as_json)
         sys.stdout.flush()
 
-    serve(options, port, started)
+    serve(options, started)

@@ -37,11 +37,12 @@ class Imported:
     kept: int
 
 
-def import_sheet(file: str, options: ReadOptions, person: str) -> Imported:
-    """Add the labels in a sheet, as those of a person, to the run. All or none are imported.
+def import_sheet(file: str, options: ReadOptions) -> Imported:
+    """Add the labels in a sheet, as those of `person=`, to the run. All or none are imported.
 
     Raises UsageError naming the first line that is wrong.
     """
+    person = options.person
     if not _PERSON.fullmatch(person):
         raise UsageError(f"person={person}: write a name of a-z, 0-9 and _.-, such as person=ann")
     found = list(_labelled(file))

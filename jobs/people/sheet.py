@@ -23,11 +23,11 @@ ROW_SQL = """'r' || left(sha256(concat_ws(
   chr(31), method, repeat, document_id, question_id, answer)), 15) as row"""
 
 
-def sheet(options: ReadOptions, n: int, seed: int) -> tuple[str, int]:
-    """CSV of `n` answers, of all methods or those that `method=` begins, and their number.
+def sheet(options: ReadOptions) -> tuple[str, int]:
+    """CSV of `n=` answers, of all methods or those that `method=` begins, and their number.
 
     Stratified by method: each has the same share, or one more. The answers and their order are
-    random by `seed`. Raises UsageError.
+    random by `seed=`. Raises UsageError.
     """
     with connect(options.warehouse, options.run) as connection:
         source = answers(connection, options.where, options.method)
@@ -36,8 +36,8 @@ def sheet(options: ReadOptions, n: int, seed: int) -> tuple[str, int]:
             row=ROW_SQL,
             labelled=LABELLED,
             source=source,
-            n=str(n),
-            seed=str(seed),
+            n=str(options.n),
+            seed=str(options.seed),
         )
         rows = query(connection, drawn)
     if not rows:

@@ -69,12 +69,10 @@ class ShownDocument:
     left_out: list[dict[str, Any]]
 
 
-def shown_document(
-    options: ReadOptions, document_id: str, wanted: str | None = None, page: str | None = None
-) -> ShownDocument:
-    """The memory of a document, of its memories the one `wanted`, and of its pages those that
-    `page` names. Raises UsageError if the run has no such document, memory or page, or no pages of
-    it."""
+def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
+    """The memory of a document. Raises UsageError if the run has no such document, memory or page,
+    or no pages of it."""
+
     with options.opened() as (folder, connection):
         run = folder.path.name
         connection.execute("set variable document = ?", [document_id])
@@ -85,10 +83,10 @@ def shown_document(
                 f"{document_id}: run={run} has no pages of it; make them with gistmill run ... "
                 "methods=none"
             )
-        memory = _chosen(memories, wanted, document_id)
+        memory = _chosen(memories, options.memory, document_id)
         connection.execute("set variable memory = ?", [memory])
         pages = _pages(query(connection, _SQL["texts"]))
-        shown = _selected(pages, page, document_id)
+        shown = _selected(pages, options.page, document_id)
         above = [PagesText(**row) for row in query(connection, _SQL["of_several"])]
         return ShownDocument(
             run=run,

@@ -3,8 +3,7 @@ retention."""
 
 import re
 
-from upath import UPath
-
+from jobs.config.options import ReadOptions
 from jobs.output.print_tables import print_found
 from pipeline.core.errors import UsageError
 from pipeline.files.place import exists
@@ -17,10 +16,10 @@ deleted {deleted:,} files, {bytes:,} bytes"""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def show_gc(warehouse: UPath, older_than: str | None, as_json: bool) -> None:
+def show_gc(options: ReadOptions, as_json: bool) -> None:
     """Compact and collect, and print the counts. Raises UsageError if there is no warehouse, or
     another process compacts or collects it now."""
-    seconds = retention(older_than)
+    seconds, warehouse = retention(options.older_than), options.warehouse
     if not any(exists(warehouse / folder) for folder in ("tables", "compacted")):
         raise UsageError(f"warehouse={warehouse}: no warehouse there; set warehouse=")
     compacted = compact(warehouse, least=2)

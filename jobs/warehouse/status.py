@@ -10,7 +10,6 @@ from typing import Any
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
-from upath import UPath
 
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import print_json, print_line
@@ -26,19 +25,17 @@ _SQL = sql_beside(__file__)
 _ACTIVE = ("PENDING", "RUNNING")  # of jobs
 
 
-def show_status(options: ReadOptions, address: str | None, as_json: bool, steps: bool) -> None:
+def show_status(options: ReadOptions, as_json: bool, steps: bool) -> None:
     """Print a row per stage, or with `steps` per step, one per kind of problem, and the workers; in
     a terminal at most a screen of it."""
-    _print(_found(options, address), as_json, steps)
+    _print(_found(options), as_json, steps)
 
 
-def watch_status(
-    options: ReadOptions, address: str | None, as_json: bool, steps: bool, seconds: float
-) -> None:
+def watch_status(options: ReadOptions, as_json: bool, steps: bool, seconds: float) -> None:
     """Print the status every `seconds`, in place in a terminal, until the run is no longer at
     work."""
     console = Console(file=sys.stdout, markup=False, highlight=False)
-    looks = _while_at_work(options, address, seconds)
+    looks = _while_at_work(options, seconds)
     if as_json or not console.is_terminal:
         for number, found in enumerate(looks):
             if number:
@@ -51,14 +48,12 @@ def watch_status(
             live.update(Text("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)
 
 
-def _while_at_work(
-    options: ReadOptions, address: str | None, seconds: float
-) -> Iterator[dict[str, Any]]:
+def _while_at_work(options: ReadOptions, seconds: float) -> Iterator[dict[str, Any]]:
     """The status every `seconds`, up to the first time that the run is not at work."""
-    yield (found := _found(options, address))
+    yield (found := _found(options))
     while _is_at_work(found):
         time.sleep(seconds)
-        yield (found := _found(options, address))
+        yield (found := _found(options))
 
 
 def _print(found: Mapping[str, Any], as_json: bool, steps: bool) -> None:
@@ -76,7 +71,7 @@ def _is_at_work(found: Mapping[str, Any]) -> bool:
     return bool(found["driver"] or found["alive"] or (job and job["status"] in _ACTIVE))
 
 
-def _found(options: ReadOptions, address: str | None) -> dict[str, Any]:
+def _found(options: ReadOptions) -> dict[str, Any]:
     """The content of `--json`."""
     with options.opened() as (folder, connection):
         connection.execute("set variable stages = ?", [folder.report_facts()["stages"]])
@@ -93,7 +88,7 @@ def _found(options: ReadOptions, address: str | None) -> dict[str, Any]:
         "alive": alive,
         "silent": folder.silent(progress["launch"]) if progress else {},
         "progress": progress,
-        "job": _job(options.warehouse, folder.path.name, address),
+        "job": _job(options, folder.path.name),
         "left_out": [*left_out, *folder.left_out.rows],
     }
 
@@ -110,13 +105,13 @@ def _problems(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _job(warehouse: UPath, run: str, address: str | None) -> dict[str, Any] | None:
+def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     """The last job of the run at `cluster.address`. Raises UsageError if there is none."""
-    if address is None:
+    if options.address is None:
         return None
     from jobs.submit.submit_ray_job import job_state  # imported here, as ray takes a second
 
-    job = job_state(address, run, str(warehouse))
+    job = job_state(options.address, run, str(options.warehouse))
     if job is None:
-        raise UsageError(f"cluster.address={address}: no job of run {run} was sent there")
+        raise UsageError(f"cluster.address={options.address}: no job of run {run} was sent there")
     return {"id": job.id, "status": job.status, "exit_code": job.exit_code}

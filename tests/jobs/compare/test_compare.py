@@ -383,7 +383,10 @@ def test_hostile_ids_are_printed_on_one_line(tmp_path: Path) -> None:
         (["m1", "m2", "metric=accuracy,"], "metric=: no such metric; nearest: "),
         (["m1", "m2", "metric=recall"], "metric=recall: no question has a value of it"),
         (["m1", "m2", "where=false"], "where=false: leaves no question of the run"),
-        (["m1", "m2", "by=x"], "'by=x': unknown option; there are warehouse, run, metric, where, "),
+        (
+            ["m1", "m2", "by=x"],
+            "'by=x': unknown option; there are warehouse, run, metric, where, ",
+        ),
         (["m1", "m2", "rater=x"], "rater=x: the run has no model that rates"),
         (["\x1b[2J"], r"'\x1b[2J': no such method in run r; nearest: "),
     ],
@@ -430,8 +433,8 @@ def test_sql_prints_small_numbers_with_all_digits(four: ComparedRun) -> None:
 
 
 def test_it_can_be_called_from_python(four: ComparedRun) -> None:
-    options = ReadOptions(as_path(four.warehouse.folder))
-    (row,) = compare(options, ["m1", "m2"], "accuracy").rows
+    options = ReadOptions(as_path(four.warehouse.folder), metric="accuracy")
+    (row,) = compare(options, ["m1", "m2"]).rows
     assert row.figures is not None and row.figures.p == 0.125
 
 

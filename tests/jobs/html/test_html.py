@@ -19,8 +19,9 @@ from typing import Any
 import duckdb
 import psutil
 import pytest
+from upath import UPath
 
-from jobs.config.options import read_options
+from jobs.config.options import ReadOptions
 from jobs.html import run_page as html_page
 from jobs.html.chunks import compressed_chunk, with_line_numbers
 from jobs.html.page_file import write_page
@@ -152,7 +153,7 @@ def test_an_interrupted_write_leaves_nothing(
 
     monkeypatch.setattr(Source, "chunks", chunks)
     monkeypatch.setattr(Source, "num_chunks", 0)
-    options = read_options([f"warehouse={run.warehouse}"], ["warehouse"])
+    options = ReadOptions(UPath(run.warehouse))
     with pytest.raises(KeyboardInterrupt):
         write_page(options, tmp_path / "page.html")
     assert beside == [f".page.html.{os.getpid()}.part"]
