@@ -24,11 +24,7 @@ app.add_typer(export, name="export", rich_help_panel=LOOK)
 
 
 @reading(*RUN, "method", "where", "format", "to", of=export)
-def predictions(
-    options: ReadOptions,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+def predictions(options: ReadOptions, force: Force = False, json: Json = False) -> None:
     """Write the answers of a method.
 
     format=jsonl, scrolls or longmemeval.
@@ -55,12 +51,7 @@ def report(
 
 
 @reading(*RUN, "where", "to", of=export)
-def view(
-    name: str,
-    options: ReadOptions,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+def view(name: str, options: ReadOptions, force: Force = False, json: Json = False) -> None:
     """Write the rows of a view as Parquet.
 
     all_VIEW has those of every run; where=SQL is over the columns of the view.

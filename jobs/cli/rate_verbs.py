@@ -49,11 +49,7 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
 
 
 @reading(*RUN, "method", "where", "n", "seed", "to", of=verbs, name="sheet")
-def write_sheet(
-    options: ReadOptions,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) -> None:
     """Write a CSV of answers for a person to label.
 
     Methods and verdicts are left out.
@@ -67,11 +63,7 @@ def write_sheet(
 
 
 @reading(*RUN, "person", of=verbs, name="import")
-def import_labels(
-    file: str,
-    options: ReadOptions,
-    json: Json = False,
-) -> None:
+def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
     """Take the labels of a filled sheet as a person's.
 
     They are rows of the view people.
@@ -80,11 +72,7 @@ def import_labels(
 
 
 @reading(*RUN, "method", "where", of=verbs)
-def agreement(
-    options: ReadOptions,
-    json: Json = False,
-    markdown: WholeTables = False,
-) -> None:
+def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = False) -> None:
     """Compare people with raters, and with each other.
 
     Percent, Cohen's kappa, confusion matrices.

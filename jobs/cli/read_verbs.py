@@ -26,7 +26,7 @@ from jobs.warehouse.ls import listing, listing_parts
 from jobs.warehouse.rm import removal_line, remove, run_to_remove
 from jobs.warehouse.schema import read_schema
 from jobs.warehouse.show_schema import schema_page, schema_parts, table_named, table_parts
-from jobs.warehouse.status import show_status, watch_status
+from jobs.warehouse.status import show_status
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
 from pipeline.store import connect
@@ -78,10 +78,7 @@ def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, wh
 
 
 @reading(*RUN, "by", "where", "rater", "plugins", "port")
-def view(
-    options: ReadOptions,
-    json: Json = False,
-) -> None:
+def view(options: ReadOptions, json: Json = False) -> None:
     """Serve the page of report --html on this machine.
 
     From the warehouse, for runs too large for a file; Ctrl-C ends it.
@@ -105,11 +102,9 @@ def status(
     json: Json = False,
 ) -> None:
     """Say what of a run is done, running and failed."""
-    if not watch and every is None:
-        show_status(options, json, steps)
-        return
+    seconds = every or (_SECONDS_BETWEEN_LOOKS if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
-        watch_status(options, json, steps, every or _SECONDS_BETWEEN_LOOKS)
+        show_status(options, json, steps, seconds)
 
 
 @reading(*RUN, "method", "plugins")
@@ -150,11 +145,7 @@ def compare(
 
 
 @reading(*RUN, "memory", "page")
-def show(
-    document_id: str,
-    options: ReadOptions,
-    json: Json = False,
-) -> None:
+def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
     """Show a document's memory, pages and gists side by side."""
     print_found(shown_document(options, document_id), document_parts, json)
 
@@ -255,9 +246,6 @@ def _confirm(name: str, labels: int) -> None:
 
 
 @reading("warehouse", "older_than", panel=KEEP)
-def gc(
-    options: ReadOptions,
-    json: Json = False,
-) -> None:
+def gc(options: ReadOptions, json: Json = False) -> None:
     """Compact a warehouse's files, and delete replaced ones."""
     show_gc(options, json)

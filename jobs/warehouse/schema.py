@@ -1,32 +1,33 @@
 """`gistmill schema`: every table and view, with what each column means.
 
 Tables are read from the record classes: a class's docstring, the comments beside its fields. Views
-are described in pipeline/store/sql/view_docs.py, those of record classes by comments in their SQL.
+are described in pipeline/store/sql/view_docs.yaml, those of record classes by comments in their SQL.
 """
 
+import importlib.resources
 import inspect
 import re
 import tempfile
-import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
+from jobs.output.cells import on_one_line
 from jobs.warehouse.field_comments import field_comments
 from pipeline.core import errors
 from pipeline.core.arrow import schema
 from pipeline.core.errors import Problem
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.rows import RECORDS, STAMPS, Record
-from pipeline.store import connect
+from pipeline.store import connect, sql
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.view_docs import VIEWS
 
 _RUN = "empty"  # its name
 _VIEW = re.compile(r"create view (?:\{prefix\})?(\w+) as\s*\n((?:\s*--.*\n)*)", re.IGNORECASE)
 _MEANING = re.compile(r"^\s*-- (\w+): (.+)$", re.MULTILINE)
-_LINKED = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def read_schema(plugins: str | None = None) -> Schema:
     load_plugins(plugin_folders(plugins))
     typed = _typed()
     named = {column: text for record in RECORDS.values() for column, text in _common(record)}
-    views = {**VIEWS, **_views_of_records()}
+    views = {**_views_of_warehouses(), **_views_of_records()}
     about, own = views["memories"]
     parts = [record.sql().get("memories", "") for record in RECORDS.values()]
     views["memories"] = about, {**own, **dict(m for part in parts for m in _MEANING.findall(part))}
@@ -110,13 +111,12 @@ def _table(record: type[Record], typed: Mapping[str, str]) -> SchemaTable:
         )
         for name in schema(record).names
     ]
-    about = _line(inspect.cleandoc(record.__doc__ or ""))
+    about = on_one_line(record.__doc__ or "")
     return SchemaTable(record.table, False, about, record.key, tuple(columns))
 
 
 def _nullable(hint: Any) -> bool:
-    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return is_union and type(None) in typing.get_args(hint)
+    return type(None) in typing.get_args(hint)
 
 
 def _view(
@@ -133,11 +133,19 @@ def _view(
     return SchemaTable(name, True, about, (), tuple(columns))
 
 
+def _views_of_warehouses() -> dict[str, tuple[str, dict[str, str]]]:
+    """The views of every warehouse: what a row is, and columns that mean something of their own."""
+    text = importlib.resources.files(sql).joinpath("view_docs.yaml").read_text(encoding="utf-8")
+    return {
+        name: (of["about"], of["columns"]) for name, of in yaml.safe_load(text)["views"].items()
+    }
+
+
 def _views_of_records() -> dict[str, tuple[str, dict[str, str]]]:
     """The views of record classes: what the comment after `create view NAME as` says."""
     made = {}
-    for sql in (sql for record in RECORDS.values() for sql in record.sql().values()):
-        if found := _VIEW.match(sql):
+    for statement in (own for record in RECORDS.values() for own in record.sql().values()):
+        if found := _VIEW.match(statement):
             lines = [line.strip().removeprefix("-- ") for line in found[2].splitlines()]
             about = [line for line in lines if not _MEANING.match(f"-- {line}")]
             made[found[1]] = " ".join(about), dict(_MEANING.findall(found[2]))
@@ -149,7 +157,3 @@ def _problems() -> dict[str, str]:
     source = inspect.getsource(errors)
     told = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     return {code: told.get(code, "") for code in typing.get_args(Problem)}
-
-
-def _line(text: str) -> str:
-    return _LINKED.sub(" ", text).strip()

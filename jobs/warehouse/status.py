@@ -25,18 +25,15 @@ _SQL = sql_beside(__file__)
 _ACTIVE = ("PENDING", "RUNNING")  # of jobs
 
 
-def show_status(options: ReadOptions, as_json: bool, steps: bool) -> None:
+def show_status(
+    options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
+) -> None:
     """Print a row per stage, or with `steps` per step, one per kind of problem, and the workers; in
-    a terminal at most a screen of it."""
-    _print(_found(options), as_json, steps)
-
-
-def watch_status(options: ReadOptions, as_json: bool, steps: bool, seconds: float) -> None:
-    """Print the status every `seconds`, in place in a terminal, until the run is no longer at
-    work."""
+    a terminal at most a screen of it. With `seconds` again after so many, in a terminal in place,
+    until the run is no longer at work."""
     console = Console(file=sys.stdout, markup=False, highlight=False)
-    looks = _while_at_work(options, seconds)
-    if as_json or not console.is_terminal:
+    looks = _looks(options, seconds)
+    if as_json or seconds is None or not console.is_terminal:
         for number, found in enumerate(looks):
             if number:
                 print_line()
@@ -48,10 +45,10 @@ def watch_status(options: ReadOptions, as_json: bool, steps: bool, seconds: floa
             live.update(Text("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)
 
 
-def _while_at_work(options: ReadOptions, seconds: float) -> Iterator[dict[str, Any]]:
-    """The status every `seconds`, up to the first time that the run is not at work."""
+def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
+    """The status, and with `seconds` again, up to the first time that the run is not at work."""
     yield (found := _found(options))
-    while _is_at_work(found):
+    while seconds is not None and _is_at_work(found):
         time.sleep(seconds)
         yield (found := _found(options))
 

@@ -31,7 +31,7 @@ def test_the_committed_page_is_the_generated_one() -> None:
 
 
 def test_every_table_column_and_problem_has_a_meaning(found: Schema) -> None:
-    """Else: a comment beside the record's field, a line of a view's SQL, or view_docs.py."""
+    """Else: a comment beside the record's field, a line of a view's SQL, or view_docs.yaml."""
     ours = {name for name, record in RECORDS.items() if record.__module__.startswith(OURS)}
     tables = [table for table in found.tables if table.is_view or table.name in ours]
     assert len(tables) > 30
