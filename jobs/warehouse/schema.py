@@ -1,7 +1,7 @@
 """`gistmill schema`: every table and view, with what each column means.
 
 Tables are read from the record classes: a class's docstring, the comments beside its fields. Views
-are described in pipeline/store/sql/view_docs.yaml, those of record classes by comments in their SQL.
+are described in pipeline/store/sql/view_docs.yaml, those of record classes in their SQL.
 """
 
 import importlib.resources

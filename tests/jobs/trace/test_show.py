@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.output.print_tables import print_parts
-from jobs.trace.show_pages import PageText, ShownDocument, ShownPage, document_parts
+from jobs.trace.show_pages import ShownDocument, document_parts
 from tests.support.command import gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 
@@ -85,11 +85,11 @@ def test_what_cannot_be_shown(warehouse: Path, words: list[str], says: str) -> N
 
 
 def test_texts_cannot_steer_the_terminal_or_the_layout(capsys: pytest.CaptureFixture[str]) -> None:
-    texts = (
-        PageText("page", "\x1b[2J[red]x[/red] :smile:\n\n| a | b |", 4, None),
-        PageText("gist", None, None, "timeout"),
-    )
-    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, (ShownPage(0, texts),), (), [])
+    page = {"heading": "page", "text": "\x1b[2J[red]x[/red] :smile:\n\n| a | b |",
+            "num_words": 4, "problem": None}  # fmt: skip
+    gist = {"heading": "gist", "text": None, "num_words": None, "problem": "timeout"}
+    pages = ({"page_index": 0, "texts": [page, gist]},)
+    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, pages, (), [])
     print_parts(document_parts(found))
     out = capsys.readouterr().out
     assert "\x1b" not in out and "\x07" not in out
