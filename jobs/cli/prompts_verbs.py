@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.app import KEEP, Json, app
-from jobs.cli.reading import reading
+from jobs.cli.read_options import reading
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import print_found
 from pipeline.core.plugins import load_plugins, plugin_folders

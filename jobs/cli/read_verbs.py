@@ -10,7 +10,7 @@ import typer
 from upath import UPath
 
 from jobs.cli.app import KEEP, Json, WholeTables
-from jobs.cli.reading import RUN, reading
+from jobs.cli.read_options import RUN, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions

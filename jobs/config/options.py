@@ -22,8 +22,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a verb reads of a run, by default the one that was started last. `by` and `where` are
-    SQL over the questions."""
+    """The options of verbs that read a run, by default the one that was started last. `by` and
+    `where` are SQL over the questions."""
 
     warehouse: UPath = WAREHOUSE
     run: str | None = None

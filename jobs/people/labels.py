@@ -64,7 +64,7 @@ def import_sheet(file: str, options: ReadOptions) -> Imported:
 
 
 def imported_lines(found: Imported) -> list[str]:
-    """What `gistmill rate import` prints."""
+    """The lines that `gistmill rate import` prints."""
     lines = [
         f"{counted(found.labels, 'label')} of {found.rater} in run {found.run}, new or changed: "
         f"{found.changed}"
