@@ -139,7 +139,7 @@ def _title(found: ShownDocument) -> str:
 
 
 def _has(text: Row, page: Row) -> bool:
-    return text["page_index"] <= page["page_index"] <= text["last_page_index"]
+    return bool(text["page_index"] <= page["page_index"] <= text["last_page_index"])
 
 
 def _heading(page: Row) -> str:
