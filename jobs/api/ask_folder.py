@@ -3,7 +3,6 @@
 Each document is asked by itself, as a memory is one document's: several files give several answers.
 """
 
-import dataclasses
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -32,14 +31,6 @@ _NO_MODEL = (
 
 
 @dataclass(frozen=True)
-class PageRead:
-    """A page that an answer is based on, and its text."""
-
-    page_index: int
-    text: str
-
-
-@dataclass(frozen=True)
 class AskedAnswer:
     """The reply of a method about one document."""
 
@@ -52,7 +43,7 @@ class AskedAnswer:
     num_context_words: int | None
     memory: str | None
     num_pages: int  # of the memory
-    pages: tuple[PageRead, ...]
+    pages: list[dict[str, Any]]  # that it is based on: `page_index` and `text`
 
 
 def asked_run(words: Sequence[str]) -> tuple[ResolvedRun, str]:
@@ -95,9 +86,8 @@ def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int
     outcome = execute(resolved, warn, look=lambda views, _: answers.extend(_answers(views)))
     config = resolved.config
     if as_json:
-        rows = [dataclasses.asdict(answer) for answer in answers]
         facts = {"question": question, "run": outcome.run, "warehouse": config.warehouse}
-        print_json({**facts, "exit_code": outcome.exit_code, "results": rows})
+        print_json({**facts, "exit_code": outcome.exit_code, "results": answers})
     else:
         where = [f"run={outcome.run}"]
         where += [] if config.warehouse == "warehouse" else [f"warehouse={config.warehouse}"]
@@ -111,30 +101,23 @@ def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int
 
 
 def _answers(connection: Any) -> list[AskedAnswer]:
-    return [_with_pages(connection, row) for row in query(connection, _RESULTS)]
-
-
-def _with_pages(connection: Any, row: dict[str, Any]) -> AskedAnswer:
-    connection.execute("set variable document = ?", [row["document_id"]])
-    connection.execute("set variable memory = ?", [row["memory"]])
-    texts = {page["page_index"]: page["text"] for page in query(connection, _PAGES)}
-    read = [PageRead(index, texts.get(index) or "") for index in row.pop("page_indexes")]
-    return AskedAnswer(**row, num_pages=len(texts), pages=tuple(read))
+    return [AskedAnswer(**row) for row in query(connection, _RESULTS)]
 
 
 def _print(answer: AskedAnswer, where: Sequence[str], is_one_of_several: bool) -> None:
+    document_id, pages = answer.document_id, answer.pages
     if is_one_of_several:
-        print_line(f"== {answer.document_id}, {answer.method}")
-    print_line(answer.answer or f"no answer: {answer.problem} {answer.detail or ''}".rstrip())
+        print_line(f"== {document_id}, {answer.method}")
+    none = f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
+    print_line(answer.answer or none)
     print_line(f"\n{_rests_on(answer)}")
-    for page in answer.pages:
-        print_line(f"  page {page.page_index}: {_excerpt(page.text)}")
-    indexes = ",".join(str(page.page_index) for page in answer.pages)
-    pages = [f"page={indexes}"] if indexes else []
+    for page in pages:
+        print_line(f"  page {page['page_index']}: {_excerpt(page['text'])}")
     if answer.num_pages:
+        read = [f"page={_indexes(answer, ',')}"] if pages else []
         memory = [] if answer.memory in (None, SHARED) else [f"memory={answer.memory}"]
-        mark = ["--"] if answer.document_id.startswith("-") else []  # the id is no option
-        show = ["gistmill", "show", *mark, answer.document_id, *pages, *memory, *where]
+        mark = ["--"] if document_id.startswith("-") else []  # the id is no option
+        show = ["gistmill", "show", *mark, document_id, *read, *memory, *where]
         print_line(f"  {shlex.join(show)}")
     print_line(f"  {shlex.join(['gistmill', 'trace', answer.question_id, *where])}")
     if is_one_of_several:
@@ -152,16 +135,26 @@ def _rests_on(answer: AskedAnswer) -> str:
     if not answer.pages:
         return f"rests on no whole page; {words}"
     several = "" if len(answer.pages) == 1 else "s"
-    indexes = ", ".join(str(page.page_index) for page in answer.pages)
+    indexes = _indexes(answer, ", ")
     return f"rests on page{several} {indexes} of {answer.num_pages}; {words}"
 
 
+def _indexes(answer: AskedAnswer, between: str) -> str:
+    return between.join(str(page["page_index"]) for page in answer.pages)
+
+
+# The texts of pages themselves stand first among those of a page.
 _RESULTS = """
-select document_id, question_id, method, answer, problem, detail, num_context_words, memory,
-  page_indexes
-from results order by document_id, method, repeat"""
-# The texts of pages themselves, which stand first.
-_PAGES = """
-select page_index, arg_min(text, place) as text from page_texts
-where document_id = getvariable('document') and memory = getvariable('memory')
-group by page_index order by page_index"""
+with texts as (
+  select document_id, memory, page_index, arg_min(text, place) as text
+  from page_texts group by all),
+memories_of as (
+  select document_id, memory, count(*) as num_pages,
+    map_from_entries(list({k: page_index, v: text})) as texts
+  from texts group by all)
+select document_id, question_id, method, answer, problem, detail, num_context_words, r.memory,
+  coalesce(num_pages, 0) as num_pages,
+  list_transform(page_indexes, lambda page:
+    {page_index: page, text: coalesce(texts[page], '')}) as pages
+from results r left join memories_of using (document_id, memory)
+order by document_id, method, repeat"""

@@ -13,7 +13,7 @@ from jobs.config.options import ReadOptions
 from jobs.config.run_config import RunConfig
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun, resolve
-from jobs.report.render import render, report_page
+from jobs.report.render import parts_of, report_page
 from jobs.report.report import Report, make_report, report_of
 from jobs.run.rate_run import shown_rater
 from jobs.trace.sent import read_sent
@@ -162,6 +162,6 @@ def run_and_report(
     def look(connection: Any, folder: RunFolder) -> None:
         options = ReadOptions(folder.warehouse, rater=shown_rater(resolved, connection))
         made.append(report_of(connection, folder, options))
-        folder.write_report(report_page(render(made[0])))
+        folder.write_report(report_page(parts_of(made[0])))
 
     return execute(resolved, warn, retry_policy, look), made[0]

@@ -24,6 +24,7 @@ WholeTables = Annotated[
     bool,
     typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown."),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 
 
 def _show_version(is_asked: bool) -> None:
@@ -41,7 +42,8 @@ def gistmill(
 ) -> None:
     """Read corpora of long documents, answer question sets from gist memories, and score that.
 
-    Every verb takes KEY=VALUE words; gistmill VERB --help has more of it.
+    Words KEY=VALUE say what a verb works on. Of verbs that look at runs they are options, too:
+    run=NAME is --run NAME. gistmill VERB --help has more of it.
     """
 
 

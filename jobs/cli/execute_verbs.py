@@ -14,8 +14,9 @@ from jobs.cli.app import MAKE, Json, WholeTables, Words, app, warn
 from jobs.config.completion import completed
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.output.print_tables import print_json, print_parts, print_table
-from jobs.report.render import printed_parts
+from jobs.output.cells import Table, Verbatim
+from jobs.output.print_tables import print_found, print_json, print_parts
+from jobs.report.render import parts_of
 from jobs.run.retry import run_again
 from jobs.run.score_predictions import with_predictions
 from pipeline.core.errors import UsageError
@@ -82,15 +83,12 @@ def submit(
         raise UsageError("--print, --detach and --stop: one of them at a time")
     if show:
         text = rendered(words or [])
-        if json:
-            print_json({"text": text})
-        else:
-            sys.stdout.write(text)
+        print_found({"text": text}, lambda _: [Verbatim(text.rstrip("\n"))], json)
         return
     log = None if detach else sys.stderr if json else sys.stdout
     sent = stop_job(words or []) if stop else send(words or [], log)
     if json:
-        print_json(dataclasses.asdict(sent))
+        print_json(sent)
     raise typer.Exit(sent.exit_code)
 
 
@@ -168,10 +166,10 @@ def execute(
     """Execute a run, print its report (`whole`: as Markdown), and exit with its code."""
     outcome, made = run_and_report(resolved, warn, retry_policy)
     if as_json:
-        print_json({**dataclasses.asdict(outcome), "report": dataclasses.asdict(made)})
+        print_json({**dataclasses.asdict(outcome), "report": made})
     else:
         where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
-        print_parts([*printed_parts(made, whole, intervals=False), where], whole)
+        print_parts([*parts_of(made, intervals=False), where], whole)
     for complaint in outcome.complaints:
         warn(complaint)
     raise typer.Exit(outcome.exit_code)
@@ -195,10 +193,8 @@ def bench(
     from benchmarks.parts import bench as measure
 
     figures = measure(words, pairs)
-    if json:
-        print_json([dataclasses.asdict(figure) for figure in figures])
-    else:
-        print_table([figure.row() for figure in figures], left=("what", "bar"))
+    table = Table([figure.row() for figure in figures], left=("what", "bar"))
+    print_found(figures, lambda _: [table], json)
     raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)
 
 

@@ -1,16 +1,14 @@
 """Verbs about families of prompts."""
 
-import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, Json, Words, app
-from jobs.config.options import KEYS, read_options
-from jobs.output.print_tables import print_json, print_line
-from pipeline.core.errors import UsageError
+from jobs.cli.app import KEEP, Json, app
+from jobs.cli.read_options import reading
+from jobs.config.options import ReadOptions
+from jobs.output.print_tables import print_found
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_copy import export_family
@@ -20,50 +18,48 @@ from stages.prompts.readagent_notebook.notebook_family import import_notebook, s
 prompts = typer.Typer(help="Check, copy or import a family of prompts.")
 app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
+_ALL_GOOD = "all prompts render and all example replies are read"
+NewFolder = Annotated[Path, typer.Argument(help="A new folder.")]
 
-@prompts.command()
+
+@reading("plugins", of=prompts)
 def check(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FOLDER] [plugins=FOLDER,...]", show_default=False),
+    folder: Annotated[
+        Path | None, typer.Argument(help="A family; by default all are checked.")
     ] = None,
+    *,
+    options: ReadOptions,
     json: Json = False,
 ) -> None:
     """Render every prompt of a family (default: all families) and parse its example replies."""
-    failures = check_prompts(words or [])
-    if json:
-        print_json({"failures": failures})
-    else:
-        print_line("\n".join(failures) or "all prompts render and all example replies are read")
+    failures = check_prompts(folder, options.plugins)
+    print_found({"failures": failures}, lambda _: ["\n".join(failures) or _ALL_GOOD], json)
     raise typer.Exit(2 if failures else 0)
 
 
-@prompts.command()
+@reading("plugins", of=prompts)
 def export(
     family: Annotated[str, typer.Argument(help="A family's name, or its folder.")],
-    folder: Annotated[Path, typer.Argument(help="A new folder.")],
-    words: Words = None,
+    folder: NewFolder,
+    options: ReadOptions,
     json: Json = False,
 ) -> None:
     """Copy a family to FOLDER, to read and to change.
 
     With all that it inherits; plugins=FOLDER where it is a plugin's.
     """
-    options = read_options(words or [], KEYS["prompts export"])
     made = export_family(family, folder, options.plugins)
-    if json:
-        print_json(dataclasses.asdict(made))
-    else:
-        print_line(
-            f"{made.folder}: family.yaml and {len(made.templates)} templates; "
-            f"family={made.folder} reads with them"
-        )
+    line = (
+        f"{made.folder}: family.yaml and {len(made.templates)} templates; "
+        f"family={made.folder} reads with them"
+    )
+    print_found(made, lambda _: [line], json)
 
 
 @prompts.command()
 def import_readagent(
     notebook: Annotated[Path, typer.Argument(help="Your copy of the notebook, FILE.ipynb.")],
-    folder: Annotated[Path, typer.Argument(help="A new folder.")],
+    folder: NewFolder,
     json: Json = False,
 ) -> None:
     """Make a family of the prompts in the authors' notebook.
@@ -71,27 +67,17 @@ def import_readagent(
     Of a copy of the ReadAgent authors' notebook, none of whose code is executed.
     """
     made = import_notebook(notebook, folder)
-    if json:
-        print_json(dataclasses.asdict(made))
-    else:
-        print_line("\n".join(shown(made)))
+    print_found(made, lambda made: ["\n".join(shown(made))], json)
     raise typer.Exit(2 if made.failures else 0)
 
 
-_PLUGINS = "plugins="
-
-
-def check_prompts(words: Sequence[str]) -> list[str]:
-    """One line per failure. `words`: a family's folder, and `plugins=A,B`, whose prompts are
-    checked, too. Without a folder, checks the families of all `conf` folders.
+def check_prompts(folder: Path | None, plugins: str | None) -> list[str]:
+    """One line per failure of a family, or without one of the families of all `conf` folders; the
+    prompts of plugins are checked, too.
 
     Raises UsageError where the folder is no family, or a plugin cannot be imported.
     """
-    folders = [Path(word) for word in words if not word.startswith(_PLUGINS)]
-    plugins = [word.removeprefix(_PLUGINS) for word in words if word.startswith(_PLUGINS)]
-    if len(folders) > 1 or len(plugins) > 1:
-        raise UsageError("prompts check: takes one FOLDER, and plugins=FOLDER,FOLDER once")
-    named = plugin_folders(plugins[0] if plugins else None)
-    roots = [conf / "prompts" for conf in [*load_plugins(named), CONF]]
+    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(plugins)), CONF]]
     every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
-    return [line for family in folders or every for line in check_family(family, roots)]
+    families = every if folder is None else [folder]
+    return [line for family in families for line in check_family(family, roots)]

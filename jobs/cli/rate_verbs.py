@@ -1,20 +1,19 @@
 """The verb `rate`: add a rater to a run, or have people label answers and compare them."""
 
-import dataclasses
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from jobs.cli.app import MAKE, Json, WholeTables, Words, app
+from jobs.cli.app import MAKE, Force, Json, WholeTables, Words, app
 from jobs.cli.execute_verbs import execute
-from jobs.cli.export_verbs import Force, give
-from jobs.config.options import KEYS, read_options
+from jobs.cli.export_verbs import give
+from jobs.cli.read_options import RUN, reading
+from jobs.config.options import ReadOptions
 from jobs.export.target import Target
-from jobs.output.cells import counted
-from jobs.output.print_tables import print_json, print_line, print_parts
+from jobs.output.print_tables import print_found, print_line
 from jobs.people.agreement import agreements, parts_of
-from jobs.people.labels import import_sheet
+from jobs.people.labels import import_sheet, imported_lines
 from jobs.people.sheet import LABELS, sheet
 from jobs.run.rate_run import with_rater
 from pipeline.core.errors import UsageError
@@ -49,14 +48,12 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     execute(with_rater(words or []), json, markdown, retry_policy=None)
 
 
-@verbs.command("sheet")
-def write_sheet(words: Words = None, force: Force = False, json: Json = False) -> None:
+@reading(*RUN, "method", "where", "n", "seed", "to", of=verbs, name="sheet")
+def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) -> None:
     """Write a CSV of answers for a person to label.
 
-    Methods and verdicts are left out. Keys: n=200, seed=0, to=FILE.csv (- prints), warehouse=,
-    run=, method=PREFIX, where=SQL over questions.
+    Methods and verdicts are left out.
     """
-    options = read_options(words or [], KEYS["rate sheet"])
     target = Target.of(options.to, force)
     if target.path is not None and target.path.suffix != ".csv":
         raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
@@ -65,40 +62,22 @@ def write_sheet(words: Words = None, force: Force = False, json: Json = False) -
         print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
 
 
-@verbs.command("import")
-def import_labels(file: str, words: Words = None, json: Json = False) -> None:
+@reading(*RUN, "person", of=verbs, name="import")
+def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
     """Take the labels of a filled sheet as a person's.
 
-    FILE person=NAME, warehouse=, run=. They are rows of the view people.
+    They are rows of the view people.
     """
-    found = import_sheet(file, read_options(words or [], KEYS["rate import"]))
-    if json:
-        print_json(dataclasses.asdict(found))
-        return
-    print_line(
-        f"{counted(found.labels, 'label')} of {found.rater} in run {found.run}, new or changed: "
-        f"{found.changed}"
-    )
-    if left := found.rows - found.labels:
-        print_line(
-            f"{left} of {found.rows} rows have no label; import the sheet again when they do"
-        )
-    if found.kept:
-        print_line(f"{found.kept} of these had one before, which is kept")
+    print_found(import_sheet(file, options), imported_lines, json)
 
 
-@verbs.command()
-def agreement(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+@reading(*RUN, "method", "where", of=verbs)
+def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = False) -> None:
     """Compare people with raters, and with each other.
 
-    Percent, Cohen's kappa, confusion matrices. Keys: warehouse=, run=, method=PREFIX, where=SQL
-    over questions.
+    Percent, Cohen's kappa, confusion matrices.
     """
-    found = agreements(read_options(words or [], KEYS["rate agreement"]))
-    if json:
-        print_json(dataclasses.asdict(found))
-    else:
-        print_parts(parts_of(found), markdown)
+    print_found(agreements(options), parts_of, json, markdown)
 
 
 app.add_typer(verbs, name=rate.__name__, rich_help_panel=MAKE)

@@ -1,44 +1,45 @@
 """Verbs that read a warehouse, and those that maintain it."""
 
 import dataclasses
-import re
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from upath import UPath
 
-from jobs.cli.app import KEEP, LOOK, Json, WholeTables, Words, app
+from jobs.cli.app import KEEP, Json, WholeTables
+from jobs.cli.read_options import RUN, reading
 from jobs.compare.compare import compare as compare_methods
-from jobs.compare.show_compare import show_comparison
-from jobs.config.completion import completed
-from jobs.config.options import KEYS, ReadOptions, read_options
+from jobs.compare.show_compare import comparison_parts
+from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
-from jobs.output.print_tables import print_json, print_line, print_parts, print_rows, print_table
+from jobs.output.print_tables import exact_rows, print_found, print_parts
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
-from jobs.report.render import printed_parts
+from jobs.report.render import parts_of
 from jobs.report.report import make_report
-from jobs.trace.show_pages import show_pages
+from jobs.trace.show_pages import document_parts, shown_document
 from jobs.trace.show_trace import show_trace
 from jobs.warehouse.gc import show_gc
-from jobs.warehouse.ls import show_listing
-from jobs.warehouse.rm import as_json, removal_line, remove, run_to_remove
-from jobs.warehouse.show_schema import show_schema
-from jobs.warehouse.status import show_status, watch_status
+from jobs.warehouse.ls import listing, listing_parts
+from jobs.warehouse.rm import removal_line, remove, run_to_remove
+from jobs.warehouse.schema import read_schema
+from jobs.warehouse.show_schema import schema_page, schema_parts, table_named, table_parts
+from jobs.warehouse.status import show_status
 from pipeline.core.errors import UsageError
+from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.people import num_labels
 from pipeline.store.sql.connection import query as rows_of
 from pipeline.store.sql.sql_sandbox import only_select
 
-_OPTION = re.compile(r"[\w.]+=")  # a method's first = is behind a bracket
 _SECONDS_BETWEEN_LOOKS = 5.0
 
 
-@app.command(rich_help_panel=LOOK)
+@reading(*RUN, "by", "where", "rater", "plugins")
 def report(
-    words: Words = None,
+    options: ReadOptions,
     corpus: Annotated[
         bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
     ] = False,
@@ -51,52 +52,45 @@ def report(
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
-    """Print the table of a run: methods, scores, costs.
-
-    Keys: warehouse=, run= (by default the run that was started last), by=SQL, where='SQL', rater=.
-    """
-    if html is not None:
-        if corpus or picture:
+    """Print the table of a run: methods, scores, costs."""
+    if options.plugins and not html:
+        raise UsageError("plugins= is for --html, which renders prompts; leave it out")
+    if corpus or picture:
+        if html is not None:
             raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
+        if options.by or options.where or options.rater:
+            raise UsageError("--corpus is about all documents; leave by=, where= and rater= out")
+        _report_corpus(options, picture, json, markdown)
+    elif html is not None:
         from jobs.html.show_html import show_written  # imported here: it imports the stages
 
-        show_written(read_options(words or [], KEYS["report --html"]), html, json)
-        return
-    if corpus or picture:
-        _report_corpus(read_options(words or [], KEYS["report --corpus"]), picture, json, markdown)
-        return
-    made = make_report(read_options(words or [], KEYS["report"]))
-    if json:
-        print_json(dataclasses.asdict(made))
+        show_written(options, html, json)
     else:
-        print_parts(printed_parts(made, markdown), markdown)
+        print_found(make_report(options), parts_of, json, markdown)
 
 
 def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, whole: bool) -> None:
-    found = distributions(options.warehouse, options.run)
-    if picture:
-        draw_histograms(options.warehouse, options.run, picture)
-    if as_json:
-        print_json([dataclasses.asdict(one) for one in found])
-    else:
-        print_table(distribution_table(found), whole=whole)
+    with connect(options.warehouse, options.run) as connection:
+        found = distributions(connection)
+        if picture:
+            draw_histograms(connection, picture)
+    print_found(found, lambda found: [distribution_table(found)], as_json, whole)
 
 
-@app.command(rich_help_panel=LOOK)
-def view(words: Words = None, json: Json = False) -> None:
+@reading(*RUN, "by", "where", "rater", "plugins", "port")
+def view(options: ReadOptions, json: Json = False) -> None:
     """Serve the page of report --html on this machine.
 
-    From the warehouse, for runs too large for a file; Ctrl-C ends it. Keys: warehouse=, run=,
-    port=, by=, where=, rater=, plugins=.
+    From the warehouse, for runs too large for a file; Ctrl-C ends it.
     """
     from jobs.html.show_html import show_served  # imported here, as rendering prompts takes stages
 
-    show_served(read_options(words or [], KEYS["view"]), json)
+    show_served(options, json)
 
 
-@app.command(rich_help_panel=LOOK)
+@reading(*RUN, "address")
 def status(
-    words: Words = None,
+    options: ReadOptions,
     steps: Annotated[bool, typer.Option("--steps", help="A row per step, not per stage.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Every 5 s, until the run is no longer at work.")
@@ -107,75 +101,59 @@ def status(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what of a run is done, running and failed.
-
-    Keys: warehouse=, run=; with cluster.address=, the state of the run's job there, too.
-    """
-    options = read_options(words or [], KEYS["status"])
-    if not watch and every is None:
-        show_status(options, json, steps)
-        return
+    """Say what of a run is done, running and failed."""
+    seconds = every or (_SECONDS_BETWEEN_LOOKS if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
-        watch_status(options, json, steps, every or _SECONDS_BETWEEN_LOOKS)
+        show_status(options, json, steps, seconds)
 
 
-@app.command(rich_help_panel=LOOK)
+@reading(*RUN, "method", "plugins")
 def trace(
     question_id: str,
-    words: Words = None,
+    options: ReadOptions,
     full: Annotated[bool, typer.Option("--full", help="Print the full text of pages.")] = False,
     prompts: Annotated[
         bool, typer.Option("--prompts", help="Print every model call as it was sent.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Follow one question from pages to scores, by method.
-
-    Keys: warehouse=, run=, method=PREFIX, plugins=DIR (of those that the run used).
-    """
-    options = read_options(words or [], KEYS["trace"])
+    """Follow one question from pages to scores, by method."""
     show_trace(options, question_id, full, prompts, json)
 
 
-@app.command(rich_help_panel=LOOK)
+def _completed(ctx: Any, incomplete: str) -> list[str]:
+    return list(ctx.command.completed(incomplete))
+
+
+@reading(*RUN, "metric", "where", "rater")
 def compare(
-    words: Annotated[
+    methods: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[A [B]] [KEY=VALUE]...", show_default=False, autocompletion=completed
-        ),
+        typer.Argument(metavar="[A [B]]", show_default=False, autocompletion=_completed),
     ] = None,
+    *,
+    options: ReadOptions,
     json: Json = False,
 ) -> None:
     """Compare two methods on the questions that both have.
 
     Difference, interval, p-value, the questions that differ. A alone: against every other; none:
-    all against the best. Keys: warehouse=, run= (or run=A_RUN,B_RUN), metric=NAME,...,
-    where='SQL', rater=.
+    all against the best. run=A_RUN,B_RUN: A of the one, B of the other.
     """
-    methods = [word for word in words or [] if not _OPTION.match(word)]
-    options = [word for word in words or [] if _OPTION.match(word)]
-    found = compare_methods(read_options(options, KEYS["compare"]), methods)
-    if json:
-        print_json(dataclasses.asdict(found))
-    else:
-        show_comparison(found, options)
+    found = compare_methods(options, methods or [])
+    print_found(found, lambda found: comparison_parts(found, options.warehouse), json)
 
 
-@app.command(rich_help_panel=LOOK)
-def show(document_id: str, words: Words = None, json: Json = False) -> None:
-    """Show a document's memory, pages and gists side by side.
-
-    Keys: warehouse=, run=, memory=, page=0,3..5.
-    """
-    options = read_options(words or [], KEYS["show"])
-    show_pages(options, document_id, json)
+@reading(*RUN, "memory", "page")
+def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
+    """Show a document's memory, pages and gists side by side."""
+    print_found(shown_document(options, document_id), document_parts, json)
 
 
-@app.command(rich_help_panel=LOOK)
+@reading(*RUN)
 def sql(
     query: str,
-    words: Words = None,
+    options: ReadOptions,
     unsafe: Annotated[
         bool, typer.Option("--unsafe", help="Allow COPY and all else: any file, any setting.")
     ] = False,
@@ -184,35 +162,38 @@ def sql(
 ) -> None:
     """Query the tables of a run in SQL.
 
-    DuckDB's SQL; all_TABLE has the rows of every run. Keys: warehouse=, run=.
+    DuckDB's SQL; all_TABLE has the rows of every run.
     """
-    options = read_options(words or [], KEYS["sql"])
     with connect(options.warehouse, options.run, unsafe) as connection:
         rows = rows_of(connection, query if unsafe else only_select(connection, query))
-    if json:
-        print_json(rows)
-    else:
-        print_rows(rows, markdown)
+    print_found(rows, exact_rows, json, markdown)
 
 
-@app.command(rich_help_panel=LOOK)
-def ls(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+@reading("plugins")
+def ls(
+    warehouse: Annotated[
+        UPath | None, typer.Option(parser=as_path, metavar="DIR", help="Its runs and steps.")
+    ] = None,
+    *,
+    options: ReadOptions,
+    json: Json = False,
+    markdown: WholeTables = False,
+) -> None:
     """List what there is to choose from, or a warehouse's runs.
 
     Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
     warehouse=DIR its runs, the latest first, and steps.
     """
-    options = read_options(words or [], KEYS["ls"])
-    of_warehouse = any(word.startswith("warehouse=") for word in words or [])
-    show_listing(options, of_warehouse, json, markdown)
+    print_found(listing(warehouse, options.plugins), listing_parts, json, markdown)
 
 
-@app.command(rich_help_panel=LOOK)
+@reading("plugins")
 def schema(
     table: Annotated[
         str | None, typer.Argument(help="A table or view.", show_default=False)
     ] = None,
-    words: Words = None,
+    *,
+    options: ReadOptions,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print all of it as a page.")
     ] = False,
@@ -222,29 +203,32 @@ def schema(
 
     And every problem code; with plugins=DIR those of plugins, too.
     """
-    show_schema(table, words or [], markdown, json)
+    found = read_schema(options.plugins)
+    if markdown:
+        print_parts(schema_page(found), whole=True)
+    elif table is not None:
+        print_found(table_named(found, table), table_parts, json)
+    else:
+        print_found(found, schema_parts, json)
 
 
-@app.command(rich_help_panel=KEEP)
+@reading(*RUN, panel=KEEP)
 def rm(
-    words: Words = None,
+    options: ReadOptions,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: Json = False,
 ) -> None:
     """Delete a run, and of its rows what no other run uses.
 
-    Keys: warehouse=, run=. It asks for the run's name again unless --yes is given. gistmill gc
-    deletes the files, after 24 hours.
+    It asks for the run's name again unless --yes is given. gistmill gc deletes the files, after 24
+    hours.
     """
-    options = read_options(words or [], KEYS["rm"])
     name = run_to_remove(options)
     if not yes:
         _confirm(name, num_labels(options.warehouse / "runs" / name))
     removed = remove(options.warehouse, name)
-    if json:
-        print_json(as_json(name, removed))
-    else:
-        print_line(removal_line(name, removed))
+    found = {"run": name, **dataclasses.asdict(removed)}
+    print_found(found, lambda _: [removal_line(name, removed)], json)
 
 
 def _confirm(name: str, labels: int) -> None:
@@ -262,10 +246,10 @@ def _confirm(name: str, labels: int) -> None:
         raise UsageError(f"run={name}: not deleted, as its name was not repeated")
 
 
-@app.command(rich_help_panel=KEEP)
-def gc(words: Words = None, json: Json = False) -> None:
+@reading("warehouse", "older_than", panel=KEEP)
+def gc(options: ReadOptions, json: Json = False) -> None:
     """Compact a warehouse's files, and delete replaced ones.
 
-    Keys: warehouse=, older_than=24h. It deletes what removed runs alone had planned, too.
+    It deletes what removed runs alone had planned, too.
     """
-    show_gc(read_options(words or [], KEYS["gc"]), json)
+    show_gc(options, json)

@@ -10,9 +10,7 @@ from jobs.report.report import chosen_rater, create_chosen_table, shown_columns
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.sql_files import sql_beside
-from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
@@ -45,9 +43,9 @@ class RunValues:
     report's columns that measure answers.
     """
 
-    def __init__(self, connection: Any, name: str, options: ReadOptions) -> None:
-        facts = RunFolder(options.warehouse, name).report_facts("methods", "columns")
-        self.connection, self.name = connection, name
+    def __init__(self, connection: Any, folder: RunFolder, options: ReadOptions) -> None:
+        facts = folder.report_facts("methods", "columns")
+        self.connection, self.name = connection, folder.path.name
         create_chosen_table(connection, options)
         self.rater = chosen_rater(connection, options.rater)
         connection.execute("set variable rater = ?", [self.rater])
@@ -63,9 +61,8 @@ class RunValues:
     def opened(options: ReadOptions) -> "Iterator[RunValues]":
         """The values of the run that the options name. Raises UsageError as `gistmill report`
         does."""
-        name = run_name(options.warehouse, options.run)
-        with connect(options.warehouse, name) as connection:
-            yield RunValues(connection, name, options)
+        with options.opened() as (folder, connection):
+            yield RunValues(connection, folder, options)
 
     def values(self, method: str, metric: str) -> dict[tuple[str, str], Value]:
         """The values of a method by document and question."""

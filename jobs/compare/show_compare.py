@@ -1,13 +1,15 @@
-"""`gistmill compare`: print a comparison as text."""
+"""The parts of a printed comparison."""
 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from upath import UPath
+
 from jobs.compare.compare import Comparison, Difference, Row
 from jobs.compare.statistics import Paired
-from jobs.output.cells import Table
-from jobs.output.print_tables import print_line, print_parts
+from jobs.config.options import WAREHOUSE
+from jobs.output.cells import Part, Table
 from jobs.report.intervals import LEAST_DOCUMENTS
 
 _SHOWN = 5  # questions of either side
@@ -28,22 +30,18 @@ _TOO_FEW = f"With fewer than {_ENOUGH} documents p is above 0.05 whatever the di
 _ONE_PAIR = "gistmill compare A B lists the questions on which two methods differ."
 
 
-def show_comparison(found: Comparison, words: Sequence[str]) -> None:
-    """Print the table, notes on its numbers, and for a single pair the questions that differ.
-    `words`: the options of the command, of which a hint repeats the warehouse."""
+def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
+    """The table, notes on its numbers, and for a single pair the questions that differ. A hint
+    names the `warehouse`."""
     constant = _constant(found.rows)
-    if constant:
-        print_line("".join(f"{name}: {value}\n" for name, value in constant.items()))
     rows = [_cells(row, found.rows, constant) for row in found.rows]
     num_keys = 1 + len({"A", "B"} - {*constant})
-    print_parts([Table(rows, left=("A", "B"), num_keys=num_keys)])
-    print_line()
-    for line in _lines(found):
-        print_line(line)
-    if found.is_one_pair:
-        _show_questions(found.rows, words)
-    else:
-        print_line(_ONE_PAIR)
+    table = Table(rows, left=("A", "B"), num_keys=num_keys)
+    head = ["\n".join(f"{name}: {value}" for name, value in constant.items())] if constant else []
+    if not found.is_one_pair:
+        return [*head, table, "\n".join([*_lines(found), _ONE_PAIR])]
+    questions = [_differences(row) for row in found.rows]
+    return [*head, table, "\n".join(_lines(found)), *questions, *_hint(found.rows, warehouse)]
 
 
 def p_text(p: float | None) -> str:
@@ -146,39 +144,38 @@ def _of_raters(found: Comparison) -> list[str]:
     return [f"rater {_one_line(name)}" for name in names]
 
 
-def _show_questions(rows: Sequence[Row], words: Sequence[str]) -> None:
-    """Print the questions that flipped, or those with the largest differences."""
-    for row in rows:
-        _show_differences(row)
+def _hint(rows: Sequence[Row], warehouse: UPath) -> list[str]:
+    """The command that shows one of the questions."""
     example = next((one for row in rows for one in row.differences), None)
-    if example:
-        place = [word for word in words if word.startswith("warehouse=")]
-        of_run = f"run={rows[0].a.run}"
-        hint = shlex.join(["gistmill", "trace", example.question_id, *place, of_run])
-        print_line(f"\nLook at one: {_one_line(hint)}")
+    if example is None:
+        return []
+    place = [] if warehouse == WAREHOUSE else [f"warehouse={warehouse}"]
+    hint = shlex.join(["gistmill", "trace", example.question_id, *place, f"run={rows[0].a.run}"])
+    return [f"Look at one: {_one_line(hint)}"]
 
 
-def _show_differences(row: Row) -> None:
+def _differences(row: Row) -> str:
+    """The questions that flipped, or those with the largest differences."""
     if not row.differences:
-        print_line(f"\n{row.metric}: no question on which they differ")
-        return
+        return f"{row.metric}: no question on which they differ"
     flipped = row.is_right_or_wrong
-    what = "questions that flipped" if flipped else "largest differences"
-    print_line(f"\n{row.metric}: {what}")
     higher = [one for one in row.differences if one.difference > 0]
     lower = [one for one in row.differences if one.difference < 0]
     lower.sort(key=lambda one: (one.difference, one.question_id))
-    _show_side("A right, B wrong" if flipped else "A higher", higher, flipped)
-    _show_side("A wrong, B right" if flipped else "A lower", lower, flipped)
+    return "\n".join([
+        f"{row.metric}: {'questions that flipped' if flipped else 'largest differences'}",
+        _side("A right, B wrong" if flipped else "A higher", higher, flipped),
+        _side("A wrong, B right" if flipped else "A lower", lower, flipped),
+    ])  # fmt: skip
 
 
-def _show_side(title: str, of: Sequence[Difference], flipped: bool) -> None:
+def _side(title: str, of: Sequence[Difference], flipped: bool) -> str:
     texts = [
         _one_line(one.question_id) + ("" if flipped else f" ({one.difference:+.1f})")
         for one in of[:_SHOWN]
     ]
     more = [f"and {len(of) - _SHOWN} more (--json has all)"] if len(of) > _SHOWN else []
-    print_line(f"  {title} ({len(of)}): {', '.join([*texts, *more]) or '-'}")
+    return f"  {title} ({len(of)}): {', '.join([*texts, *more]) or '-'}"
 
 
 def _one_line(text: str) -> str:

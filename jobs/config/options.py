@@ -1,83 +1,52 @@
-"""The keys of verbs that take few (`KEYS`), and the options of reading verbs, which Hydra does not
-parse: warehouse=, run= and the like."""
+"""The options that reading verbs have in common, and the keys of verbs that go on with a stored
+run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from upath import UPath
 
-from pipeline.core.errors import UsageError
-from pipeline.core.secrets import refuse_secret
 from pipeline.files.place import as_path
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.connect import run_name
 
-_RUN = ("warehouse", "run")
-# Which keys each verb takes that does not take those of `run`; `report --corpus` and `--html` by
-# these names.
+WAREHOUSE = as_path("warehouse")
 KEYS: Mapping[str, tuple[str, ...]] = {
-    "report": (*_RUN, "by", "where", "rater"),
-    "report --corpus": _RUN,
-    "report --html": (*_RUN, "by", "where", "rater", "plugins"),
-    "view": (*_RUN, "by", "where", "rater", "plugins", "port"),
-    "status": (*_RUN, "cluster.address"),
-    "trace": (*_RUN, "method", "plugins"),
-    "compare": (*_RUN, "metric", "where", "rater"),
-    "show": (*_RUN, "memory", "page"),
-    "sql": _RUN,
-    "ls": ("warehouse", "plugins"),
-    "schema": ("plugins",),
-    "rm": _RUN,
-    "gc": ("warehouse", "older_than"),
-    "cite": _RUN,
-    "export predictions": (*_RUN, "method", "where", "format", "to"),
-    "export report": (*_RUN, "method", "where", "format", "to", "by", "rater"),
-    "export view": (*_RUN, "where", "to"),
-    "rate add": (*_RUN, "rater", "cluster"),
-    "rate sheet": (*_RUN, "method", "where", "n", "seed", "to"),
-    "rate import": (*_RUN, "person"),
-    "rate agreement": (*_RUN, "method", "where"),
-    "retry": (*_RUN, "problem", "cluster"),
-    "prompts export": ("plugins",),
+    "rate add": ("warehouse", "run", "rater", "cluster"),
+    "retry": ("warehouse", "run", "problem", "cluster"),
 }
-_SQL = ("by", "where")  # not stored, and may hold a text that looks like an address
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of reading verbs. `by` and `where` are SQL over the questions."""
+    """The options of verbs that read a run, by default the one that was started last. `by` and
+    `where` are SQL over the questions."""
 
-    warehouse: UPath
+    warehouse: UPath = WAREHOUSE
     run: str | None = None
     by: str | None = None
     where: str | None = None
     method: str | None = None
     metric: str | None = None  # of `compare`: names with commas between them
-    memory: str | None = None  # of `show`, and which of its pages
-    page: str | None = None
     rater: str | None = None
     plugins: str | None = None
+    memory: str | None = None  # of `show`, and which of its pages
+    page: str | None = None
+    address: str | None = None  # of a cluster's dashboard
+    port: int = 7645  # of `view`
     older_than: str | None = None  # of `gc`
     format: str | None = None  # of exports
-    to: str | None = None
-    n: str | None = None  # of sheets for people
-    seed: str | None = None
-    person: str | None = None
-    port: str | None = None  # of `view`
-    address: str | None = None  # of a cluster's dashboard, written cluster.address
+    to: str = "-"
+    n: int = 200  # of sheets for people
+    seed: int = 0
+    person: str = ""
 
-
-def read_options(words: Sequence[str], allowed: Sequence[str]) -> ReadOptions:
-    """Parse `words`. Raises UsageError for options that are not `allowed`, and for secrets."""
-    found: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or key not in allowed:
-            raise UsageError(f"{word!r}: unknown option; there are {', '.join(allowed)}=...")
-        if not value:
-            raise UsageError(f"{key}= is empty; give it a value or leave it out")
-        if key not in _SQL:
-            refuse_secret(word)
-        found[key.removeprefix("cluster.")] = value
-    known = {field.name for field in fields(ReadOptions)}
-    assert {name.removeprefix("cluster.") for name in allowed} <= known
-    warehouse = as_path(found.pop("warehouse", "warehouse"))
-    return ReadOptions(warehouse=warehouse, **found)
+    @contextmanager
+    def opened(self) -> Iterator[tuple[RunFolder, Any]]:
+        """The folder of the run, and a connection that shows its rows. Raises UsageError."""
+        name = run_name(self.warehouse, self.run)
+        with connect(self.warehouse, name) as connection:
+            yield RunFolder(self.warehouse, name), connection

@@ -10,8 +10,6 @@ from jobs.output.print_tables import json_text
 from jobs.report.answer_rows import answers
 from jobs.report.report import INPUTS
 from pipeline.core.errors import UsageError
-from pipeline.store import connect
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 
 Rows = Sequence[Mapping[str, Any]]
@@ -39,19 +37,18 @@ FORMATS: Mapping[str, Callable[[Rows], str]] = {
 
 
 def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
-    """The answers of `method=` to the questions that `where=` selects, in `format=`, by default
-    jsonl; and their number. `warn` gets a line if the run is not complete.
+    """The answers of `method=` to the questions that `where=` selects, in `format=`, and their
+    number. `warn` gets a line if the run is not complete.
 
     An answer with a problem keeps its text, if it has one. In the formats of benchmarks an answer
     that chooses an option is the option's text. Raises UsageError if several methods, or several
     repeats of one, are selected.
     """
-    form = FORMATS.get(options.format or "jsonl")
-    if form is None:
-        known = ", ".join(FORMATS)
-        raise UsageError(f"format={options.format}: no such format; there are {known}")
-    name = run_name(options.warehouse, options.run)
-    with connect(options.warehouse, name) as connection:
+    form = options.format or "jsonl"
+    if form not in FORMATS:
+        raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
+    with options.opened() as (folder, connection):
+        name = folder.path.name
         method = _method(connection, options.method, name)
         source = answers(connection, options.where)
         statement = _ANSWERS.format(source=source, method=method.replace("'", "''"))
@@ -65,7 +62,7 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
             f"method={method} has the repeats {', '.join(map(str, repeats))}; choose one with "
             f"where='repeat = {repeats[0]}'"
         )
-    return form(rows), len(rows)
+    return FORMATS[form](rows), len(rows)
 
 
 def _method(connection: Any, wanted: str | None, run: str) -> str:

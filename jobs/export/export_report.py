@@ -5,25 +5,28 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.export.latex import latex
 from jobs.export.target import warn_incomplete
+from jobs.output.cells import Part
 from jobs.output.csv_text import csv_text
+from jobs.output.latex import latex
 from jobs.report.means import best_of
+from jobs.report.render import REPEATED, score_table
 from jobs.report.report import Report, Row, make_report
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 
 _COUNTS = ("answered", "unscored", "calls", "tokens")
+_HEADINGS = {"method": "Method", "by": "Group"}
 
 
 def exported_report(
     options: ReadOptions, with_intervals: bool, warn: Callable[[str], None]
 ) -> tuple[str, int]:
-    """The report in `format=`, by default CSV, of the methods whose names begin with `method=`; and
-    the number of its rows. `warn` gets a line if the run is not complete. Raises UsageError."""
-    form = FORMATS.get(options.format or "csv")
-    if form is None:
-        raise UsageError(f"format={options.format}: no such format; there are {', '.join(FORMATS)}")
+    """The report in `format=`, of the methods whose names begin with `method=`; and the number of
+    its rows. `warn` gets a line if the run is not complete. Raises UsageError."""
+    form = options.format or "csv"
+    if form not in FORMATS:
+        raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
     report = make_report(options)
     if options.method is not None:
         names = dict.fromkeys(row.method for row in report.rows)
@@ -35,7 +38,7 @@ def exported_report(
         rows = tuple(replace(row, best=own) for row, own in zip(rows, best, strict=True))
         report = replace(report, rows=rows)
     warn_incomplete(report.run, report.inputs, warn)
-    return form(report, with_intervals), len(report.rows)
+    return FORMATS[form](report, with_intervals), len(report.rows)
 
 
 def _csv(report: Report, with_intervals: bool) -> str:
@@ -63,4 +66,28 @@ def _cells(row: Row, report: Report, with_intervals: bool) -> Iterator[tuple[str
         yield name, row.counts.get(name)
 
 
-FORMATS: Mapping[str, Callable[[Report, bool], str]] = {"csv": _csv, "latex": latex}
+def latex_report(report: Report, with_intervals: bool) -> str:
+    """A tabular with a row per method and group, below what its numbers are over."""
+    table = score_table(report, with_intervals)
+    rows = [{_HEADINGS.get(k, k): value for k, value in row.items()} for row in table.rows]
+    return latex([*_notes(report, with_intervals), replace(table, rows=rows, left=["Group"])])
+
+
+def _notes(report: Report, with_intervals: bool) -> Iterator[Part]:
+    foot = report.foot
+    yield f"gistmill, run {report.run}, corpus {foot['corpus']}, engine {foot['engine']}"
+    yield "Means over all $n$ answers, a problem counts 0; ($n$=...): over so many of them."
+    yield "Bold: the best of the rows over the most answers, where more is better."
+    yield r"Needs \usepackage{booktabs}."
+    if report.inputs["not_done"]:
+        yield "INCOMPLETE: {not_done} of {planned} inputs are not done.".format(**report.inputs)
+    if foot["repeats"] > 1:
+        repeated = REPEATED[foot["repeat_from"]]
+        yield f"$n$ counts {foot['repeats']} repeats of every question; {repeated}."
+    if with_intervals:
+        yield "In brackets: 95% interval over documents (cluster bootstrap)."
+    if with_intervals and foot["repeats"] > 1:
+        yield "sd: standard deviation of the repeats' means (n - 1)."
+
+
+FORMATS: Mapping[str, Callable[[Report, bool], str]] = {"csv": _csv, "latex": latex_report}

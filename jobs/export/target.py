@@ -26,13 +26,13 @@ class Target:
     path: UPath | None
 
     @classmethod
-    def of(cls, to: str | None, is_forced: bool) -> "Target":
-        """The target that `to=` names, by default standard output.
+    def of(cls, to: str, is_forced: bool) -> "Target":
+        """The target that `to=` names.
 
         Raises UsageError for a folder, for what cannot be written, and for an existing file without
         --force.
         """
-        if to is None or to == STANDARD_OUTPUT:
+        if to == STANDARD_OUTPUT:
             return cls(None)
         path = as_path(to)
         with refuse_unreachable_path(path, "to"):

@@ -16,7 +16,6 @@ from jobs.html.source import Source
 from pipeline.core.errors import CommandError, UsageError
 
 _HOST = "127.0.0.1"
-_PORT = 7645
 _NAMES = (_HOST, "localhost")  # a request for another host name is refused (DNS rebinding)
 
 
@@ -27,11 +26,10 @@ def serve(options: ReadOptions, started: Callable[[str, Source], None]) -> None:
 
     Raises UsageError as `gistmill report` does, and if the port cannot be opened.
     """
-    port = _port(options.port)
     with closing(Source(options)) as source:
         html = "".join(page(source.run, (), (), served=True)).encode()
         folder = f"/{secrets.token_urlsafe(12)}/"
-        server = _listening(port, folder, source, html)
+        server = _listening(options.port, folder, source, html)
         with closing(server.socket):
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
             try:
@@ -39,14 +37,6 @@ def serve(options: ReadOptions, started: Callable[[str, Source], None]) -> None:
                 server.serve_forever()
             except KeyboardInterrupt:
                 return
-
-
-def _port(given: str | None) -> int:
-    if given is None:
-        return _PORT
-    if not (given.isascii() and given.isdigit() and len(given) <= 5 and int(given) < 2**16):
-        raise UsageError(f"port={given}: no port; give 0 (any that is free) to 65535")
-    return int(given)
 
 
 def _listening(port: int, folder: str, source: Source, html: bytes) -> ThreadingHTTPServer:

@@ -1,41 +1,38 @@
 """Output of `gistmill report --html` and `gistmill view`."""
 
-import dataclasses
 import sys
 from pathlib import Path
 
 from jobs.config.options import ReadOptions
-from jobs.html.page_file import write_page
+from jobs.html.page_file import Written, write_page
 from jobs.html.serve import serve
 from jobs.html.source import Source
 from jobs.output.cells import counted
-from jobs.output.print_tables import print_json, print_line
+from jobs.output.print_tables import print_found
 
 _LARGE = 200e6  # bytes that a browser takes a while to read
+_ADVICE = "a large file; gistmill view shows the same and reads what is opened"
 
 
 def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
     """Write a page, and print the counts of its contents."""
-    made = write_page(options, file)
-    if as_json:
-        print_json(dataclasses.asdict(made))
-        return
-    print_line(
+    print_found(write_page(options, file), _lines, as_json)
+
+
+def _lines(made: Written) -> list[str]:
+    line = (
         f"{made.file}: run {made.run}, {counted(made.questions, 'question')} about "
         f"{counted(made.documents, 'document')}, {made.bytes / 1e6:.1f} MB"
     )
-    if made.bytes > _LARGE:
-        print_line("a large file; gistmill view shows the same and reads what is opened")
+    return [line] if made.bytes <= _LARGE else [f"{line}\n{_ADVICE}"]
 
 
 def show_served(options: ReadOptions, as_json: bool) -> None:
     """Serve a page until Ctrl-C, and print its address."""
 
     def started(address: str, source: Source) -> None:
-        if as_json:
-            print_json({"address": address, "run": source.run})
-        else:
-            print_line(f"run {source.run}: {address} (Ctrl-C ends it)")
+        found = {"address": address, "run": source.run}
+        print_found(found, lambda _: [f"run {source.run}: {address} (Ctrl-C ends it)"], as_json)
         sys.stdout.flush()
 
     serve(options, started)

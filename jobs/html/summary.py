@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from stop_words import get_stop_words
 
-from jobs.report.memory_sizes import samples
+from jobs.report.memory_sizes import sizes
 from jobs.report.render import notes, provenance_line
 from jobs.report.report import Report
 from pipeline.core.sql_files import filled, sql_beside
@@ -67,7 +67,9 @@ def values(connection: Any, measure: str) -> dict[str, list[float | None]]:
 def _sizes(connection: Any) -> Rows:
     """A histogram of every measure of documents and memories; `memory` None: of the documents."""
     found = []
-    for of, sample in samples(connection):
+    for row in sizes(connection):
+        of = {name: row[name] for name in ("memory", "measure", "rows_of")}
+        sample = row["values"] or []
         counts, edges = np.histogram(sample, bins=min(_MOST_BINS, max(1, len(set(sample)))))
         found.append({**of, "counts": counts.tolist(), "edges": edges.tolist()})
     return found

@@ -1,2 +1,2 @@
-"""Printing by commands: cells, tables for terminals, Markdown and CSV, and
-warnings of damaged files."""
+"""Printing by commands: parts, drawn as Markdown, LaTeX or for a terminal; CSV, JSON, and warnings
+of damaged files."""

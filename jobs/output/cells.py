@@ -1,4 +1,5 @@
-"""Tables for printing: their rows, and the text of a cell."""
+"""The parts of what a command prints, and the texts of a table's cells. Three writers draw them:
+`markdown.py`, `terminal.py` and `latex.py`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,24 +11,75 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows with the same keys. The first column and those in `left` are left-aligned.
+class Heading:
+    """A title; those of a higher `level` are under it."""
 
-    On a terminal the first `num_keys` columns are repeated in each part of it; columns without
-    values are left out unless it `keeps_empty`, and those in `unless_zero` if all values are 0;
-    `best`: positions of rows and names of columns whose value is marked.
+    text: str
+    level: int = 1
+
+
+@dataclass(frozen=True)
+class Verbatim:
+    """Lines that are printed as they are, however long."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A cell with a mean over `n` of the `of` answers that its row has. `small`: more about it, for
+    where small print is possible."""
+
+    value: float | None
+    n: int
+    of: float | None
+    is_best: bool = False
+    small: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with the same keys; a cell is a text, a number, a `Measured` or None. The first column
+    and those in `left` are left-aligned.
+
+    On a terminal the first `num_keys` columns are repeated in each part of the table, or the
+    columns of `spare` are left out until it fits, the first one first. Columns without values are
+    left out there unless it `keeps_empty`. `about_best`: said where best values are marked.
     """
 
     rows: Sequence[Mapping[str, Any]]
     left: Sequence[str] = ()
     num_keys: int = 1
     keeps_empty: bool = False
-    unless_zero: Sequence[str] = ()
-    best: frozenset[tuple[int, str]] = frozenset()
+    spare: Sequence[str] = ()
+    about_best: str = ""
+
+    def names(self) -> list[str]:
+        return list(self.rows[0]) if self.rows else ["no rows"]
+
+    def is_left(self, name: str) -> bool:
+        return name in self.left or name == self.names()[0]
+
+    def filled(self) -> list[str]:
+        """The columns that have a value, and the keys."""
+        names = self.names()
+        return names[: self.num_keys] + [
+            name
+            for name in names[self.num_keys :]
+            if any(row[name] not in (None, "", "-") for row in self.rows)
+        ]
+
+    def shared_n(self, name: str) -> int | None:
+        """The number of answers that all means of a column are over; None if they differ, or are
+        over all answers of their rows."""
+        cells = [row[name] for row in self.rows if isinstance(row[name], Measured)]
+        numbers = {one.n for one in cells}
+        is_shared = len(numbers) == 1 and any(one.n != one.of for one in cells)
+        return numbers.pop() if is_shared else None
 
 
-Part = str | Table
-"""A part of a command's output: a text or a table, with an empty line between two of them."""
+Part = Heading | Table | Verbatim | str
+"""A part of a command's output, with an empty line before the next; a str is a paragraph."""
 
 
 def printable(text: str) -> str:
@@ -45,10 +97,19 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def cell(value: Any) -> str:
-    """A cell's text: floats with one decimal, `-` for None, others on one line with `|` escaped."""
+def on_one_line(text: str) -> str:
+    """The text as it may stand in one line of output."""
+    return printable(" ".join(text.split()))
+
+
+def cell(value: Any, shared_n: int | None = None) -> str:
+    """A cell's text, on one line: floats with one decimal, `-` for None, behind a mean the number
+    that it is over unless it is over all, or the column's heading has it (`shared_n`)."""
     if value is None:
         return "-"
     if isinstance(value, float):
         return f"{value:.1f}"
-    return printable(" ".join(str(value).split())).replace("|", "\\|")
+    if isinstance(value, Measured):
+        over = "" if value.n in (value.of, shared_n) else f" (n={value.n})"
+        return cell(value.value) + over
+    return on_one_line(str(value))

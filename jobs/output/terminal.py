@@ -1,4 +1,5 @@
-"""Tables that fit the width of a terminal: no cell is cut, no line is longer than the terminal.
+"""Parts that fit the width of a terminal, drawn by rich: no cell is cut, no line is longer than the
+terminal.
 
 Columns without any value are left out and named below. Columns that do not fit beside the first
 ones move to further tables under the first, which begin with the same columns. Long names are
@@ -7,12 +8,19 @@ wrapped at commas and spaces, long texts at spaces.
 
 import re
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from rich.cells import cell_len, set_cell_size
+from rich.box import Box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Table as RichTable
+from rich.text import Text
 
-from jobs.output.cells import Part, Table, cell, printable
+from jobs.output.cells import Measured, Part, Table, cell, on_one_line, printable
+from jobs.output.markdown import markdown
 
 LEAST = 40  # characters; narrower terminals get tables of this width
 _GAP = 2  # spaces between columns
@@ -20,26 +28,43 @@ _KEY = 32  # characters that a single first column may take, or a third of the t
 _SHORT = 8  # characters of a heading that is not wrapped
 _TEXT = 24  # characters that a column of texts keeps, to stay beside the others
 _LEFT_OUT = "Empty in this run, so not shown: {}."
+_BREAK = "\x1f"  # white space for rich, of no width
+_RULE = Box("    \n    \n ─  \n    \n    \n    \n    \n    \n")
 
 
-@dataclass(frozen=True)
-class _Column:
-    heading: str
-    cells: list[str]
-    is_left: bool
-    is_flexible: bool  # texts, which may be wrapped
-    width: int
+def console(width: int) -> Console:
+    """A rich console of so many columns that only makes text, with no markup and no colors."""
+    return Console(
+        width=width,
+        color_system=None,
+        emoji=False,
+        highlight=False,
+        markup=False,
+        force_terminal=False,  # else 80 columns where TERM=dumb
+    )
 
 
-def fitted_to_terminal(parts: Sequence[Part], width: int) -> str:
-    """Texts and tables for a terminal of `width` characters."""
+def drawn(width: int, table: RichTable) -> str:
+    """A rich table as text, without spaces at the ends of lines."""
+    made = console(width)
+    with made.capture() as capture:
+        made.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
+
+
+def fitted_to_terminal(parts: Iterable[Part], width: int) -> str:
+    """The parts for a terminal of `width` characters."""
     width = max(width, LEAST)
-    shown = [_table(part, width) if isinstance(part, Table) else _text(part, width)
-             for part in parts]  # fmt: skip
-    return "\n\n".join(shown)
+    return "\n\n".join(text for part in parts for text in _texts(part, width))
 
 
-def _text(text: str, width: int) -> str:
+def _texts(part: Part, width: int) -> list[str]:
+    if isinstance(part, Table):
+        return _tables(part, width) if part.rows else ["no rows"]
+    return [_paragraph(part, width) if isinstance(part, str) else markdown([part])]
+
+
+def _paragraph(text: str, width: int) -> str:
     """Every line wrapped at spaces; a word longer than the terminal stays whole."""
     return "\n".join(
         textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
@@ -47,164 +72,107 @@ def _text(text: str, width: int) -> str:
     )
 
 
-def _table(table: Table, width: int) -> str:
-    if not table.rows:
-        return "no rows"
-    names = [name for name in table.rows[0]
-             if name not in table.unless_zero or any(row[name] for row in table.rows)]  # fmt: skip
-    empty = [] if table.keeps_empty else [
-        name for name in names[table.num_keys :]
-        if all(row[name] in (None, "", "-") for row in table.rows)
-    ]  # fmt: skip
-    columns = [_column(table, name, place) for place, name in enumerate(names)
-               if name not in empty]  # fmt: skip
-    keys, others = columns[: table.num_keys], columns[table.num_keys :]
-    keys = _narrowed(keys, width)
-    blocks = [_block([*keys, *own]) for own in _distributed(keys, others, width)]
-    notes = [_LEFT_OUT.format(", ".join(empty))] if empty else []
-    return "\n\n".join([*blocks, *(_text(note, width) for note in notes)])
+@dataclass(frozen=True)
+class _Column:
+    heading: str
+    cells: list[str]
+    is_left: bool
+    is_text: bool  # may be wrapped
+    width: int
+
+    @classmethod
+    def of(cls, table: Table, name: str) -> "_Column":
+        """One column; a best value has a mark, and the others a space in its place."""
+        n = table.shared_n(name)
+        heading = cell(name) if n is None else f"{cell(name)} (n={n})"
+        values = [row[name] for row in table.rows]
+        cells = [cell(value, n) for value in values]
+        best = [isinstance(value, Measured) and value.is_best for value in values]
+        if any(best):
+            cells = [text + ("*" if own else " ") for text, own in zip(cells, best, strict=True)]
+        words = [heading] if cell_len(heading) <= _SHORT else heading.split()
+        is_text = table.is_left(name) or any(" " in text.strip() for text in cells)
+        width = max([1, *map(cell_len, (*cells, *words))])
+        return cls(heading, cells, table.is_left(name), is_text, width)
 
 
-def _column(table: Table, name: str, place: int) -> _Column:
-    """One column; a best value has a mark, and the others a space in its place."""
-    cells = [cell(row[name]).replace("\\|", "|") for row in table.rows]
-    marked = {row for row, column in table.best if column == name}
-    if marked:
-        cells = [f"{text}{'*' if row in marked else ' '}" for row, text in enumerate(cells)]
-    is_left = place == 0 or name in table.left
-    longest = max(map(cell_len, cells))
-    heading = cell(name).replace("\\|", "|")
-    whole = cell_len(heading)
-    words = max((cell_len(word) for word in heading.split()), default=1)
-    words = whole if whole <= _SHORT else words
-    is_text = is_left or any(" " in text.strip() for text in cells)
-    return _Column(heading, cells, is_left, is_text, max(longest, words, 1))
-
-
-def _narrowed(keys: Sequence[_Column], width: int) -> list[_Column]:
-    """The first columns, with texts wrapped so that the others fit beside them. Several share two
-    thirds of the terminal; none gets more than a single one would."""
-    most = max(_KEY, width // 3)
-    if len(keys) > 1:
-        fixed = sum(key.width for key in keys if not key.is_flexible)
-        texts = [min(key.width, most) for key in keys if key.is_flexible]
-        whole = max(2 * width // 3 - fixed - _GAP * len(keys), len(texts))
-        shares = iter(_shares(texts, whole))
-        return [_at_most(key, next(shares)) if key.is_flexible else key for key in keys]
-    return [_at_most(key, most) if key.is_flexible else key for key in keys]
-
-
-def _at_most(column: _Column, most: int) -> _Column:
-    """The column with its cells wrapped to `most` characters, and no wider than they are then."""
-    if column.width <= most:
-        return column
-    lines = [*_heading(column.heading, most)]
-    lines += [line for text in column.cells for line in wrapped(text, most)]
-    return replace(column, width=max(map(cell_len, lines)))
-
-
-def _distributed(
-    keys: Sequence[_Column], others: Sequence[_Column], width: int
-) -> list[list[_Column]]:
-    """The columns in as many tables as they need; in one, if wrapping texts is enough for that."""
-    left = width - sum(key.width + _GAP for key in keys)
-    fixed = sum(one.width + _GAP for one in others if not one.is_flexible)
-    texts = [one for one in others if one.is_flexible]
-    rest = left - fixed - _GAP * len(texts) + _GAP
-    if texts and rest >= _TEXT * len(texts):
-        shares = _shares([one.width for one in texts], rest)
-        narrow = iter(shares)
-        return [[_at_most(one, next(narrow)) if one.is_flexible else one for one in others]]
-    found: list[list[_Column]] = [[]]
-    taken = 0
-    for one in others:
-        one = _at_most(one, max(left, 1))
-        if found[-1] and taken + one.width > left:
-            found.append([])
-            taken = 0
-        found[-1].append(one)
-        taken += one.width + _GAP
+def _tables(table: Table, width: int) -> list[str]:
+    """The tables, what columns they lack, and what their marks mean."""
+    names = table.names() if table.keeps_empty else table.filled()
+    empty = [name for name in table.names() if name not in names]
+    columns = [_Column.of(table, name) for name in names]
+    spare = [name for name in table.spare if name in names]
+    while spare and len(_blocks(columns, table.num_keys, width)) > 1:
+        name = spare.pop(0)
+        columns = [column for column in columns if column.heading != name]
+    found = [_drawn(block, width) for block in _blocks(columns, table.num_keys, width)]
+    if table.about_best and any(text.endswith("*") for one in columns for text in one.cells):
+        found.append(_paragraph(table.about_best, width))
+    if empty and not table.spare:
+        found.append(_paragraph(_LEFT_OUT.format(", ".join(empty)), width))
     return found
 
 
-def _shares(widths: Sequence[int], whole: int) -> list[int]:
-    """The characters for each of several columns, of `whole` together: none gets more than it
-    needs."""
-    shares, left = [0] * len(widths), whole
-    for rank, place in enumerate(sorted(range(len(widths)), key=widths.__getitem__)):
-        shares[place] = min(widths[place], left // (len(widths) - rank))
-        left -= shares[place]
-    return shares
+def _blocks(columns: Sequence[_Column], num_keys: int, width: int) -> list[list[_Column]]:
+    """The columns in as many tables as they need. Keys that are texts share two thirds of the
+    terminal; none counts for more than a single one would."""
+    keys = columns[:num_keys]
+    most = max(_KEY, width // 3)
+    most = min(most, 2 * width // 3 // max(1, sum(key.is_text for key in keys)))
+    left = width + _GAP - _taken(keys, most)
+    blocks = [list(keys)]
+    for column in columns[num_keys:]:
+        if len(blocks[-1]) > num_keys and _taken([*blocks[-1][num_keys:], column], _TEXT) > left:
+            blocks.append(list(keys))
+        blocks[-1].append(column)
+    return blocks
 
 
-def _block(columns: Sequence[_Column]) -> str:
+def _taken(columns: Sequence[_Column], most: int) -> int:
+    """The characters that columns take at least, if texts are wrapped to `most`."""
+    return sum(min(one.width, most) if one.is_text else one.width for one in columns) + (
+        _GAP * len(columns)
+    )
+
+
+def _drawn(columns: Sequence[_Column], width: int) -> str:
     """One table: headings, a rule, rows whose cells may have several lines."""
-    headings = [_heading(one.heading, one.width) for one in columns]
-    height = max(map(len, headings))
-    lines = _lines(columns, [[""] * (height - len(lines)) + lines for lines in headings])
-    lines.append((" " * _GAP).join("─" * one.width for one in columns))
-    for row in range(len(columns[0].cells)):
-        lines += _lines(columns, [wrapped(one.cells[row], one.width) for one in columns])
-    return "\n".join(lines)
+    table = RichTable(box=_RULE, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+    for one in columns:
+        size: dict[str, Any] = {} if one.is_text else {"width": min(one.width, width)}
+        justify: Any = "left" if one.is_left else "right"
+        table.add_column(Text(one.heading, overflow="fold"), justify=justify, **size)
+    for row in zip(*(one.cells for one in columns), strict=True):
+        table.add_row(
+            *(_Wrapped(text, one.is_left) for text, one in zip(row, columns, strict=True))
+        )
+    return drawn(width, table)
 
 
-def _heading(text: str, width: int) -> list[str]:
-    """The lines of a heading, cut at spaces if all words fit."""
-    if max(map(cell_len, text.split()), default=0) > width:
-        return wrapped(text, width)
-    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+@dataclass(frozen=True)
+class _Wrapped:
+    """A cell for rich, which would cut long names anywhere."""
 
+    text: str
+    is_left: bool
 
-def _lines(columns: Sequence[_Column], cells: Sequence[list[str]]) -> list[str]:
-    height = max(map(len, cells))
-    return [
-        (" " * _GAP).join(
-            _set(lines[row] if row < len(lines) else "", one)
-            for one, lines in zip(columns, cells, strict=True)
-        ).rstrip()
-        for row in range(height)
-    ]  # fmt: skip
+    def __rich_measure__(self, _: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(1, max(1, cell_len(self.text))).with_maximum(options.max_width)
 
-
-def _set(text: str, column: _Column) -> str:
-    if column.is_left:
-        return set_cell_size(text, column.width)
-    return " " * (column.width - cell_len(text)) + text
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width
+        for line in wrapped(self.text, width):
+            space = " " * (width - cell_len(line))
+            yield Text(line + space if self.is_left else space + line, justify="left")
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` characters: cut at spaces, a longer word after commas,
-    brackets and underscores. Further lines are indented if the width allows it."""
+    """The text in lines of at most `width` characters: cut at spaces, a longer word after commas
+    and brackets. Further lines are indented if the width allows it."""
     if cell_len(text) <= width:
         return [text]
-    lines, line = list[str](), ""
     indent = "  " if width > 12 else ""
-    for word in re.findall(r"\s+|\S+", text):
-        for part in _breakable(word, width - len(indent)):
-            if line.strip() and cell_len(line) + cell_len(part.rstrip()) > width:
-                lines.append(line.rstrip())
-                line = indent
-            line += part if part.strip() or line.strip() else ""
-            while cell_len(line.rstrip()) > width:
-                head = _fitting(line, width)
-                lines.append(head)
-                line = indent + line[len(head) :]
-    return [*lines, line.rstrip()] if line.strip() else lines
-
-
-def _breakable(word: str, width: int) -> list[str]:
-    """The word if it fits, else its parts: cut after commas and brackets, then underscores."""
-    parts = [word]
-    for ends in (",/(", "_-"):
-        parts = [piece for part in parts for piece in (
-            [part] if cell_len(part) <= width
-            else re.findall(f"[^{ends}]*[{ends}]+|[^{ends}]+", part))]  # fmt: skip
-    return parts
-
-
-def _fitting(text: str, width: int) -> str:
-    """The first characters of a text that fit; wide ones take two columns."""
-    end = min(len(text), width)
-    while cell_len(text[:end]) > width:
-        end -= 1
-    return text[: max(end, 1)]
+    breakable = Text(re.sub(r"(?<=[,/(])(?=\S)", _BREAK, on_one_line(text)))
+    lines = breakable.wrap(console(width), width - len(indent), overflow="fold")
+    first, *rest = (line.plain.replace(_BREAK, "").rstrip() for line in lines)
+    return [first, *(indent + line for line in rest)]

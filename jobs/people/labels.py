@@ -1,20 +1,18 @@
 """Import the labels of a filled sheet."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jobs.config.options import ReadOptions
+from jobs.output.cells import counted
 from jobs.people.sheet import LABELLED, LABELS, ROW_SQL
 from jobs.report.answer_rows import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.place import as_path, exists
-from pipeline.store import connect
 from pipeline.store.runs.people import add_labels
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row
@@ -44,32 +42,39 @@ def import_sheet(file: str, options: ReadOptions) -> Imported:
 
     Raises UsageError naming the first line that is wrong.
     """
-    person = options.person or ""
+    person = options.person
     if not _PERSON.fullmatch(person):
         raise UsageError(f"person={person}: write a name of a-z, 0-9 and _.-, such as person=ann")
     found = list(_labelled(file))
     labels = {row_id: row for row_id, row in found if row["label"]}
-    run = run_name(options.warehouse, options.run)
-    of_run = _answers(options, run, {row_id: row["line"] for row_id, row in found}, file)
+    with options.opened() as (folder, connection):
+        run = folder.path.name
+        of_run = _answers(connection, run, {row_id: row["line"] for row_id, row in found}, file)
+        before = {*connection.execute(_OF_PERSON, [f"human:{person}"]).fetchall()}
     if not labels:
         raise UsageError(f"{file}: no row has a label; write {', '.join(LABELS)} into the column")
     blank = [of_run[row_id] for row_id, row in found if not row["label"]]
-    kept = _num_labelled(options, run, person, blank)
+    kept = len({tuple(row[key] for key in _KEY) for row in blank} & before)
     rows = [
         {**of_run[row_id], "label": row["label"], "comment": row["comment"]}
         for row_id, row in labels.items()
     ]
-    changed = add_labels(RunFolder(options.warehouse, run).path, person, rows)
+    changed = add_labels(folder.path, person, rows)
     return Imported(f"human:{person}", run, len(found), len(labels), changed, kept)
 
 
-def _num_labelled(
-    options: ReadOptions, run: str, person: str, rows: Sequence[Mapping[str, Any]]
-) -> int:
-    """The number of these answers that the person has labelled before."""
-    with connect(options.warehouse, run) as connection:
-        of_person = connection.execute(_OF_PERSON, [f"human:{person}"]).fetchall()
-    return len({tuple(row[key] for key in _KEY) for row in rows} & {*of_person})
+def imported_lines(found: Imported) -> list[str]:
+    """The lines that `gistmill rate import` prints."""
+    lines = [
+        f"{counted(found.labels, 'label')} of {found.rater} in run {found.run}, new or changed: "
+        f"{found.changed}"
+    ]
+    if left := found.rows - found.labels:
+        rows = f"{left} of {found.rows} rows have no label"
+        lines.append(f"{rows}; import the sheet again when they do")
+    if found.kept:
+        lines.append(f"{found.kept} of these had one before, which is kept")
+    return ["\n".join(lines)]
 
 
 def _labelled(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -108,19 +113,18 @@ def _cells(row: Row) -> tuple[str, str | None, str | None]:
 
 
 def _answers(
-    options: ReadOptions, run: str, lines: Mapping[str, int], file: str
+    connection: Any, run: str, lines: Mapping[str, int], file: str
 ) -> dict[str, dict[str, Any]]:
     """The answers that rows of a sheet are about, by row id.
 
     Raises UsageError for a row that is no answer of the run.
     """
     ids = ", ".join(f"'{row_id}'" for row_id in lines) or "''"
-    with connect(options.warehouse, run) as connection:
-        source = answers(connection, None)
-        found = query(
-            connection,
-            filled(_SQL["of_rows"], row=ROW_SQL, labelled=LABELLED, source=source, ids=ids),
-        )
+    source = answers(connection, None)
+    found = query(
+        connection,
+        filled(_SQL["of_rows"], row=ROW_SQL, labelled=LABELLED, source=source, ids=ids),
+    )
     rows = {row.pop("row"): row for row in found}
     for row_id, line in lines.items():
         if row_id not in rows:

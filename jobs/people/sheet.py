@@ -15,7 +15,6 @@ _SQL = sql_beside(__file__)
 
 LABELS = ("yes", "partially", "no")
 _COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
-_MOST = 1_000_000
 # What a person can judge: free-form answers to questions with references. The id of an answer says
 # nothing, and changes with its text; it begins with a letter, so that no spreadsheet makes a number
 # of it.
@@ -25,14 +24,11 @@ ROW_SQL = """'r' || left(sha256(concat_ws(
 
 
 def sheet(options: ReadOptions) -> tuple[str, int]:
-    """CSV of `n=` answers, by default 200, of all methods or those that `method=` begins, and their
-    number.
+    """CSV of `n=` answers, of all methods or those that `method=` begins, and their number.
 
     Stratified by method: each has the same share, or one more. The answers and their order are
-    random by `seed=`, by default 0. Raises UsageError.
+    random by `seed=`. Raises UsageError.
     """
-    number = whole_number("n", options.n or "200", 1)
-    seed = whole_number("seed", options.seed or "0", 0)
     with connect(options.warehouse, options.run) as connection:
         source = answers(connection, options.where, options.method)
         drawn = filled(
@@ -40,8 +36,8 @@ def sheet(options: ReadOptions) -> tuple[str, int]:
             row=ROW_SQL,
             labelled=LABELLED,
             source=source,
-            n=str(number),
-            seed=str(seed),
+            n=str(options.n),
+            seed=str(options.seed),
         )
         rows = query(connection, drawn)
     if not rows:
@@ -50,13 +46,6 @@ def sheet(options: ReadOptions) -> tuple[str, int]:
             "a problem; see where=, method=, run="
         )
     return csv_text([_shown(row) for row in rows], _COLUMNS), len(rows)
-
-
-def whole_number(key: str, written: str, least: int) -> int:
-    """The number in a `key=value` word, at least `least`. Raises UsageError."""
-    if not written.isascii() or not written.isdigit() or not least <= int(written) <= _MOST:
-        raise UsageError(f"{key}={written[:80]}: write a whole number from {least} to {_MOST:,}")
-    return int(written)
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.loading import chosen_documents
 from jobs.graph.read_run import read_config
 from jobs.graph.resolved_run import resolve
-from jobs.output.cells import Part, Table
-from jobs.output.print_tables import print_json, print_parts
+from jobs.output.cells import Heading, Part, Table
+from jobs.output.print_tables import print_found
 from jobs.plan.cost_rates import Options
 from jobs.plan.count_calls import NoEmbedder
 from jobs.plan.plan import make_plan
@@ -38,10 +38,7 @@ def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn)
         with refuse_unreachable_path(as_path(plan["warehouse"]), "warehouse"):
             RunFolder(plan["warehouse"], plan["run"]).write_plan(plan)
         where = f"kept in {plan['warehouse']}/runs/{plan['run']}/plan.json"
-    if as_json:
-        print_json(plan)
-    else:
-        print_parts([*_parts(plan), f"run {plan['run']}: {where}"])
+    print_found(plan, lambda plan: [*_parts(plan), f"run {plan['run']}: {where}"], as_json)
 
 
 def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
@@ -68,7 +65,7 @@ def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
 
 def _parts(plan: Mapping[str, Any]) -> list[Part]:
     """The printed parts of the plan."""
-    head, corpus = f"# plan of {plan['run']}", plan["corpus"]
+    head, corpus = Heading(f"plan of {plan['run']}"), plan["corpus"]
     if not plan["stages"]:
         return [head, "nothing is left to do; a run makes no model call"]
     facts = (

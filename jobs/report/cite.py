@@ -8,10 +8,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.report.intervals import LEAST_DOCUMENTS, RESAMPLES
-from jobs.report.report import Report, make_report
-from pipeline.store import connect
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
+from jobs.report.report import Report, report_of
 from pipeline.store.sql.connection import query
 
 MEANS = (
@@ -23,22 +20,18 @@ MEANS = (
 
 def statement(options: ReadOptions) -> dict[str, Any]:
     """All facts that must be stated of a run, as JSON. Raises UsageError for an unknown run."""
-    name = run_name(options.warehouse, options.run)
-    folder = RunFolder(options.warehouse, name)
-    with connect(options.warehouse, name) as connection:
+    with options.opened() as (folder, connection):
         raters = query(connection, _RATERS)
         models = sorted({row["rater"] for row in raters if row["is_model"]})
         engines = [_engine(row) for row in query(connection, _ENGINES)]
         memories = query(connection, _FALLBACK)
         people = query(connection, "select rater, count(*) as labels from people group by all")
         num_questions = query(connection, _QUESTIONS)[0]["questions"]
-        report = make_report(
-            ReadOptions(options.warehouse, name, rater=models[0] if models else None)
-        )
+        report = report_of(connection, folder, ReadOptions(rater=models[0] if models else None))
     facts = folder.report_facts("methods", "judging")
     judging = facts["judging"]
     return {
-        "run": name,
+        "run": folder.path.name,
         "inputs": report.inputs,
         "corpus": {"name": report.foot["corpus"], **_size(report), "questions": num_questions},
         "repeats": report.foot["repeats"],

@@ -33,25 +33,21 @@ Key = tuple[str, str | None]
 """A method and a group of questions."""
 
 
-@dataclass
-class _Values:
-    """The sums of one measure of one key: overall, by document, by repeat."""
-
-    overall: dict[str, Any]
-    sums: list[tuple[float, int]]
-    repeats: list[float]
-
-
 def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, Mean]]:
     """Every measure of every method and group in the table `mine`, and the geometric means and the
     means of means that are columns."""
+    rows: dict[Key, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    for row in query(connection, _SQL["overall"]):
+        rows[row["method"], row["by_value"]][row["measure"]] = row
     found: dict[Key, dict[str, Mean]] = defaultdict(dict)
     parts = {c.measure: c.geometric_mean_of for c in columns if c.geometric_mean_of}
-    for key, values in _by_measure(connection).items():
-        wanted = {**{measure: (measure,) for measure in values}, **parts}
-        for measure, names in wanted.items():
-            if all(name in values for name in names):
-                found[key][measure] = _mean([values[name] for name in names])
+    for key, of in rows.items():
+        wanted = {**{measure: (measure,) for measure in of}, **parts}
+        found[key] = {
+            measure: _mean([of[name] for name in names])
+            for measure, names in wanted.items()
+            if all(name in of for name in names)
+        }
     for column in columns:
         for key, mean in _means_of_means(connection, column).items():
             found[key][column.measure] = mean
@@ -72,19 +68,19 @@ def _means_of_means(connection: Any, column: Column) -> dict[Key, Mean]:
             for key, row in found.items()}  # fmt: skip
 
 
-def _mean(parts: Sequence[_Values]) -> Mean:
+def _mean(parts: Sequence[Mapping[str, Any]]) -> Mean:
     """The geometric mean of the parts' means, which is the mean of a single part. All parts are
     over the same answers; in the interval documents are drawn once for all of them."""
     first = parts[0]
-    counts = [n for _, n in first.sums]
-    low, high = interval([[s for s, _ in part.sums] for part in parts], counts) or (None, None)
-    by_repeat = [geometric_mean(means) for means in zip(*(p.repeats for p in parts), strict=True)]
-    answered = [part.overall["answered_mean"] for part in parts]
+    low, high = interval([part["sums"] for part in parts], first["counts"]) or (None, None)
+    repeats = zip(*(part["repeats"] for part in parts), strict=True)
+    by_repeat = [geometric_mean(means) for means in repeats]
+    answered = [part["answered_mean"] for part in parts]
     return Mean(
-        mean=geometric_mean([part.overall["mean"] for part in parts]),
-        n=first.overall["n"],
+        mean=geometric_mean([part["mean"] for part in parts]),
+        n=first["n"],
         answered_mean=None if None in answered else geometric_mean(answered),
-        answered_n=first.overall["answered_n"],
+        answered_n=first["answered_n"],
         low=low,
         high=high,
         sd=sd(by_repeat),
@@ -95,18 +91,6 @@ def _mean(parts: Sequence[_Values]) -> Mean:
 def geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean; 0 if one value is 0 (which statistics.geometric_mean refuses)."""
     return values[0] if len(values) == 1 else math.prod(values) ** (1 / len(values))
-
-
-def _by_measure(connection: Any) -> dict[Key, dict[str, _Values]]:
-    found: dict[Key, dict[str, _Values]] = defaultdict(dict)
-    for row in query(connection, _SQL["overall"]):
-        found[row["method"], row["by_value"]][row["measure"]] = _Values(row, [], [])
-    for row in query(connection, _SQL["per_document"]):
-        values = found[row["method"], row["by_value"]][row["measure"]]
-        values.sums.append((row["s"], row["n"]))
-    for row in query(connection, _SQL["per_repeat"]):
-        found[row["method"], row["by_value"]][row["measure"]].repeats.append(row["mean"])
-    return found
 
 
 def best_of(

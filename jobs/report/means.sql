@@ -1,17 +1,26 @@
 -- In order: the last digit of a sum of floats would differ from one look to the next.
 -- name: overall
-select method, by_value, measure, avg(value order by value) as mean, count(*) as n,
-  avg(value order by value) filter (problem is null) as answered_mean,
-  count(*) filter (problem is null) as answered_n
-from mine group by method, by_value, measure order by method, by_value, measure;
-
--- name: per_document
-select method, by_value, measure, document_id, sum(value order by value) as s, count(*) as n
-from mine group by all order by document_id;
-
--- name: per_repeat
-select method, by_value, measure, repeat, avg(value order by value) as mean
-from mine group by all order by repeat;
+with overall as (
+  select method, by_value, measure, avg(value order by value) as mean, count(*) as n,
+    avg(value order by value) filter (problem is null) as answered_mean,
+    count(*) filter (problem is null) as answered_n
+  from mine group by all),
+of_documents as (
+  select method, by_value, measure, list(s order by document_id) as sums,
+    list(n order by document_id) as counts
+  from (select method, by_value, measure, document_id, sum(value order by value) as s,
+      count(*) as n
+    from mine group by all) group by all),
+of_repeats as (
+  select method, by_value, measure, list(mean order by repeat) as repeats
+  from (select method, by_value, measure, repeat, avg(value order by value) as mean
+    from mine group by all) group by all)
+select o.*, sums, counts, repeats from overall o
+join of_documents d on o.method = d.method and o.measure = d.measure
+  and o.by_value is not distinct from d.by_value
+join of_repeats r on o.method = r.method and o.measure = r.measure
+  and o.by_value is not distinct from r.by_value
+order by o.method, o.by_value, o.measure;
 
 -- name: of_means
 with means as (

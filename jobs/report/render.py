@@ -1,14 +1,13 @@
-"""Render a report: tables, intervals and provenance, as Markdown or for a terminal."""
+"""The parts of a printed report: tables, intervals and provenance."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from jobs.output.cells import Part, Table, cell, counted
-from jobs.output.print_tables import as_markdown, on_terminal
+from jobs.output.cells import Heading, Measured, Part, Table, counted
+from jobs.output.markdown import markdown
 from jobs.report.intervals import LEAST_DOCUMENTS
 from jobs.report.means import Mean
-from jobs.report.memory_sizes import distribution_table as size_table
+from jobs.report.memory_sizes import distribution_table
 from jobs.report.planned_against_made import planned_tables
 from jobs.report.report import FALLBACK, Report, Row
 from pipeline.work.stage import Column
@@ -18,7 +17,6 @@ _SPREAD = (
     "answered questions only:"
 )
 _FEWER = "(n=...): the mean is over so many of the row's n answers, those that have such a value."
-_FEWER_IN_HEADING = "(n=...): the means of the column are over so many answers of each method."
 _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
@@ -51,61 +49,20 @@ _NO_MODEL = {
         "Calls, tokens and times are what the table shows; scores mean nothing."
     ),
 }
+_HEADINGS = {"prompt_tokens": "prompt tokens", "cached_tokens": "cached",
+             "cached_share": "cached %", "reply_tokens": "reply tokens"}  # fmt: skip
 
 
-def render(report: Report, intervals: bool = True) -> str:
-    """The report as Markdown; a run prints it without `intervals` at its end."""
-    return as_markdown(parts_of(report, intervals))
-
-
-def printed_parts(report: Report, whole: bool, intervals: bool = True) -> list[Part]:
-    """The output of a command: `whole` Markdown tables, or tables fitted to a terminal."""
-    made = for_terminal if on_terminal(whole) else parts_of
-    return made(report, intervals)
-
-
-def for_terminal(report: Report, intervals: bool = True) -> list[Part]:
-    """The report for a terminal, with the best values marked, and in a column's heading the number
-    of answers that all its means are over."""
-    parts = parts_of(report, intervals)
-    if not report.rows:
-        return parts
-    place = next(place for place, part in enumerate(parts) if isinstance(part, Table))
-    table = parts[place]
-    assert isinstance(table, Table)
-    found = {column.heading: _shared_n(report, column.measure) for column in report.columns}
-    named = {name: f"{name} (n={n})" for name, n in found.items() if n is not None}
-    rows = [
-        {named.get(k, k): _without_n(v) if k in named else v for k, v in row.items()}
-        for row in table.rows
-    ]
-    headings = {c.measure: named.get(c.heading, c.heading) for c in report.columns}
-    best = frozenset((place, headings[measure]) for place, row in enumerate(report.rows)
-                     for measure in row.best)  # fmt: skip
-    parts[place] = replace(table, rows=rows, best=best)
-    if named and not any("(n=" in str(value) for row in rows for value in row.values()):
-        parts[place + 1] = _FEWER_IN_HEADING
-    if best:
-        parts.insert(place + 1, _BEST)
-    return parts
-
-
-def _without_n(value: object) -> object:
-    return value.partition(" (n=")[0] if isinstance(value, str) else value
-
-
-def _shared_n(report: Report, measure: str) -> int | None:
-    """The number of answers that all means of a measure are over; None if they differ, or are over
-    all answers of their rows."""
-    means = [(row.means[measure].n, row.counts.get("n"))
-             for row in report.rows if measure in row.means]  # fmt: skip
-    same = {n for n, _ in means}
-    return same.pop() if len(same) == 1 and any(n != of_row for n, of_row in means) else None
+def report_page(parts: Sequence[Part]) -> str:
+    """The report for report.md: HTML, images and links in names and values stay text."""
+    return markdown(parts).replace("<", "&lt;").replace("](", "]\\(")
 
 
 def parts_of(report: Report, intervals: bool = True) -> list[Part]:
-    """The texts and tables of a report, the scores first among the tables."""
-    parts = [*_head(report), *(_answers(report) if report.rows else _unasked(report))]
+    """The texts and tables of a report, the scores first among the tables; a run prints it without
+    `intervals` at its end."""
+    parts: list[Part] = [Heading(report.run), *_incomplete(report), _corpus(report)]
+    parts += _answers(report) if report.rows else _unasked(report)
     if report.stages:
         parts.append(Table([_stage(row) for row in report.stages]))
     if report.planned:
@@ -115,17 +72,12 @@ def parts_of(report: Report, intervals: bool = True) -> list[Part]:
     return [*parts, provenance_line(report), *_no_model(report)]
 
 
-def _head(report: Report) -> list[Part]:
-    return [f"# {report.run}", *_incomplete(report), _corpus(report)]
-
-
 def _answers(report: Report) -> list[Part]:
     """The tables of methods, and the costs of their memories."""
-    scores = _by_method(report, _scores, 1)  # n is in each part of it
-    parts: list[Part] = [scores]
-    if any("(n=" in str(value) for row in scores.rows for value in row.values()):
-        parts.append(_FEWER)
-    parts.append(_by_method(report, _cost))
+    scores = score_table(report)
+    cells = [value for row in scores.rows for value in row.values()]
+    fewer = any(isinstance(value, Measured) and value.n != value.of for value in cells)
+    parts: list[Part] = [scores, *([_FEWER] if fewer else []), _by_method(report, _cost)]
     if report.memories:
         parts += [_COST, Table(_memories(report))]
     return parts
@@ -134,7 +86,7 @@ def _answers(report: Report) -> list[Part]:
 def _unasked(report: Report) -> list[Part]:
     """The tables of a run that was asked nothing: its memories and their sizes."""
     memories = [Table(_memories(report))] if report.memories else []
-    sizes = [Table(size_table(report.sizes))] if report.sizes else []
+    sizes = [distribution_table(report.sizes)] if report.sizes else []
     return [_UNASKED, *memories, *sizes]
 
 
@@ -149,16 +101,42 @@ def _spreads(report: Report, intervals: bool) -> list[Part]:
     return parts
 
 
-def _by_method(
-    report: Report, columns: Callable[[Row, Report], dict[str, object]], more_keys: int = 0
-) -> Table:
+def _by_method(report: Report, columns: Callable[[Row, Report], dict[str, object]]) -> Table:
     """A row per method and group, whose first columns are in each part of the table."""
     groups = any(row.by is not None for row in report.rows)
     rows = [
         {"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
         for row in report.rows
     ]
-    return Table(rows, num_keys=1 + groups + more_keys)
+    return Table(rows, num_keys=1 + groups)
+
+
+def score_table(report: Report, intervals: bool = False) -> Table:
+    """The means of every method and group; with `intervals` these, too, in small print."""
+
+    def scores(row: Row, report: Report) -> dict[str, object]:
+        found = {c.heading: _value(row, c, intervals) for c in report.columns}
+        return {"n": row.counts.get("n"), **found}
+
+    table = _by_method(report, scores)
+    return Table(table.rows, num_keys=table.num_keys + 1, about_best=_BEST)
+
+
+def _value(row: Row, column: Column, intervals: bool) -> Measured | float | str | None:
+    """A mean, or the count for the method. If the rater scored no answer, the number that it left
+    unscored."""
+    unscored = row.counts.get("unscored")
+    if column.measure not in row.means:
+        return f"- ({unscored} unscored)" if column.is_judged and unscored else (
+            row.counts.get(column.measure))  # fmt: skip
+    mean = row.means[column.measure]
+    small = _small(mean) if intervals and column.has_interval else ""
+    return Measured(mean.mean, mean.n, row.counts.get("n"), column.measure in row.best, small)
+
+
+def _small(mean: Mean) -> str:
+    limits = "n/a" if mean.low is None else f"{mean.low:.1f}, {mean.high:.1f}"
+    return f"[{limits}]" + ("" if mean.sd is None else f" sd {mean.sd:.2f}")
 
 
 def notes(report: Report) -> list[str]:
@@ -175,60 +153,27 @@ def _no_model(report: Report) -> list[str]:
     return [] if report.foot["is_model"] else [_NO_MODEL[report.foot["engine"]]]
 
 
-def report_page(text: str) -> str:
-    """The report for report.md: HTML, images and links in names and values stay text."""
-    return text.replace("<", "&lt;").replace("](", "]\\(")
-
-
-def _scores(row: Row, report: Report) -> dict[str, object]:
-    found = {c.heading: _value(row, c) for c in report.columns}
-    return {"n": row.counts.get("n"), **found}
-
-
-def _value(row: Row, column: Column) -> float | str | None:
-    """A mean, with the number it is over if that is not the row's; or the count for the method. If
-    the rater scored no answer, the number that it left unscored."""
-    unscored = row.counts.get("unscored")
-    if column.measure not in row.means:
-        return f"- ({unscored} unscored)" if column.is_judged and unscored else (
-            row.counts.get(column.measure))  # fmt: skip
-    mean = row.means[column.measure]
-    return mean.mean if mean.n == row.counts.get("n") else f"{cell(mean.mean)} (n={mean.n})"
-
-
 def _cost(row: Row, report: Report) -> dict[str, object]:
     """The counts of a method, including those of its own memories if any method has one."""
     own = ("memory_calls", "memory_tokens") if len(report.memories) > 1 else ()
     names = ("answered", "unscored", "calls", "tokens", *own)
-    return {_heading(name): row.counts.get(name) for name in names}
-
-
-def _heading(name: str) -> str:
-    return name.replace("_", " ")
+    return {name.replace("_", " "): row.counts.get(name) for name in names}
 
 
 def _stage(row: dict[str, Any]) -> dict[str, object]:
-    return {
-        "stage": row["stage"],
-        "calls": row["calls"],
-        "prompt tokens": row["prompt_tokens"],
-        "cached": row["cached_tokens"],
-        "cached %": row["cached_share"],
-        "reply tokens": row["reply_tokens"],
+    return {name: row[name] for name in ("stage", "calls")} | {
+        heading: row[name] for name, heading in _HEADINGS.items()
     }
 
 
 def _spread(row: Row, report: Report) -> dict[str, object]:
-    return {heading: _interval(row.means.get(name)) for heading, name in _with_spread(report)}
-
-
-def _with_spread(report: Report) -> list[tuple[str, str]]:
-    """Heading and measure of the columns whose spread is printed."""
-    return [
-        (column.heading if column.measure in report.measures else column.measure, column.measure)
+    return {
+        column.heading if column.measure in report.measures else column.measure: _interval(
+            row.means.get(column.measure)
+        )
         for column in report.columns
         if column.has_interval
-    ]
+    }
 
 
 def _interval(mean: Mean | None) -> str:
@@ -241,7 +186,7 @@ def _interval(mean: Mean | None) -> str:
 
 def _why_without_interval(report: Report) -> list[str]:
     """One line if the interval of some mean is n/a."""
-    measures = [measure for _, measure in _with_spread(report)]
+    measures = [column.measure for column in report.columns if column.has_interval]
     means = [row.means[name] for row in report.rows for name in measures if name in row.means]
     return [_WITHOUT_INTERVAL] if any(mean.low is None for mean in means) else []
 
@@ -269,7 +214,8 @@ def _memories(report: Report) -> list[dict[str, object]]:
     """A row per memory, without the size of the corpus, which is printed above."""
     left_out = ("documents", "words")
     return [
-        {_heading(k): v for k, v in row.items() if k not in left_out} for row in report.memories
+        {name.replace("_", " "): value for name, value in row.items() if name not in left_out}
+        for row in report.memories
     ]
 
 

@@ -7,14 +7,12 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.report.means import Key, Mean, best_of, means_of
-from jobs.report.memory_sizes import Distribution, distributions_of
+from jobs.report.memory_sizes import Distribution, distributions
 from jobs.report.planned_against_made import planned_beside
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
-from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED, is_shared_sql
 from pipeline.store.sql.sql_sandbox import expression
@@ -55,9 +53,8 @@ class Report:
 
 def make_report(options: ReadOptions) -> Report:
     """The report of a run. Raises UsageError for an unusable run, `by`, `where` or `rater`."""
-    name = run_name(options.warehouse, options.run)
-    with connect(options.warehouse, name) as connection:
-        return report_of(connection, RunFolder(options.warehouse, name), options)
+    with options.opened() as (folder, connection):
+        return report_of(connection, folder, options)
 
 
 def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Report:
@@ -80,7 +77,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         stages=_stages(connection, facts["stages"]),
         foot=_foot(folder, facts, rater),
         planned=planned_beside(folder, connection),
-        sizes=() if rows else tuple(distributions_of(connection)),
+        sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
     )
 

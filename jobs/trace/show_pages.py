@@ -3,21 +3,18 @@ above them the texts made of several pages together."""
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import counted, printable
-from jobs.output.print_tables import print_json, print_line
+from jobs.output.cells import Part, Verbatim, counted, printable
+from jobs.output.terminal import drawn
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
-from pipeline.store import connect
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
 
@@ -27,38 +24,14 @@ _NARROW = 60  # columns of a terminal; below, texts stand under each other
 _WRAP = re.compile(r"(?<=\S)\n(?=[a-z])")  # a line break within a sentence, of a file's own width
 _WIDTH = (100, 24)  # where there is no terminal
 
-
-@dataclass(frozen=True)
-class PageText:
-    """The text of a page, or a text made of it; `text` None: there is none, for the reason
-    `problem`."""
-
-    heading: str
-    text: str | None
-    num_words: int | None
-    problem: str | None
-
-
-@dataclass(frozen=True)
-class ShownPage:
-    """A page with its texts, the page itself first."""
-
-    page_index: int
-    texts: tuple[PageText, ...]
-
-
-@dataclass(frozen=True)
-class PagesText(PageText):
-    """A text made of several pages together, such as a node of a tree."""
-
-    page_index: int  # the first of them
-    last_page_index: int
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ShownDocument:
-    """A document's memory in a run; `num_pages` of all, `pages` those that were asked for, `above`
-    the texts of several pages that include one of those, the longest first."""
+    """A document's memory in a run; `num_pages` of all, `pages` those that were asked for, each
+    with its `texts`, `above` the texts of several pages that include one of those, the longest
+    first."""
 
     run: str
     document_id: str
@@ -67,16 +40,16 @@ class ShownDocument:
     memory: str
     memories: tuple[str, ...]  # all of the document in this run
     num_pages: int
-    pages: tuple[ShownPage, ...]
-    above: tuple[PagesText, ...]
+    pages: tuple[Row, ...]
+    above: tuple[Row, ...]
     left_out: list[dict[str, Any]]
 
 
 def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
     """The memory of a document. Raises UsageError if the run has no such document, memory or page,
     or no pages of it."""
-    run = run_name(options.warehouse, options.run)
-    with connect(options.warehouse, run) as connection:
+    with options.opened() as (folder, connection):
+        run = folder.path.name
         connection.execute("set variable document = ?", [document_id])
         document = _document(connection, document_id)
         memories = [row["memory"] for row in query(connection, _SQL["memories"])]
@@ -87,9 +60,9 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
             )
         memory = _chosen(memories, options.memory, document_id)
         connection.execute("set variable memory = ?", [memory])
-        pages = _pages(query(connection, _SQL["texts"]))
+        pages = query(connection, _SQL["texts"])
         shown = _selected(pages, options.page, document_id)
-        above = [PagesText(**row) for row in query(connection, _SQL["of_several"])]
+        above = query(connection, _SQL["of_several"])
         return ShownDocument(
             run=run,
             document_id=document_id,
@@ -104,24 +77,17 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
         )
 
 
-def show_pages(options: ReadOptions, document_id: str, as_json: bool) -> None:
-    """Print the memory of a document at the terminal's width."""
-    found = shown_document(options, document_id)
-    if as_json:
-        print_json(asdict(found))
-        return
-    print_line(_title(found))
+def document_parts(found: ShownDocument) -> Iterator[Part]:
+    """The memory of a document at the terminal's width."""
+    yield _title(found)
     width = max(20, shutil.get_terminal_size(_WIDTH).columns)
     left = list(found.above)
     for page in found.pages:
         for text in [text for text in left if _has(text, page)]:
             left.remove(text)
-            print_line()
-            print_line(f"pages {text.page_index} to {text.last_page_index} · {_named(text)}")
-            print_line(_side_by_side([text], width))
-        print_line()
-        print_line(_heading(page))
-        print_line(_side_by_side(page.texts, width))
+            heading = f"pages {text['page_index']} to {text['last_page_index']} · {_named(text)}"
+            yield Verbatim(f"{heading}\n{_side_by_side([text], width)}")
+        yield Verbatim(f"{_heading(page)}\n{_side_by_side(page['texts'], width)}")
 
 
 def _document(connection: Any, document_id: str) -> dict[str, Any]:
@@ -145,17 +111,7 @@ def _chosen(memories: Sequence[str], wanted: str | None, document_id: str) -> st
     return wanted
 
 
-def _pages(rows: Sequence[Mapping[str, Any]]) -> list[ShownPage]:
-    found: dict[int, list[PageText]] = {}
-    for row in rows:
-        text = PageText(row["heading"], row["text"], row["num_words"], row["problem"])
-        found.setdefault(row["page_index"], []).append(text)
-    return [ShownPage(index, tuple(texts)) for index, texts in found.items()]
-
-
-def _selected(
-    pages: list[ShownPage], wanted: str | None, document_id: str
-) -> tuple[ShownPage, ...]:
+def _selected(pages: Sequence[Row], wanted: str | None, document_id: str) -> tuple[Row, ...]:
     """The pages that `wanted` names: `3`, `0..4`, `1,5..6`; all if it is None."""
     if wanted is None:
         return tuple(pages)
@@ -165,14 +121,14 @@ def _selected(
         if not span:
             raise UsageError(f"page={wanted}: write page=3 or page=0..4 or page=1,5..6")
         first, last = int(span[1]), int(span[2] or span[1])
-        own = {page.page_index for page in pages if first <= page.page_index <= last}
+        own = {page["page_index"] for page in pages if first <= page["page_index"] <= last}
         if not own:
             raise UsageError(
-                f"page={part.strip()}: {document_id} has pages {pages[0].page_index} to "
-                f"{pages[-1].page_index}"
+                f"page={part.strip()}: {document_id} has pages {pages[0]['page_index']} to "
+                f"{pages[-1]['page_index']}"
             )
         indexes |= own
-    return tuple(page for page in pages if page.page_index in indexes)
+    return tuple(page for page in pages if page["page_index"] in indexes)
 
 
 def _title(found: ShownDocument) -> str:
@@ -182,37 +138,29 @@ def _title(found: ShownDocument) -> str:
     return f"{found.document_id}: {size} (memory {found.memory} of run {found.run}{more})"
 
 
-def _has(text: PagesText, page: ShownPage) -> bool:
-    return text.page_index <= page.page_index <= text.last_page_index
+def _has(text: Row, page: Row) -> bool:
+    return bool(text["page_index"] <= page["page_index"] <= text["last_page_index"])
 
 
-def _heading(page: ShownPage) -> str:
-    first, *others = page.texts
-    return " · ".join([f"page {page.page_index}{_facts(first)}", *map(_named, others)])
+def _heading(page: Row) -> str:
+    first, *others = page["texts"]
+    return " · ".join([f"page {page['page_index']}{_facts(first)}", *map(_named, others)])
 
 
-def _named(text: PageText) -> str:
-    return f"{text.heading}{_facts(text)}"
+def _named(text: Row) -> str:
+    return f"{text['heading']}{_facts(text)}"
 
 
-def _facts(text: PageText) -> str:
-    words = "" if text.num_words is None else f", {counted(text.num_words, 'word')}"
-    return f"{words}{f', {text.problem}' if text.problem else ''}"
+def _facts(text: Row) -> str:
+    words = [] if text["num_words"] is None else [counted(text["num_words"], "word")]
+    return "".join(f", {fact}" for fact in (*words, text["problem"]) if fact)
 
 
-def _side_by_side(texts: Sequence[PageText], width: int) -> str:
+def _side_by_side(texts: Sequence[Row], width: int) -> str:
     """The texts in columns, the first and widest that of the page; in a narrow terminal one under
     the other."""
-    console = Console(
-        width=width,
-        color_system=None,
-        emoji=False,
-        highlight=False,
-        markup=False,
-        force_terminal=False,  # else 80 columns where TERM=dumb
-    )
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    shown = [Text(_WRAP.sub(" ", printable(text.text or "-").strip())) for text in texts]
+    shown = [Text(_WRAP.sub(" ", printable(text["text"] or "-").strip())) for text in texts]
     if width < _NARROW:
         for one in shown:
             table.add_row(one)
@@ -221,9 +169,7 @@ def _side_by_side(texts: Sequence[PageText], width: int) -> str:
         for number in range(len(shown)):
             table.add_column(ratio=2 if number else 3, overflow="fold")
         table.add_row(*shown)
-    with console.capture() as capture:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
+    return drawn(width, table)
 
 
 _DOCUMENT = (

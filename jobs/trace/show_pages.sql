@@ -11,12 +11,15 @@ select distinct memory from page_texts where document_id = getvariable('document
 order by memory;
 
 -- name: texts
-select page_index, heading, text, num_words, problem from page_texts
-where document_id = getvariable('document') and memory = getvariable('memory')
+-- The page's own text first; a null text: there is none, for the reason `problem`.
+select page_index, list({heading: heading, text: text, num_words: num_words, problem: problem}
+  order by place) as texts
+from page_texts where document_id = getvariable('document') and memory = getvariable('memory')
   and last_page_index is null
-order by page_index, place;
+group by page_index order by page_index;
 
 -- name: of_several
+-- Texts made of several pages together, such as a node of a tree.
 select heading, text, num_words, problem, page_index, last_page_index from page_texts
 where document_id = getvariable('document') and memory = getvariable('memory')
   and last_page_index is not null

@@ -1,14 +1,15 @@
 """`gistmill trace`: print a trace as text; record classes format their rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from textwrap import indent, shorten
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.output.print_tables import print_json, print_line
+from jobs.output.cells import Verbatim
+from jobs.output.print_tables import print_json, print_parts
 from jobs.trace.sent_lines import sent_lines
-from jobs.trace.trace import Section, trace
+from jobs.trace.trace import Section, Trace, trace
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.trace_lines import Line, RawText, columns_line, titled
 from pipeline.store.sql.memory_names import SHARED
@@ -26,46 +27,46 @@ def show_trace(
     if as_json:
         print_json(found.as_json())
         return
-    _show_question(found.question)
+    print_parts([Verbatim(text) for text in _texts(found, full) if text])
+
+
+def _texts(found: Trace, full: bool) -> Iterator[str]:
+    yield "\n".join(_question(found.question))
     for memory, sections in found.memories.items():
         if memory != SHARED:
-            print_line(f"\nMEMORY {memory}")
-        _show_memory(sections, full)
-        _print(sent_lines(found.made(memory)), full)
+            yield f"MEMORY {memory}"
+        yield from (_text(lines, full) for lines in _of_memory(sections))
+        yield _text(sent_lines(found.made(memory)), full)
     if not found.methods:
-        print_line("\nno method has answered it")
+        yield "no method has answered it"
     has_repeats = any(repeat for _, repeat in found.methods)
     for (method, repeat), sections in found.methods.items():
-        print_line(f"\n== {method}" + (f" (repeat {repeat})" if has_repeats else ""))
-        for section in sections:
-            _print(_lines(section), full, "  ")
-        _print(sent_lines(found.asked(method, repeat)), full, "  ")
+        title = f"== {method}" + (f" (repeat {repeat})" if has_repeats else "")
+        rows = _text([line for section in sections for line in _lines(section)], full, "  ")
+        yield f"{title}\n{rows}"
+        yield _text(sent_lines(found.asked(method, repeat)), full, "  ")
 
 
-def _show_question(question: dict[str, Any]) -> None:
-    print_line(f"QUESTION {question['question_id']} of document {question['document_id']}")
-    print_line(f"  {question['question']}")
+def _question(question: dict[str, Any]) -> Iterator[str]:
+    yield f"QUESTION {question['question_id']} of document {question['document_id']}"
+    yield f"  {question['question']}"
     if question["problem"]:
-        print_line(f"  problem: {question['problem']} {question['detail'] or ''}".rstrip())
+        yield f"  problem: {question['problem']} {question['detail'] or ''}".rstrip()
     for index, option in enumerate(question["options"]):
         right = " <- right" if index == question["answer_index"] else ""
-        print_line(f"  ({chr(65 + index)}) {option}{right}")
-    for reference in question["references"]:
-        print_line(f"  reference: {reference}")
+        yield f"  ({chr(65 + index)}) {option}{right}"
+    yield from (f"  reference: {reference}" for reference in question["references"])
     for text in question["evidence_texts"]:
-        print_line(f"  evidence: {shorten(text, _TEXT_CHARS)}")
+        yield f"  evidence: {shorten(text, _TEXT_CHARS)}"
 
 
-def _show_memory(sections: Sequence[Section], full: bool) -> None:
-    """Print each step's rows under a heading, except those that other rows show (`shows`)."""
+def _of_memory(sections: Sequence[Section]) -> Iterator[Sequence[Line]]:
+    """The lines of each step's rows, except those that other rows show (`shows`)."""
     shown = {other for section in sections if section.record for other in section.record.shows}
     for section in sections:
-        if section.record in shown:
-            continue
-        for _, rows in groupby(section.rows, lambda row: row["step_id"]):
-            if lines := _lines_of_memory(section, list(rows)):
-                print_line()
-                _print(lines, full)
+        if section.record not in shown:
+            for _, rows in groupby(section.rows, lambda row: row["step_id"]):
+                yield _lines_of_memory(section, list(rows))
 
 
 def _lines_of_memory(section: Section, rows: list[dict[str, Any]]) -> Sequence[Line]:
@@ -81,8 +82,12 @@ def _lines(section: Section) -> Sequence[Line]:
     return [f"{section.stage}: {columns_line(row)}" for row in section.rows]
 
 
-def _print(lines: Iterable[Line], full: bool, margin: str = "") -> None:
-    for line in lines:
-        if isinstance(line, RawText):
-            line = line.lead + (line.text if full else shorten(line.text, _TEXT_CHARS))
-        print_line(indent(line, margin))
+def _text(lines: Iterable[Line], full: bool, margin: str = "") -> str:
+    """The lines as a text without an empty line at its beginning."""
+    cut = [
+        line.lead + (line.text if full else shorten(line.text, _TEXT_CHARS))
+        if isinstance(line, RawText)
+        else line
+        for line in lines
+    ]
+    return "\n".join(indent(line, margin) for line in cut).lstrip("\n")

@@ -9,9 +9,6 @@ from jobs.trace.sent import Rows, SentCalls
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import RECORDS, Record
 from pipeline.core.sql_files import sql_beside
-from pipeline.store import connect
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
 
@@ -96,9 +93,8 @@ def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> T
 
     Raises UsageError if the run has no such question or method.
     """
-    name = run_name(options.warehouse, options.run)
-    stages = RunFolder(options.warehouse, name).report_facts()["stages"]
-    with connect(options.warehouse, name) as connection:
+    with options.opened() as (folder, connection):
+        stages = folder.report_facts()["stages"]
         return _Reader(connection, question_id, stages).trace(options.method, with_calls)
 
 

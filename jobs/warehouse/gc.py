@@ -4,27 +4,37 @@ retention."""
 import re
 
 from jobs.config.options import ReadOptions
-from jobs.output.print_tables import print_json, print_line
+from jobs.output.print_tables import print_found
 from pipeline.core.errors import UsageError
 from pipeline.files.place import exists
-from pipeline.store.upkeep.compaction import Compaction, compact
-from pipeline.store.upkeep.garbage import RETENTION, Freed, collect
+from pipeline.store.upkeep.compaction import compact
+from pipeline.store.upkeep.garbage import RETENTION, collect
 
+_LINES = """\
+compacted {compacted:,} shards into {into:,} files
+deleted {deleted:,} files, {bytes:,} bytes"""
+_WAITING = "\nwhat removed runs had planned stays, as a run is at work"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def show_gc(options: ReadOptions, as_json: bool) -> None:
     """Compact and collect, and print the counts. Raises UsageError if there is no warehouse, or
     another process compacts or collects it now."""
-    seconds = retention(options.older_than)
-    warehouse = options.warehouse
+    seconds, warehouse = retention(options.older_than), options.warehouse
     if not any(exists(warehouse / folder) for folder in ("tables", "compacted")):
         raise UsageError(f"warehouse={warehouse}: no warehouse there; set warehouse=")
     compacted = compact(warehouse, least=2)
     freed = collect(warehouse, seconds) if compacted else None
     if compacted is None or freed is None:
         raise UsageError(f"warehouse={warehouse}: another process compacts it now; try again later")
-    _show(compacted, freed, as_json)
+    found = {
+        "compacted": compacted.shards,
+        "into": compacted.files,
+        "deleted": freed.files,
+        "bytes": freed.bytes,
+    }
+    lines = _LINES.format(**found) + (_WAITING if freed.is_waiting else "")
+    print_found(found, lambda _: [lines], as_json)
 
 
 def retention(text: str | None) -> float:
@@ -35,20 +45,3 @@ def retention(text: str | None) -> float:
     if not found:
         raise UsageError(f"older_than={text}: not a duration; write 24h, 90m or 2d")
     return float(int(found[1]) * _SECONDS[found[2]]) if found[1] else 0.0
-
-
-def _show(compacted: Compaction, freed: Freed, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "compacted": compacted.shards,
-                "into": compacted.files,
-                "deleted": freed.files,
-                "bytes": freed.bytes,
-            }
-        )
-        return
-    print_line(f"compacted {compacted.shards:,} shards into {compacted.files:,} files")
-    print_line(f"deleted {freed.files:,} files, {freed.bytes:,} bytes")
-    if freed.is_waiting:
-        print_line("what removed runs had planned stays, as a run is at work")

@@ -1,15 +1,13 @@
 """`gistmill ls`: lists what can be run, or the runs and steps of a warehouse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
-from jobs.config.options import ReadOptions
 from jobs.graph.read_run import GROUPS
-from jobs.output.cells import Table
-from jobs.output.print_tables import print_json, print_line, print_parts
+from jobs.output.cells import Part, Table
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_file import read_family_file
@@ -20,39 +18,40 @@ from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.lease import RUN, holder
 from pipeline.work.methods import methods_in
 
+Rows = list[dict[str, Any]]
 
-def show_listing(
-    options: ReadOptions, of_warehouse: bool, as_json: bool, whole: bool = False
-) -> None:
-    """Print the runs and steps of a warehouse if `of_warehouse`, else the choices of every config
-    group, the methods and prompt families, including those of plugins."""
-    if of_warehouse:
-        found = _warehouse(options.warehouse)
-    else:
-        found = _choices([CONF, *load_plugins(plugin_folders(options.plugins))])
-    if as_json:
-        print_json(found)
-        return
-    found.pop("left_out", None)  # on standard error
+
+def listing(warehouse: UPath | None, plugins: str | None) -> dict[str, Rows]:
+    """The runs and steps of a warehouse, or without one the choices of every config group, the
+    methods and prompt families, including those of plugins."""
+    if warehouse is not None:
+        return _warehouse(warehouse)
+    return _choices([CONF, *load_plugins(plugin_folders(plugins))])
+
+
+def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
+    """A table per kind of what is listed, but for damaged files, which are on standard error."""
     for name, rows in found.items():
-        print_line(f"{name.upper()}\n")
-        table = Table([*map(_shown, rows)], _left(rows), unless_zero=("repeat",))
-        print_parts([table], whole)
-        print_line()
+        if name != "left_out":
+            yield name.upper()
+            yield Table([_shown(row, rows) for row in rows], _left(rows))
 
 
-def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row for printing: times to the minute."""
-    return {k: v.replace("T", " ")[:16] if k == "started_at" and v else v for k, v in row.items()}
+def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
+    """A row for printing: times to the minute, repeats where there are some."""
+    shown = {k: v.replace("T", " ")[:16] if k == "started_at" and v else v for k, v in row.items()}
+    if not any(row.get("repeat") for row in rows):
+        shown.pop("repeat", None)
+    return shown
 
 
-def _left(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _left(rows: Rows) -> tuple[str, ...]:
     """The columns that hold no numbers, which are left-aligned."""
     return tuple(name for name in (rows[0] if rows else ())
                  if not any(isinstance(row[name], int) for row in rows))  # fmt: skip
 
 
-def _choices(folders: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
+def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
     """The choices in these `conf` folders, each with the first comment of its file."""
     groups = {group: [_row(file) for file in _files(folders, group)] for group in GROUPS}
     methods = [
@@ -82,7 +81,7 @@ def _arguments(arguments: Any) -> str:
     return ", ".join(pairs)
 
 
-def _warehouse(warehouse: UPath) -> dict[str, list[dict[str, Any]]]:
+def _warehouse(warehouse: UPath) -> dict[str, Rows]:
     """The runs, the last one first, then the steps of all of them."""
     with connect(warehouse, readable_run(warehouse)) as connection:
         found = query(connection, _RUNS)

@@ -1,6 +1,5 @@
 """`gistmill rm`: delete a run; its files stay for the retention."""
 
-import dataclasses
 from pathlib import Path
 
 from upath import UPath
@@ -53,7 +52,3 @@ def removal_line(name: str, removed: Removed) -> str:
         f"deleted run {name}: {removed.units:,} units{kept}{labels}; gistmill gc deletes their "
         "files after 24 hours"
     )
-
-
-def as_json(name: str, removed: Removed) -> dict[str, object]:
-    return {"run": name, **dataclasses.asdict(removed)}

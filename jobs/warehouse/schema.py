@@ -7,7 +7,6 @@ are described by comments in their SQL.
 import inspect
 import re
 import tempfile
-import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pipeline.store.sql
+from jobs.output.cells import on_one_line
 from jobs.warehouse.field_comments import field_comments
 from pipeline.core import errors
 from pipeline.core.arrow import schema
@@ -28,7 +28,6 @@ from pipeline.store.runs.run_folder import RunFolder
 _RUN = "empty"  # its name
 _VIEW = re.compile(r"create view (?:\{prefix\})?(\w+) as\s*\n((?:\s*--.*\n)*)", re.IGNORECASE)
 _MEANING = re.compile(r"^\s*-- (\w+): (.+)$", re.MULTILINE)
-_LINKED = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -112,13 +111,12 @@ def _table(record: type[Record], typed: Mapping[str, str]) -> SchemaTable:
         )
         for name in schema(record).names
     ]
-    about = _line(inspect.cleandoc(record.__doc__ or ""))
+    about = on_one_line(record.__doc__ or "")
     return SchemaTable(record.table, False, about, record.key, tuple(columns))
 
 
 def _nullable(hint: Any) -> bool:
-    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return is_union and type(None) in typing.get_args(hint)
+    return type(None) in typing.get_args(hint)
 
 
 def _view(
@@ -153,7 +151,3 @@ def _problems() -> dict[str, str]:
     source = inspect.getsource(errors)
     told = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     return {code: told.get(code, "") for code in typing.get_args(Problem)}
-
-
-def _line(text: str) -> str:
-    return _LINKED.sub(" ", text).strip()

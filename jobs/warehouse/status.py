@@ -16,9 +16,6 @@ from jobs.output.print_tables import print_json, print_line
 from jobs.warehouse.status_lines import not_done, status_lines
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
-from pipeline.store import connect
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.lease import RUN, holder
 
@@ -27,18 +24,15 @@ _SQL = sql_beside(__file__)
 _ACTIVE = ("PENDING", "RUNNING")  # of jobs
 
 
-def show_status(options: ReadOptions, as_json: bool, steps: bool = False) -> None:
+def show_status(
+    options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
+) -> None:
     """Print a row per stage, or with `steps` per step, one per kind of problem, and the workers; in
-    a terminal at most a screen of it."""
-    _print(_found(options), as_json, steps)
-
-
-def watch_status(options: ReadOptions, as_json: bool, steps: bool, seconds: float) -> None:
-    """Print the status every `seconds`, in place in a terminal, until the run is no longer at
-    work."""
+    a terminal at most a screen of it. With `seconds` again after so many, in a terminal in place,
+    until the run is no longer at work."""
     console = Console(file=sys.stdout, markup=False, highlight=False)
-    looks = _while_at_work(options, seconds)
-    if as_json or not console.is_terminal:
+    looks = _looks(options, seconds)
+    if as_json or seconds is None or not console.is_terminal:
         for number, found in enumerate(looks):
             if number:
                 print_line()
@@ -46,14 +40,14 @@ def watch_status(options: ReadOptions, as_json: bool, steps: bool, seconds: floa
         return
     with Live(console=console, auto_refresh=False) as live:
         for found in looks:
-            lines = status_lines(found, console.width, console.height - 1, steps)
+            lines = status_lines(found, (console.width, console.height - 1), steps)
             live.update(Text("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)
 
 
-def _while_at_work(options: ReadOptions, seconds: float) -> Iterator[dict[str, Any]]:
-    """The status every `seconds`, up to the first time that the run is not at work."""
+def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
+    """The status, and with `seconds` again, up to the first time that the run is not at work."""
     yield (found := _found(options))
-    while _is_at_work(found):
+    while seconds is not None and _is_at_work(found):
         time.sleep(seconds)
         yield (found := _found(options))
 
@@ -62,11 +56,9 @@ def _print(found: Mapping[str, Any], as_json: bool, steps: bool) -> None:
     if as_json:
         print_json(found)
         return
-    room = {}
-    if sys.stdout.isatty():
-        size = shutil.get_terminal_size()
-        room = {"width": size.columns, "height": size.lines - 1}
-    print_line("\n".join(status_lines(found, **room, steps=steps)))
+    columns, lines = shutil.get_terminal_size()
+    size = (columns, lines - 1) if sys.stdout.isatty() else None
+    print_line("\n".join(status_lines(found, size, steps)))
 
 
 def _is_at_work(found: Mapping[str, Any]) -> bool:
@@ -77,18 +69,15 @@ def _is_at_work(found: Mapping[str, Any]) -> bool:
 
 def _found(options: ReadOptions) -> dict[str, Any]:
     """The content of `--json`."""
-    name = run_name(options.warehouse, options.run)
-    folder = RunFolder(options.warehouse, name)
-    stages = folder.report_facts()["stages"]
-    with connect(options.warehouse, name) as connection:
-        connection.execute("set variable stages = ?", [stages])
+    with options.opened() as (folder, connection):
+        connection.execute("set variable stages = ?", [folder.report_facts()["stages"]])
         steps = query(connection, _SQL["steps"])
         (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
     problems = _problems(steps)
     progress, alive = folder.at_work()
     return {
-        "run": name,
+        "run": folder.path.name,
         "complete": not not_done(steps),
         "steps": steps,
         "problems": problems,
@@ -97,7 +86,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         "alive": alive,
         "silent": folder.silent(progress["launch"]) if progress else {},
         "progress": progress,
-        "job": _job(options, name),
+        "job": _job(options, folder.path.name),
         "left_out": [*left_out, *folder.left_out.rows],
     }
 

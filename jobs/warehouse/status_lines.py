@@ -1,4 +1,4 @@
-"""The text of `gistmill status`, fitted to a screen of a given width and height."""
+"""The text of `gistmill status`, fitted to a screen of a given size."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,8 +6,9 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from jobs.output.cells import counted, printable
-from jobs.output.print_tables import markdown
+from jobs.output.cells import Table, counted, printable
+from jobs.output.markdown import markdown
+from jobs.output.terminal import fitted_to_terminal
 from jobs.run.progress_line import document_text, progress_line, refusal_text
 
 Rows = list[dict[str, Any]]
@@ -20,23 +21,27 @@ _SPARED = ("seconds", "cached tokens", "steps", "reply tokens", "skipped", "prom
 
 
 def status_lines(
-    found: Mapping[str, Any], width: int = _NO_LIMIT, height: int = _NO_LIMIT, steps: bool = False
+    found: Mapping[str, Any], size: tuple[int, int] | None = None, steps: bool = False
 ) -> list[str]:
-    """The status that `jobs/warehouse/status.py` has read, in at most `width` characters and,
-    except with `steps`, `height` lines: a row per stage, or with `steps` per step, problems and
-    workers."""
+    """The status that `jobs/warehouse/status.py` has read: a row per stage, or with `steps` per
+    step, problems and workers. `size`: of a terminal, in columns and lines, which are enough for
+    all but the rows of steps."""
+    width, height = size or (_NO_LIMIT, _NO_LIMIT)
+
+    def draw(*tables: Table) -> list[str]:
+        return (fitted_to_terminal(tables, width) if size else markdown(tables)).splitlines()
+
     lines = [*_head(found, width), ""]
     if progress := found["progress"]:
         lines += [progress_line(progress, width), ""]
-    if steps:
-        lines += markdown(found["steps"], left=("method", "step_id")).splitlines()
-    else:
-        lines += _stages(found["steps"], width)
+    lines += draw(_steps(found["steps"]) if steps else _stages(found["steps"]))
     workers = [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]
-    room = height - len(lines)
-    lines += _problems(found["problems"], room - len(workers), width)
+    if problems := found["problems"]:
+        table = ["", *draw(Table(problems, left=("problem",)))]
+        fits = len(lines) + len(table) + len(workers) <= height
+        lines += table if fits else [_problems(problems)]
     lines += _first(workers, max(height - len(lines), 2))
-    return [_cut(printable(line), _NO_LIMIT if steps else width) for line in lines]
+    return [_cut(printable(line), width) for line in lines]
 
 
 def not_done(steps: Rows) -> int:
@@ -68,39 +73,29 @@ def _who(driver: str | None, alive: Rows) -> str:
     return f"executed on {host} (process {pid}), {workers}"
 
 
-def _stages(steps: Rows, width: int) -> list[str]:
-    """A table with a row per stage. Columns that no stage has a value of, or that do not fit, are
-    left out; `seconds` is the sum over all calls."""
-    rows: dict[str, dict[str, Any]] = {}
+def _steps(steps: Rows) -> Table:
+    return Table(steps, left=("method", "step_id"))
+
+
+def _stages(steps: Rows) -> Table:
+    """A row per stage, without columns that no stage has a value of; `seconds` is the sum over all
+    calls."""
+    rows: dict[str, Counter[str]] = {}
     for step in steps:
-        row = rows.setdefault(step["stage"], {"stage": step["stage"], "steps": 0})
-        row["steps"] += 1
-        for name in _COUNTS:
-            heading = name.replace("_", " ")
-            row[heading] = row.get(heading, 0) + (step[name] or 0)
-    shown = [row | {"seconds": round(row["seconds"])} for row in rows.values()]
-    empty = {name for name in shown[0] if not any(row[name] for row in shown)} if shown else set()
-    spared = [name for name in _SPARED if name not in empty]
-    for number in range(len(spared) + 1):
-        left_out = {*empty, *spared[:number]}
-        kept = [{k: v for k, v in row.items() if k not in left_out} for row in shown]
-        lines = markdown(kept).splitlines()
-        if max(map(len, lines)) <= width:
-            break
-    return lines
+        row = rows.setdefault(step["stage"], Counter())
+        row.update({"steps": 1, **{name: step[name] or 0 for name in _COUNTS}})
+    names = [name for name in ("steps", *_COUNTS) if any(round(row[name]) for row in rows.values())]
+    shown = [
+        {"stage": stage, **{name.replace("_", " "): round(row[name]) for name in names}}
+        for stage, row in rows.items()
+    ]
+    return Table(shown, spare=_SPARED)
 
 
-def _problems(problems: Rows, room: int, width: int) -> list[str]:
-    """A table with an empty line before it, if there are any; one line if `room` lines are too
-    few."""
-    if not problems:
-        return []
-    table = ["", *markdown(problems, left=("problem",)).splitlines()]
-    if len(table) <= room:
-        return table
+def _problems(problems: Rows) -> str:
+    """The kinds of problems on one line, the most frequent first."""
     most = sorted(problems, key=lambda row: -row["inputs"])
-    line = "problems: " + ", ".join(f"{p['inputs']} {p['problem']} ({p['stage']})" for p in most)
-    return [_cut(line, width)]
+    return "problems: " + ", ".join(f"{p['inputs']} {p['problem']} ({p['stage']})" for p in most)
 
 
 def _first(lines: Sequence[str], room: int) -> list[str]:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.output.cells import printable
-from jobs.output.print_tables import markdown, print_json, print_line
+from jobs.output.cells import Table, printable
+from jobs.output.markdown import markdown
+from jobs.output.print_tables import print_json, print_line
 from jobs.report.render import report_page
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
@@ -52,10 +53,11 @@ def test_control_characters_are_shown_not_sent(capsys: pytest.CaptureFixture[str
 
 
 def test_cells_hold_no_markup_and_no_controls() -> None:
-    (_, _, line) = markdown([{"a": "[red]x :smile: [/]"}]).splitlines()
+    (_, _, line) = markdown([Table([{"a": "[red]x :smile: [/]"}])]).splitlines()
     assert line == "| [red]x :smile: [/] |"
     for text in HOSTILE:
-        head, _, line = markdown([{"name": text, "n": 1}, {"name": "b", "n": 2}]).splitlines()[:3]
+        table = Table([{"name": text, "n": 1}, {"name": "b", "n": 2}])
+        head, _, line, _ = markdown([table]).splitlines()
         assert is_clean(line) and line.count(" | ") == head.count(" | ")
 
 
@@ -73,7 +75,9 @@ def test_a_mistake_is_repeated_without_its_controls() -> None:
 
 
 def test_report_md_runs_nothing() -> None:
-    text = report_page("| <img src=x onerror=alert(1)> | ![x](http://h/x) | [1.0..2.0] / 3 (n=4) |")
+    text = report_page(
+        ["| <img src=x onerror=alert(1)> | ![x](http://h/x) | [1.0..2.0] / 3 (n=4) |"]
+    )
     assert "<" not in text and "](" not in text
     assert "[1.0..2.0] / 3 (n=4)" in text
 

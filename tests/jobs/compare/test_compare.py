@@ -383,7 +383,10 @@ def test_hostile_ids_are_printed_on_one_line(tmp_path: Path) -> None:
         (["m1", "m2", "metric=accuracy,"], "metric=: no such metric; nearest: "),
         (["m1", "m2", "metric=recall"], "metric=recall: no question has a value of it"),
         (["m1", "m2", "where=false"], "where=false: leaves no question of the run"),
-        (["m1", "m2", "by=x"], "'by=x': unknown option; there are warehouse, run, metric, where, "),
+        (
+            ["m1", "m2", "by=x"],
+            "'by=x': unknown option; there are warehouse, run, metric, where, ",
+        ),
         (["m1", "m2", "rater=x"], "rater=x: the run has no model that rates"),
         (["\x1b[2J"], r"'\x1b[2J': no such method in run r; nearest: "),
     ],

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from upath import UPath
 
-from jobs.config.options import ReadOptions, read_options
 from jobs.graph.read_run import read_run, run_of
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
@@ -252,13 +250,3 @@ def test_every_experiment_makes_steps(experiment: str, monkeypatch: pytest.Monke
     steps = [step.id for step, _ in resolved.steps_with_engines]
     assert len(set(steps)) == len(steps)
     resolved.refuse_unusable()
-
-
-def test_reading_verbs_take_their_words_only() -> None:
-    allowed = ("warehouse", "run", "where")
-    found = read_options(["run=a", "where=kind = 'a=b'", "warehouse=My [Books]"], allowed)
-    assert found == ReadOptions(UPath("My [Books]"), "a", where="kind = 'a=b'")
-    assert read_options([], allowed) == ReadOptions(UPath("warehouse"))
-    for word, says in (("by=x", "by=x"), ("run", "run"), ("run=", "run= is empty")):
-        with pytest.raises(UsageError, match=says):
-            read_options([word], allowed)

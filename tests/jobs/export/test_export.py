@@ -12,8 +12,9 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.export.latex import escaped, latex
+from jobs.export.export_report import latex_report as latex
 from jobs.output.csv_text import csv_text
+from jobs.output.latex import escaped
 from jobs.report.means import Mean, best_of
 from jobs.report.report import Report, Row, make_report
 from pipeline.work.stage import Column

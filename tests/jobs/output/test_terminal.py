@@ -10,10 +10,10 @@ import pytest
 from rich.cells import cell_len
 
 from jobs.output.cells import Table
-from jobs.output.print_tables import as_markdown
+from jobs.output.markdown import markdown
 from jobs.output.terminal import fitted_to_terminal, wrapped
 from jobs.report.means import Mean, best_of
-from jobs.report.render import for_terminal, parts_of
+from jobs.report.render import parts_of
 from jobs.report.report import Report, Row
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.upkeep.lease import RUN, lease
@@ -110,7 +110,7 @@ def _cut(line: str, span: tuple[int, int]) -> str:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_25_methods_fit_and_every_value_is_there(width: int) -> None:
     made = report()
-    text = fitted_to_terminal(for_terminal(made), width)
+    text = fitted_to_terminal(parts_of(made), width)
     assert max(map(cell_len, text.splitlines())) <= width
     of_scores = [block for block in blocks(text) if "n" in block[0]]
     rows = [{k: v for block in of_scores for k, v in block[place].items()} for place in range(25)]
@@ -129,12 +129,12 @@ def test_25_methods_fit_and_every_value_is_there(width: int) -> None:
 
 
 def test_the_scores_stand_together_at_80_columns() -> None:
-    first = blocks(fitted_to_terminal(for_terminal(report()), 80))[0][0]
+    first = blocks(fitted_to_terminal(parts_of(report()), 80))[0][0]
     assert {"method", "n", "CR", "rouge1_stem", "rouge2_stem"} <= first.keys()
 
 
 def test_wide_terminals_have_one_table_of_scores() -> None:
-    of_scores = [b for b in blocks(fitted_to_terminal(for_terminal(report()), 200)) if "n" in b[0]]
+    of_scores = [b for b in blocks(fitted_to_terminal(parts_of(report()), 200)) if "n" in b[0]]
     assert len(of_scores) == 1
 
 
@@ -153,10 +153,15 @@ def test_columns_that_a_query_names_stay() -> None:
     assert "b" in fitted_to_terminal([Table(rows, keeps_empty=True)], 80).splitlines()[0]
     assert fitted_to_terminal([Table(rows)], 80).endswith("Empty in this run, so not shown: b.")
     assert fitted_to_terminal([Table([])], 80) == "no rows"
-    zeros = Table([{"a": 1, "repeat": 0}, {"a": 2, "repeat": 0}], unless_zero=("repeat",))
-    assert "repeat" not in fitted_to_terminal([zeros], 80)
-    ones = Table([{"a": 1, "repeat": 0}, {"a": 2, "repeat": 1}], unless_zero=("repeat",))
-    assert "repeat" in fitted_to_terminal([ones], 80)
+
+
+def test_columns_that_can_be_spared_go_one_by_one_until_the_table_fits() -> None:
+    row = {"stage": "x" * 20, "steps": "y" * 20, "inputs": 1, "calls": "z" * 20}
+    table = Table([row], spare=("steps", "calls"))
+    heads = [fitted_to_terminal([table], width).splitlines()[0].split() for width in (80, 50, 40)]
+    assert heads == [
+        ["stage", "steps", "inputs", "calls"], ["stage", "inputs", "calls"], ["stage", "inputs"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
@@ -179,7 +184,7 @@ def test_names_are_wrapped_at_commas_and_nothing_of_them_goes() -> None:
         "truncated(keep=first,", "  num_words=6000)",
     ]  # fmt: skip
     assert wrapped("one two three", 8) == ["one two", "three"]
-    assert wrapped("x" * 30, 20) == ["x" * 20, "  " + "x" * 10]
+    assert wrapped("x" * 30, 20) == ["x" * 18, "  " + "x" * 12]
     assert wrapped("中文中文中文", 5) == ["中文", "中文", "中文"]
 
 
@@ -209,11 +214,11 @@ def test_marks_are_explained_and_only_on_terminals() -> None:
     rows = [made.rows[0], *(Row(r.method, r.by, r.means, r.counts) for r in made.rows[1:])]
     rows[3] = Row(rows[3].method, None, rows[3].means, rows[3].counts, ("rouge1_stem",))
     made = Report(**{**vars(made), "rows": tuple(rows)})
-    text = fitted_to_terminal(for_terminal(made), 80)
+    text = fitted_to_terminal(parts_of(made), 80)
     table = blocks(text)[0]
     assert [row["rouge1_stem"][-1] == "*" for row in table].index(True) == 3
     assert "*: the best of its column" in text
-    plain = as_markdown(parts_of(made))
+    plain = markdown(parts_of(made))
     assert "*" not in plain and "| LR-1 |" in plain and "(n=237)" in plain
 
 
@@ -222,8 +227,8 @@ def test_why_an_interval_is_missing_is_said_once() -> None:
     bare = Mean(1.0, 272, 1.0, 272)
     rows = tuple(Row(r.method, r.by, {"rouge1_stem": bare}, r.counts) for r in made.rows)
     why = "n/a: no interval over fewer than 10 documents."
-    assert as_markdown(parts_of(Report(**{**vars(made), "rows": rows}))).count(why) == 1
-    assert why not in as_markdown(parts_of(made))
+    assert markdown(parts_of(Report(**{**vars(made), "rows": rows}))).count(why) == 1
+    assert why not in markdown(parts_of(made))
 
 
 @pytest.mark.slow

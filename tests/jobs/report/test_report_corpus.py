@@ -81,4 +81,7 @@ def test_mistakes_are_one_line(hand: HandRun, tmp_path: Path) -> None:
     assert told.endswith("corpus.xyz: no such kind of file; write a .png or .svg")
     told = refused("report", warehouse, "--picture", tmp_path / "nowhere" / "corpus.png")
     assert "nowhere" in told and told.endswith("write it elsewhere")
-    assert "unknown option" in refused("report", warehouse, "--corpus", "by=question_type")
+    for word in ("by=question_type", "where=true", "rater=x"):
+        told = refused("report", warehouse, "--corpus", word)
+        assert told == "--corpus is about all documents; leave by=, where= and rater= out"
+    assert "plugins= is for --html" in refused("report", warehouse, "plugins=x")

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from upath import UPath
 
-from jobs.config.options import ReadOptions
-from jobs.trace.show_pages import PageText, ShownDocument, ShownPage, show_pages
+from jobs.output.print_tables import print_parts
+from jobs.trace.show_pages import ShownDocument, document_parts
 from tests.support.command import gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 
@@ -85,16 +84,13 @@ def test_what_cannot_be_shown(warehouse: Path, words: list[str], says: str) -> N
     assert refused("show", *words, f"warehouse={warehouse}").startswith(says)
 
 
-def test_texts_cannot_steer_the_terminal_or_the_layout(
-    warehouse: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    texts = (
-        PageText("page", "\x1b[2J[red]x[/red] :smile:\n\n| a | b |", 4, None),
-        PageText("gist", None, None, "timeout"),
-    )
-    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, (ShownPage(0, texts),), (), [])
-    monkeypatch.setattr("jobs.trace.show_pages.shown_document", lambda options, document_id: found)
-    show_pages(ReadOptions(UPath(warehouse)), "d", as_json=False)
+def test_texts_cannot_steer_the_terminal_or_the_layout(capsys: pytest.CaptureFixture[str]) -> None:
+    page = {"heading": "page", "text": "\x1b[2J[red]x[/red] :smile:\n\n| a | b |",
+            "num_words": 4, "problem": None}  # fmt: skip
+    gist = {"heading": "gist", "text": None, "num_words": None, "problem": "timeout"}
+    pages = ({"page_index": 0, "texts": [page, gist]},)
+    found = ShownDocument("r", "d\x07", "", 4, "shared", (), 1, pages, (), [])
+    print_parts(document_parts(found))
     out = capsys.readouterr().out
     assert "\x1b" not in out and "\x07" not in out
     assert "\\x1b[2J[red]x[/red] :smile:" in out and "| a | b |" in out

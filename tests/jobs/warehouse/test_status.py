@@ -60,26 +60,25 @@ def night(num_workers: int = 64, num_problems: int = 30) -> dict[str, Any]:
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 @pytest.mark.parametrize(("num_workers", "num_problems"), [(0, 0), (2, 1), (64, 30), (1, 30)])
 def test_a_screenful_has_what_matters(width: int, num_workers: int, num_problems: int) -> None:
-    lines = status_lines(night(num_workers, num_problems), width, 23)
+    lines = status_lines(night(num_workers, num_problems), (width, 23))
     text = "\n".join(lines)
     assert len(lines) <= 23 and max(map(len, lines)) <= width
     assert lines[0].startswith("run night: 2574000 inputs not done")
     assert "executed on head (process 99)" in text
     assert "reading 37%: ETA 05:12 (in 3:40 h)" in text
-    assert all(f"\n| {stage} " in text for stage in STAGES)
-    assert "not done" in text and "| problem" in text and "skipped" not in text
+    assert all(f"\n{stage} " in text for stage in STAGES)
+    assert "not done" in text and "problem" in text and "skipped" not in text
     assert ("book-0 for 312 s, pages 37 of about 300" in text) == (num_workers > 0)
-    assert num_problems == 0 or f"{num_problems} truncated (" in text or "| truncated |" in text
+    assert num_problems == 0 or f"{num_problems} truncated (" in text or "  truncated " in text
     assert num_workers < 64 or re.search(r"and \d+ more lines like these; --json has all", text)
 
 
 def test_wider_terminals_show_more() -> None:
-    heads = [
-        next(line for line in status_lines(night(), width, 23) if "| stage" in line)
-        for width in (80, 100, 120, 200)
-    ]
-    assert "steps" not in heads[0] and "steps" in heads[3] and "reply tokens" in heads[3]
-    assert len(heads[0]) < len(heads[1]) < len(heads[2])
+    shown = [status_lines(night(), (width, 23)) for width in (50, 64, 80, 120)]
+    heads = [next(line for line in lines if line.startswith("stage ")) for lines in shown]
+    assert "calls" not in heads[0] and "calls" in heads[1] and "steps" not in heads[1]
+    assert "steps" in heads[3] and any("prompt      reply" in line for line in shown[3])
+    assert len(heads[0]) < len(heads[1]) < len(heads[2]) < len(heads[3])
 
 
 def test_a_log_has_all_of_it() -> None:

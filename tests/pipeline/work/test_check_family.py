@@ -145,7 +145,7 @@ def test_a_plugin_takes_no_template_of_ours(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("plugins=nowhere",), "plugins=nowhere: no such folder; name one that holds Python"),
-        (("a", "b"), "prompts check: takes one FOLDER, and plugins=FOLDER,FOLDER once"),
+        (("a", "b"), "'b': unknown option; there are plugins=..."),
         (("nowhere",), "nowhere: no family.yaml there; name a folder of prompts"),
     ],
 )

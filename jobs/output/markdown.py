@@ -1,0 +1,39 @@
+"""Parts as Markdown."""
+
+from collections.abc import Iterable
+
+from rich.cells import cell_len, set_cell_size
+
+from jobs.output.cells import Heading, Part, Table, cell
+
+
+def markdown(parts: Iterable[Part]) -> str:
+    """The parts with an empty line between them; no cell is cut, however long."""
+    return "\n\n".join(_part(part) for part in parts)
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Heading):
+        return f"{'#' * part.level} {part.text}"
+    if isinstance(part, Table):
+        return _table(part)
+    return part if isinstance(part, str) else part.text
+
+
+def _table(table: Table) -> str:
+    names = table.names()
+    lines = [names, *([cell(row[name]) for name in names] for row in table.rows)]
+    texts = [[cell(text).replace("|", "\\|") for text in line] for line in lines]
+    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+    is_left = [table.is_left(name) for name in names]
+    drawn = [
+        " | ".join(_aligned(*one) for one in zip(line, widths, is_left, strict=True))
+        for line in texts
+    ]
+    rule = "|".join("-" * (width + 2) for width in widths)
+    head, *body = (f"| {line} |" for line in drawn)
+    return "\n".join([head, f"|{rule}|", *body])
+
+
+def _aligned(text: str, width: int, is_left: bool) -> str:
+    return set_cell_size(text, width) if is_left else " " * (width - cell_len(text)) + text
