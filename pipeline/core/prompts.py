@@ -8,13 +8,13 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar, cast
 
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import register
 
 T = TypeVar("T")
-_NEEDED = ("max_reply_tokens", "read", "extractive", "expected", "samples")  # in every subclass
+_NEEDED = ("max_reply_tokens", "extractive", "expected", "samples")  # in every subclass
 PROMPTS: "dict[str, type[Prompt[Any]]]" = {}
 
 
@@ -67,12 +67,12 @@ class Prompt(Generic[T]):
                 )
         register(PROMPTS, name, cls, f"is the prompt {name!r}")
 
-    @abstractmethod
     def read(self, reply: str, is_cut: bool) -> T | None:
         """Parse a reply to its value, or None if it cannot be read: never guesses, never raises.
 
-        `is_cut`: the reply budget ended the reply.
+        `is_cut`: the reply budget ended the reply. By default the value is any text, stripped.
         """
+        return cast(T, reply.strip()) or None
 
     def legal(self, form: str) -> Constraint | None:
         """All replies that are legal in this form; None if they cannot be enumerated."""
