@@ -8,7 +8,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 
@@ -16,7 +16,7 @@ from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import register
 
 T = TypeVar("T")
-_NEEDED = ("max_reply_tokens", "read", "extractive", "expected", "samples")  # in every subclass
+_NEEDED = ("max_reply_tokens", "extractive", "expected", "samples")  # in every subclass
 PROMPTS: "dict[str, type[Prompt[Any]]]" = {}
 
 
@@ -69,12 +69,12 @@ class Prompt(Generic[T]):
                 )
         register(PROMPTS, name, cls, f"is the prompt {name!r}")
 
-    @abstractmethod
     def read(self, reply: str, is_cut: bool) -> T | None:
         """Parse a reply to its value, or None if it cannot be read: never guesses, never raises.
 
-        `is_cut`: the reply budget ended the reply.
+        `is_cut`: the reply budget ended the reply. By default the value is any text, stripped.
         """
+        return cast(T, reply.strip()) or None
 
     def legal(self, form: str) -> Constraint | None:
         """All replies that are legal in this form; None if they cannot be enumerated."""

@@ -12,7 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, TypeVar
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
@@ -24,6 +26,7 @@ from pipeline.core.trace_lines import Line, columns_line, titled
 
 Float32 = Annotated[float, pa.float32()]  # half the bytes, and the precision of embedding models
 RECORDS: "dict[str, type[Record]]" = {}
+_IDS = ("document_id", "question_id", "page_index")  # that a row has of what it is about
 _TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
     "accounting", "call_bytes", "counts", "footers", "inputs", "left_out", "measures", "memories",
@@ -97,6 +100,14 @@ class Record:
         """The sections of the file `<table>.sql` beside its module (sql_files.py), by name."""
         return table_sql(cls.__module__, cls.table)
 
+    @classmethod
+    def about(cls, row: "Record", **values: Any) -> Self:
+        """A row about a question, a page or a document: its ids, `values`, and nothing else, which
+        is None where the column may be null, else 0, "" or ()."""
+        own = {name: getattr(row, name) for name in _IDS if hasattr(row, name)}
+        ids = {name: value for name, value in own.items() if name in cls.__dataclass_fields__}
+        return cls(**{**_nothing(cls), **ids, **values})
+
     def why_unusable(self) -> str | None:
         """The reason why a stage that reads this row cannot use it; None if it can.
 
@@ -113,6 +124,21 @@ class Record:
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
         """The lines for all rows of one question; `rows` are in the order of their key."""
         return [line for row in rows for line in cls.trace(row)]
+
+
+@cache
+def _nothing(record: Any) -> Mapping[str, Any]:
+    """The values of a row that says nothing, of the columns without a default."""
+    hints = get_type_hints(record)
+    return {
+        field.name: None if NoneType in get_args(hints[field.name]) else _kind(hints[field.name])()
+        for field in dataclasses.fields(record)
+        if field.default is dataclasses.MISSING
+    }
+
+
+def _kind(hint: Any) -> Any:
+    return get_origin(hint) or hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@ Importing a stage's module registers its class in `STAGES` by name and kind.
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 from pipeline.asking.ask import Ask
@@ -90,12 +91,48 @@ class Stage(Settings):
     async def run(self, rows: UnitRows, ask: Ask) -> Sequence[Record]:
         """The unit's new rows. A failure of the model becomes a row with a problem."""
 
-    @abstractmethod
+    def row_per(self) -> str:
+        """The column that says what a row is about: question_id, page_index for rows of the pages
+        in the first of `reads`, else document_id."""
+        if self.per_question():
+            return "question_id"
+        return "page_index" if "page_index" in self.writes.key and self.reads else "document_id"
+
+    def inputs(self, rows: UnitRows) -> Sequence[Record]:
+        """The questions, a row of each page, or the document: what its rows are about, in order."""
+        if self.per_question():
+            return rows.questions
+        if self.row_per() == "document_id":
+            return (rows.document,)
+        of_pages = groupby(rows[self.reads[0]], key=attrgetter("page_index"))
+        return [next(own) for _, own in of_pages]
+
+    def empty(self, rows: UnitRows, about: Record) -> Record:
+        """The row of an input of which nothing is known."""
+        return self.writes.about(about)
+
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> Sequence[Record]:
         """Rows with `problem`, one for each input of the unit, instead of those of `run`."""
+        failure: dict[str, Any] = {"problem": problem, "detail": detail}
+        return [replace(self.empty(rows, about), **failure) for about in self.inputs(rows)]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless `made` has the rows that these inputs require."""
+        """Raise AccountingError unless every input has rows, in the order of the inputs: one, or
+        where the table's key has more columns any number that differ in them. Where that is one
+        whole number, such as a turn, it counts from 0."""
+        of = self.row_per()
+        more = [name for name in self.writes.key if name not in ("document_id", of)]
+        is_number = [self.writes.__dataclass_fields__[name].type for name in more] == [int]
+        about: list[Any] = []
+        is_whole = True
+        for one, own in groupby(made, key=attrgetter(of)):
+            about.append(one)
+            keys = [tuple(getattr(row, name) for name in more) for row in own]
+            numbers = [(number,) for number in range(len(keys))]
+            is_whole = is_whole and (keys == numbers if is_number else len({*keys}) == len(keys))
+        if not is_whole or about != [getattr(row, of) for row in self.inputs(rows)]:
+            what = f"{self.writes.table} do not match {of.split('_')[0]}s"
+            raise AccountingError(f"{rows.document.document_id}: {what}")
 
     def expected(self, rows: UnitRows) -> int | None:
         """The number of questions or pages that its calls are about, for the progress inside a
@@ -146,14 +183,3 @@ class Stage(Settings):
     def is_index(cls) -> bool:
         """True if it writes rows of a document's memory."""
         return issubclass(cls.writes, IndexRow)
-
-
-def refuse_gaps(rows: UnitRows, made: Sequence[Record], number: str) -> None:
-    """Raise AccountingError unless rows are grouped by question, in question order, and the column
-    `number` counts up from 0 in each group."""
-    groups = groupby(((getattr(row, "question_id", ""), getattr(row, number)) for row in made),
-                     key=lambda pair: pair[0])  # fmt: skip
-    numbered = [(question_id, [pair[1] for pair in pairs]) for question_id, pairs in groups]
-    whole = all(numbers == list(range(len(numbers))) for _, numbers in numbered)
-    if not whole or [q for q, _ in numbered] != [q.question_id for q in rows.questions]:
-        raise AccountingError(f"{rows.document.document_id}: {number} has gaps or is out of order")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Record, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from pipeline.work.stage import Stage
@@ -58,11 +58,13 @@ class _EmbedTexts(Stage):
         for page_index, spans in enumerate(self.spans(rows, texts)):
             text = texts[page_index]
             found += [(page_index, n, s, _cut(text, s)) for n, s in enumerate(spans)]
-            empty += [] if spans else [_row(rows, page_index, "empty_input")]
+            if not spans:
+                lack: dict[str, Any] = {"page_index": page_index, "problem": "empty_input"}
+                empty.append(Embedding.about(rows.document, **lack))
         vectors = await self.embedder.embed([text for *_, text in found], "document")
         made = [
-            Embedding(
-                document_id=rows.document.document_id,
+            Embedding.about(
+                rows.document,
                 page_index=page_index,
                 chunk_index=chunk_index,
                 start_char=span.start_char,
@@ -73,21 +75,13 @@ class _EmbedTexts(Stage):
         ]
         return sorted([*made, *empty], key=lambda row: (row.page_index, row.chunk_index))
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Embedding]:
-        return [_row(rows, i, problem, detail) for i in range(len(self.texts(rows)))]
-
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every page has chunks, numbered from 0, that together cover
-        its text in order."""
+        """Raise AccountingError also unless the chunks of each page cover its text in order."""
+        super().check(rows, made)
         embeddings = [row for row in made if isinstance(row, Embedding)]
-        pages = {n: list(mine) for n, mine in groupby(embeddings, lambda row: row.page_index)}
-        texts = self.texts(rows)
-        numbers = [(row.page_index, row.chunk_index) for row in embeddings]
-        expected = [(n, i) for n, mine in pages.items() for i in range(len(mine))]
-        if list(pages) != list(range(len(texts))) or numbers != expected:
-            raise AccountingError(f"{rows.document.document_id}: embeddings do not match pages")
-        for page_index, text in enumerate(texts):
-            cut = [_cut(text, Span(row.start_char, row.end_char)) for row in pages[page_index]]
+        of_pages = groupby(embeddings, key=lambda row: row.page_index)
+        for text, (page_index, own) in zip(self.texts(rows), of_pages, strict=True):
+            cut = [_cut(text, Span(row.start_char, row.end_char)) for row in own]
             if _letters("".join(cut)) != _letters(text):
                 raise AccountingError(
                     f"{rows.document.document_id}: chunks of page {page_index} do not add up to it"
@@ -162,16 +156,3 @@ def _cut(text: str, span: Span) -> str:
 
 def _letters(text: str) -> str:
     return "".join(text.split())
-
-
-def _row(rows: UnitRows, page_index: int, problem: Problem, detail: str | None = None) -> Embedding:
-    return Embedding(
-        document_id=rows.document.document_id,
-        page_index=page_index,
-        chunk_index=0,
-        start_char=0,
-        end_char=0,
-        embedding=None,
-        problem=problem,
-        detail=detail,
-    )

@@ -2,14 +2,12 @@
 (LongMemEval sections 5.3 and 5.4, key expansion)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, ClassVar, Literal
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
@@ -59,7 +57,7 @@ class Expand(Stage):
         once, for events once per date. Problems: truncated, unparseable; empty_input (a page
         without words); context_overflow, timeout, engine_failed."""
         if not self.prompts_used():
-            return [_row(page, "none", None) for page in rows[Page]]
+            return [Expansion.about(page, kind="none") for page in rows[Page]]
         dates = session_dates([page.text or "" for page in rows[Page]])
         pages = zip(rows[Page], dates, strict=True)
         made = await asyncio.gather(*(self._of_page(page, date, ask) for page, date in pages))
@@ -68,7 +66,7 @@ class Expand(Stage):
     async def _of_page(self, page: Page, date: str, ask: Ask) -> list[Expansion]:
         # Only events depend on the session's date: other replies are shared whatever it is.
         said_at = date if self.extracted == "events" else ""
-        row = _row(page, _KINDS[self.extracted], day_of(date) or None)
+        row = Expansion.about(page, kind=_KINDS[self.extracted], day=day_of(date) or None)
         chat = side_of(page, self.side)
         if not chat:
             return [replace(row, problem="empty_input")]
@@ -87,38 +85,11 @@ class Expand(Stage):
             return list(value or ())
         return [("", text) for text in ([value] if self.extracted == "summary" else value)]
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Expansion]:
-        kind = _KINDS.get(self.extracted, "none")
-        return [replace(_row(page, kind, None), problem=problem, detail=detail)
-                for page in rows[Page]]  # fmt: skip
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every page has items, numbered from 0, in page order."""
-        numbers = [(row.page_index, row.item_index) for row in made if isinstance(row, Expansion)]
-        refuse_page_gaps(rows, numbers, "items")
-
-
-def refuse_page_gaps(rows: UnitRows, numbers: Sequence[tuple[int, int]], what: str) -> None:
-    """Raise AccountingError unless every page has rows, in page order; `numbers`: a row's page
-    index, and its own within the page, which counts from 0."""
-    of_pages = {page: [n for _, n in own] for page, own in groupby(numbers, lambda row: row[0])}
-    is_numbered = all(own == list(range(len(own))) for own in of_pages.values())
-    if list(of_pages) != [page.page_index for page in rows[Page]] or not is_numbered:
-        raise AccountingError(f"{rows.document.document_id}: {what} do not match pages")
+    def empty(self, rows: UnitRows, about: Record) -> Expansion:
+        return Expansion.about(about, kind=_KINDS.get(self.extracted, "none"))
 
 
 def side_of(page: Page, side: Side) -> str:
     """The turns of a page without its session's header: those of the user, or all."""
     text = page.text or ""
     return said_by(text, "user") if side == "user" else without_header(text).strip()
-
-
-def _row(page: Page, kind: str, day: str | None) -> Expansion:
-    return Expansion(
-        document_id=page.document_id,
-        page_index=page.page_index,
-        item_index=0,
-        kind=kind,
-        text=None,
-        day=day,
-    )

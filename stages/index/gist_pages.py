@@ -8,7 +8,6 @@ from pydantic import Field
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
@@ -57,20 +56,16 @@ class GistPages(Stage):
         text = page.text or ""
         text = (without_header(text) if header else text).strip()
         if not text:
-            return _row(page, None, "empty_input")
+            return Gist.about(page, problem="empty_input")
         subject = Subject(page_index=page.page_index)
         asked = await ask(self.prompt(text), subject, is_shared=header is not None)
         gist = (asked.value or "") if asked.has_reply else None
-        return _row(page, gist, asked.problem, header=header)
-
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Gist]:
-        return [_row(page, None, problem, detail) for page in rows[Page]]
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every page has exactly one gist, in order."""
-        indexes = [gist.page_index for gist in made if isinstance(gist, Gist)]
-        if indexes != [page.page_index for page in rows[Page]]:
-            raise AccountingError(f"{rows.document.document_id}: gists do not match pages")
+        return Gist.about(
+            page,
+            gist=f"{header} {gist}" if header and gist else gist,
+            num_words=num_words(gist or ""),
+            problem=asked.problem,
+        )
 
 
 class ConditionalGists(GistPages):
@@ -83,20 +78,3 @@ class ConditionalGists(GistPages):
 
     def prompt(self, text: str) -> ShortenPage:
         return ShortenPageForTask(page=text, task=self.task)
-
-
-def _row(
-    page: Page,
-    gist: str | None,
-    problem: Problem | None,
-    detail: str | None = None,
-    header: str | None = None,
-) -> Gist:
-    return Gist(
-        document_id=page.document_id,
-        page_index=page.page_index,
-        gist=f"{header} {gist}" if header and gist else gist,
-        num_words=num_words(gist or ""),
-        problem=problem,
-        detail=detail,
-    )

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import Problem
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.expand import Side, refuse_page_gaps, side_of
+from stages.index.expand import Side, side_of
 from stages.tables.expansions import Expansion
 from stages.tables.keys import Key
 from stages.tables.pages import Page
@@ -41,7 +40,8 @@ class MakeKeys(Stage):
         dates = session_dates([page.text or "" for page in rows[Page]])
         made: list[Key] = []
         for page, date in zip(rows[Page], dates, strict=True):
-            value = _key(page, side_of(page, self.side), day_of(date) or None)
+            text = side_of(page, self.side)
+            value = Key.about(page, kind="value", text=text, day=day_of(date) or None)
             keys = self._joined(value, of_pages[page.page_index])
             made += [replace(key, key_index=index) for index, key in enumerate(keys)]
         return made
@@ -57,23 +57,5 @@ class MakeKeys(Stage):
         text = " ".join([*(item.text or "" for item in items), value.text or ""])
         return [replace(value, kind="merged", text=text)]
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Key]:
-        return [
-            replace(_key(page, None, None), problem=problem, detail=detail) for page in rows[Page]
-        ]
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every page has keys, numbered from 0, in page order."""
-        numbers = [(row.page_index, row.key_index) for row in made if isinstance(row, Key)]
-        refuse_page_gaps(rows, numbers, "keys")
-
-
-def _key(page: Page, text: str | None, day: str | None) -> Key:
-    return Key(
-        document_id=page.document_id,
-        page_index=page.page_index,
-        key_index=0,
-        kind="value",
-        text=text,
-        day=day,
-    )
+    def empty(self, rows: UnitRows, about: Record) -> Key:
+        return Key.about(about, kind="value")

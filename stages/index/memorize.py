@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import NonNegativeInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
@@ -78,51 +78,37 @@ class Memorize(Stage):
                   for prompt in CLUES]  # fmt: skip
         return max(1, ask.context_tokens - max(others) - self.question_tokens)
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[MemoryPassage]:
-        return [replace(whole_text(rows), problem=problem, detail=detail)]
+    def empty(self, rows: UnitRows, about: Record) -> MemoryPassage:
+        return whole_text(rows)
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError where passages or parts are not numbered from 0 without a gap, or
-        spans are not in the text, in its order."""
+        """Raise AccountingError also where parts are not numbered from 0 without a gap, or spans
+        are not in the text, in its order."""
+        super().check(rows, made)
         passages = [row for row in made if isinstance(row, MemoryPassage)]
         parts = [row.part_index for row in passages]
         ends = [end for row in passages for end in (row.start_char, row.end_char)
                 if end is not None]  # fmt: skip
+        inside = [0, *ends, len(rows.document.text)]
         if (
-            [row.passage_index for row in passages] != list(range(len(made)))
-            or parts != sorted(parts)
-            or set(parts) != set(range(len(set(parts))))
-            or [0, *ends, len(rows.document.text)] != sorted([0, *ends, len(rows.document.text)])
+            parts != sorted(parts)
+            or {*parts} != {*range(len({*parts}))}
+            or inside != sorted(inside)
         ):
             raise AccountingError(f"{rows.document.document_id}: memory passages out of order")
 
 
 def whole_text(rows: UnitRows) -> MemoryPassage:
     """The document's text as one passage."""
-    return MemoryPassage(
-        document_id=rows.document.document_id,
-        passage_index=0,
-        part_index=0,
-        page_index=None,
-        start_char=0,
-        end_char=len(rows.document.text),
-        gist=None,
-        num_words=rows.document.num_words,
+    document = rows.document
+    return MemoryPassage.about(
+        document, start_char=0, end_char=len(document.text), num_words=document.num_words
     )
 
 
-def of_page(rows: UnitRows, page_index: int, gist: str) -> MemoryPassage:
+def of_page(page: Record, gist: str) -> MemoryPassage:
     """The gist of a page as a passage."""
-    return MemoryPassage(
-        document_id=rows.document.document_id,
-        passage_index=0,
-        part_index=0,
-        page_index=page_index,
-        start_char=None,
-        end_char=None,
-        gist=gist,
-        num_words=num_words(gist),
-    )
+    return MemoryPassage.about(page, gist=gist, num_words=num_words(gist))
 
 
 def passage_text(rows: UnitRows, row: MemoryPassage) -> str:

@@ -67,7 +67,7 @@ class MemorizeGists(Memorize):
     reads: ClassVar[tuple[type[Record], ...]] = (Gist,)
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
-        return [of_page(rows, gist.page_index, gist.gist or "") for gist in rows[Gist]]
+        return [of_page(gist, gist.gist or "") for gist in rows[Gist]]
 
 
 class MemorizeChunks(Memorize):
@@ -85,12 +85,12 @@ class MemorizeChunks(Memorize):
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         """Problems: truncated (the text is kept), unparseable (a complete reply without a word);
         without a gist: context_overflow, empty_input, timeout, engine_failed."""
-        return list(await asyncio.gather(*(self._passage(rows, page, ask) for page in rows[Page])))
+        return list(await asyncio.gather(*(self._passage(page, ask) for page in rows[Page])))
 
-    async def _passage(self, rows: UnitRows, page: Page, ask: Ask) -> MemoryPassage:
+    async def _passage(self, page: Page, ask: Ask) -> MemoryPassage:
         text = (page.text or "").strip()
         if not text:
-            return replace(of_page(rows, page.page_index, ""), problem="empty_input")
+            return replace(of_page(page, ""), problem="empty_input")
         asked = await ask(ShortenChunk(text), Subject(page_index=page.page_index))
         gist = asked.value or ""
-        return replace(of_page(rows, page.page_index, gist), problem=asked.problem)
+        return replace(of_page(page, gist), problem=asked.problem)

@@ -15,7 +15,7 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
@@ -34,19 +34,8 @@ class Paginate(Stage):
     writes: ClassVar[type[Record]] = Page
     starts_memory: ClassVar[bool] = True
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Page]:
-        page = Page(
-            document_id=rows.document.document_id,
-            page_index=0,
-            start_char=0,
-            end_char=0,
-            text=None,
-            num_words=0,
-            chosen_by=None,
-            problem=problem,
-            detail=detail,
-        )
-        return [page]
+    def row_per(self) -> str:
+        return "document_id"  # also where pages are read
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless the pages, joined, are the document's text."""
@@ -202,8 +191,8 @@ def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: st
 def page_of(rows: UnitRows, page_index: int, span: tuple[int, int], chosen_by: str) -> Page:
     """The page of these characters of the document's text."""
     start, end = span
-    return Page(
-        document_id=rows.document.document_id,
+    return Page.about(
+        rows.document,
         page_index=page_index,
         start_char=start,
         end_char=end,

@@ -60,17 +60,14 @@ class BuildTree(Stage):
             for children in nodes:
                 parts: Sequence[Node | Page] = [found[n] for n in children]
                 parts = parts or [rows[Page][len(found)]]
-                node = Node(
-                    document_id=rows.document.document_id,
+                node = Node.about(
+                    rows.document,
                     node_index=len(found),
                     level=level,
-                    parent=None,
                     children=tuple(children),
                     start_char=parts[0].start_char,
                     end_char=parts[-1].end_char,
                     page_index=None if children else len(found),
-                    summary=None,
-                    num_words=0,
                 )
                 found.append(node)
         parents = {child: node.node_index for node in found for child in node.children}

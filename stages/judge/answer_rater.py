@@ -73,12 +73,7 @@ class AnswerRater(Stage):
 
     def _unrated(self, question: Question) -> list[Rating]:
         """The question's rows without verdicts or rater."""
-        row = Rating(
-            document_id=question.document_id,
-            question_id=question.question_id,
-            rater="",
-            rater_is_model=False,
-        )
+        row = Rating.about(question)
         if question.options or not question.references:
             return [replace(row, skipped=True)]
         return [

@@ -8,10 +8,9 @@ from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
-from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Column, Stage, refuse_gaps
+from pipeline.work.stage import Column, Stage
 from stages.tables.queries import Query
 from stages.text.words import num_words
 
@@ -32,15 +31,8 @@ class MakeQueries(Stage):
         """The queries of a question with their numbers."""
         return [replace(row, query_index=index) for index, row in enumerate(found)]
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Query]:
-        return [
-            replace(query(question, "question", None), problem=problem, detail=detail)
-            for question in rows.questions
-        ]
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has queries, numbered from 0."""
-        refuse_gaps(rows, made, "query_index")
+    def empty(self, rows: UnitRows, about: Record) -> Query:
+        return Query.about(about, kind="question")
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {"any": (Column("queries", "queries", 15, has_interval=False),)}
@@ -83,13 +75,7 @@ class FilterQueries(MakeQueries):
 
 def query(question: Question, kind: Kind, text: str | None) -> Query:
     """A query that has no number yet."""
-    return Query(
-        document_id=question.document_id,
-        question_id=question.question_id,
-        query_index=0,
-        kind=kind,
-        text=text,
-    )
+    return Query.about(question, kind=kind, text=text)
 
 
 def queries_of(

@@ -12,7 +12,6 @@ from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.work.stage import Column, Stage
@@ -63,7 +62,7 @@ class AnswerFromContext(Stage):
 
     async def _one(self, rows: UnitRows, question: Question, ask: Ask) -> Answer:
         own = self.needed(rows, question)
-        empty = unanswered(rows, question, ask.engine_name)
+        empty = replace(self.empty(rows, question), reader=ask.engine_name)
         if any(getattr(row, "skipped", False) for row in own):
             return replace(empty, skipped=True)
         if lacks := [lack for row in own if (lack := row.why_unusable())]:
@@ -130,11 +129,8 @@ class AnswerFromContext(Stage):
             problem=asked.problem or ("out_of_range" if is_none else None),
         )
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Answer]:
-        return [
-            replace(unanswered(rows, question, ""), problem=problem, detail=detail)
-            for question in rows.questions
-        ]
+    def empty(self, rows: UnitRows, about: Record) -> Answer:
+        return Answer.about(about, num_document_words=rows.document.num_words)
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {
@@ -163,27 +159,6 @@ class AnswerFromContext(Stage):
                 LENGTH,
             )
         }
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        check_answers(rows, made)
-
-
-def unanswered(rows: UnitRows, question: Question, reader: str) -> Answer:
-    """The row of a question without an answer, so far."""
-    return Answer(
-        document_id=question.document_id,
-        question_id=question.question_id,
-        reader=reader,
-        answer=None,
-        num_document_words=rows.document.num_words,
-    )
-
-
-def check_answers(rows: UnitRows, made: Sequence[Record]) -> None:
-    """Raise AccountingError unless every question has exactly one answer, in order."""
-    answered = [answer.question_id for answer in made if isinstance(answer, Answer)]
-    if answered != [question.question_id for question in rows.questions]:
-        raise AccountingError(f"{rows.document.document_id}: answers do not match questions")
 
 
 def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:

@@ -6,12 +6,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Stage
 from stages.corpora.reading.row_checks import kind_of
 from stages.prompts.readagent.answer import parse_option
-from stages.read.answer_from_context import GIVEN, LENGTH, check_answers, unanswered
+from stages.read.answer_from_context import GIVEN, LENGTH
 from stages.read.prediction_file import read_predictions
 from stages.tables.answers import Answer
 from stages.text.words import num_words
@@ -58,7 +57,7 @@ class ImportedAnswer(Stage):
         return [self._answer(rows, question) for question in rows.questions]
 
     def _answer(self, rows: UnitRows, question: Question) -> Answer:
-        empty = unanswered(rows, question, GIVEN)
+        empty = self.empty(rows, question)
         given = self.answers.get(question.question_id)
         if given is None:
             return replace(empty, problem="no_answer", detail="not in the file")
@@ -71,14 +70,8 @@ class ImportedAnswer(Stage):
         made = replace(empty, answer=text, num_answer_words=num_words(text))
         return replace(made, **_choice(text, question.options)) if question.options else made
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Answer]:
-        return [
-            replace(unanswered(rows, question, GIVEN), problem=problem, detail=detail)
-            for question in rows.questions
-        ]
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        check_answers(rows, made)
+    def empty(self, rows: UnitRows, about: Record) -> Answer:
+        return Answer.about(about, reader=GIVEN, num_document_words=rows.document.num_words)
 
 
 def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Stage, refuse_gaps
+from pipeline.work.stage import Stage
 from stages.index.segments import segments
 from stages.prompts.memwalker.update_summary import UpdateSummary
 from stages.tables.running_summaries import RunningSummary
@@ -55,9 +55,11 @@ class UpdateRunningSummary(Stage):
     async def _read(
         self, text: str, spans: Sequence[tuple[int, int]], question: Question, ask: Ask
     ) -> list[RunningSummary]:
-        rows = [_row(question, index, span) for index, span in enumerate(spans)]
         done: list[RunningSummary] = []
-        for row in rows:
+        for index, (start, end) in enumerate(spans):
+            row = RunningSummary.about(
+                question, segment_index=index, start_char=start, end_char=end
+            )
             before = done[-1].summary if done else None
             segment = text[row.start_char : row.end_char].strip()
             done.append(await self._update(row, segment, before, question, ask))
@@ -88,28 +90,6 @@ class UpdateRunningSummary(Stage):
         """The summary, or its first sentences that `summary_tokens` has room for."""
         _, end = (await segments(summary, self.summary_tokens, ask.text_tokens))[0]
         return summary[:end].strip()
-
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[RunningSummary]:
-        return [
-            replace(_row(question, 0, (0, 0)), problem=problem, detail=detail)
-            for question in rows.questions
-        ]
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has segments, numbered from 0 without a
-        gap."""
-        refuse_gaps(rows, made, "segment_index")
-
-
-def _row(question: Question, index: int, span: tuple[int, int]) -> RunningSummary:
-    return RunningSummary(
-        document_id=question.document_id,
-        question_id=question.question_id,
-        segment_index=index,
-        start_char=span[0],
-        end_char=span[1],
-        summary=None,
-    )
 
 
 def _with(row: RunningSummary, summary: str | None, problem: Problem | None) -> RunningSummary:

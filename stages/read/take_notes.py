@@ -2,13 +2,10 @@
 with a call per item)."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Stage
@@ -40,11 +37,11 @@ class TakeNotes(Stage):
 
     async def _notes(self, rows: UnitRows, question: Question, ask: Ask) -> list[Note]:
         if lacks := [lack for row in rows.of(Lookup, question) if (lack := row.why_unusable())]:
-            return [replace(_empty(question), problem="upstream", detail=", ".join(lacks))]
+            return [Note.about(question, problem="upstream", detail=", ".join(lacks))]
         dates = session_dates([page.text or "" for page in rows[Page]])
         used = sorted(used_pages(rows, question))
         asked = (self._note(question, rows[Page][n], dates[n], ask) for n in used)
-        return list(await asyncio.gather(*asked)) or [_empty(question)]
+        return list(await asyncio.gather(*asked)) or [Note.about(question)]
 
     async def _note(self, question: Question, page: Page, date: str, ask: Ask) -> Note:
         prompt = NoteOnChat(
@@ -55,24 +52,5 @@ class TakeNotes(Stage):
         )
         subject = Subject(question_id=question.question_id, page_index=page.page_index)
         asked = await ask(prompt, subject)
-        row = replace(_empty(question), page_index=page.page_index, problem=asked.problem)
-        return replace(row, note=asked.value)
-
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Note]:
-        return [replace(_empty(q), problem=problem, detail=detail) for q in rows.questions]
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has notes, on each of its pages once."""
-        found = [(n.question_id, n.page_index) for n in made if isinstance(n, Note)]
-        asked = list(dict.fromkeys(question_id for question_id, _ in found))
-        if asked != [q.question_id for q in rows.questions] or len(set(found)) < len(found):
-            raise AccountingError(f"{rows.document.document_id}: notes do not match questions")
-
-
-def _empty(question: Question) -> Note:
-    return Note(
-        document_id=question.document_id,
-        question_id=question.question_id,
-        page_index=None,
-        note=None,
-    )
+        said = {"note": asked.value, "problem": asked.problem}
+        return Note.about(question, page_index=page.page_index, **said)

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import Problem
-from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Stage, refuse_gaps
+from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.work.stage import Stage
 from stages.tables.lookups import Lookup, RankedPage
 
 RANKS_KEPT = 50  # of each turn: the deepest that LongMemEval's metrics of retrieval go
@@ -29,15 +28,8 @@ class LookUp(Stage):
         """The look-up turns of one question; `used` is None where there was no reply."""
         return [turn_row(question)]
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Lookup]:
-        return [
-            replace(turn_row(question), used=None, problem=problem, detail=detail)
-            for question in rows.questions
-        ]
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has turns, numbered from 0 without a gap."""
-        refuse_gaps(rows, made, "turn")
+    def empty(self, rows: UnitRows, about: Record) -> Lookup:
+        return Lookup.about(about, used=None)
 
 
 def used_pages(rows: UnitRows, question: Question) -> list[int]:
@@ -47,7 +39,15 @@ def used_pages(rows: UnitRows, question: Question) -> list[int]:
 
 def turn_row(question: Question, turn: int = 0) -> Lookup:
     """A turn that requests nothing and uses nothing."""
-    return Lookup(document_id=question.document_id, question_id=question.question_id, turn=turn)
+    return Lookup.about(question, turn=turn)
+
+
+def lost_turn(question: Question, rests_on: Sequence[QuestionRow]) -> Lookup | None:
+    """The only turn of a question of which a row that it rests on failed; None where none did."""
+    if lacks := [lack for row in rests_on if (lack := row.why_unusable())]:
+        detail = ", ".join(lacks)
+        return Lookup.about(question, used=None, problem="upstream", detail=detail)
+    return None
 
 
 def ranked_turn(question: Question, ranking: Sequence[RankedPage], top_k: int | None) -> Lookup:

@@ -2,17 +2,16 @@
 A.1.2)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, Record, UnitRows
-from pipeline.work.stage import Column, Stage, refuse_gaps
+from pipeline.work.stage import Column, Stage
 from stages.prompts.memwalker.actions import ANSWER, REVERT
 from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
 from stages.prompts.memwalker.triage import Triage
@@ -65,7 +64,7 @@ class Navigate(Stage):
 
     async def _walk(self, rows: UnitRows, question: Question, ask: Ask) -> list[Visit]:
         if not rows[Node]:
-            return [_empty(question, "empty_input")]
+            return [Visit.about(question, problem="empty_input")]
         walk = Walk(rows[Node], rows[Page])
         made: list[Visit] = []
         while len(made) < self.max_steps:
@@ -138,13 +137,6 @@ class Navigate(Stage):
             walk.rejected.clear()
         return replace(row, action="revert", to_node=to_node)
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Visit]:
-        return [_empty(question, problem, detail) for question in rows.questions]
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has turns, numbered from 0 without a gap."""
-        refuse_gaps(rows, made, "turn")
-
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         return {"any": COLUMNS}
 
@@ -162,21 +154,11 @@ def _answered(row: Visit, asked: Asked[LeafReply]) -> Visit:
 
 
 def _visit(question: Question, turn: int, walk: Walk, reader: str) -> Visit:
-    return replace(
-        _empty(question),
+    return Visit.about(
+        question,
         turn=turn,
         node_index=walk.node.node_index,
         depth=walk.depth(),
         page_index=walk.node.page_index,
         reader=reader,
-    )
-
-
-def _empty(question: Question, problem: Problem | None = None, detail: str | None = None) -> Visit:
-    return Visit(
-        document_id=question.document_id,
-        question_id=question.question_id,
-        turn=0,
-        problem=problem,
-        detail=detail,
     )

@@ -11,7 +11,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from stages.query.make_queries import searched
-from stages.retrieve.look_up import LookUp, ranked_turn, turn_row
+from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn, turn_row
 from stages.retrieve.ranked_pages import Ranking, by_bm25, nearest
 from stages.tables.embeddings import Embedding
 from stages.tables.lookups import Dropped, Lookup, RankedPage
@@ -33,9 +33,8 @@ class Search(LookUp):
         self, rows: UnitRows, question: Question, rankings: Sequence[Sequence[RankedPage]]
     ) -> list[Lookup]:
         """The turns of one question; `rankings`: the pages of each query, best first."""
-        if lacks := [lack for row in rows.of(Query, question) if (lack := row.why_unusable())]:
-            lost = replace(turn_row(question), used=None, problem="upstream")
-            return [replace(lost, detail=", ".join(lacks))]
+        if lost := lost_turn(question, rows.of(Query, question)):
+            return [lost]
         made: list[Lookup] = []
         seen: set[int] = set()
         for query, ranking in zip(searched(rows, question), rankings, strict=True):

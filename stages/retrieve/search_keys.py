@@ -4,7 +4,6 @@ from abc import abstractmethod
 from asyncio import to_thread
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from typing import ClassVar, Literal
 
@@ -13,7 +12,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
-from stages.retrieve.look_up import LookUp, ranked_turn, turn_row
+from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn
 from stages.retrieve.ranked_pages import Ranking, nearest
 from stages.tables.embeddings import Embedding
 from stages.tables.expansions import Expansion
@@ -56,9 +55,8 @@ class SearchKeys(LookUp):
     def _turn(
         self, rows: UnitRows, question: Question, best: Sequence[RankedPage], days: Days
     ) -> Lookup:
-        if lacks := [lack for own in rows.of(Query, question) if (lack := own.why_unusable())]:
-            lost = replace(turn_row(question), used=None, problem="upstream")
-            return replace(lost, detail=", ".join(lacks))
+        if lost := lost_turn(question, rows.of(Query, question)):
+            return lost
         first, last = _range(rows.of(Query, question), self.widen_days)
         is_within = [_is_within(days[page.page_index], first, last) for page in best]
         within = [page for page, is_in in zip(best, is_within, strict=True) if is_in]

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, UnitRows
-from stages.retrieve.look_up import LookUp, turn_row
+from stages.retrieve.look_up import LookUp, lost_turn, turn_row
 from stages.tables.lookups import Dropped, Lookup
 from stages.tables.visits import Visit
 
@@ -21,25 +21,15 @@ class VisitedLeaves(LookUp):
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """Visits -> one turn. Problem: upstream (the navigation got no reply)."""
         visits = rows.of(Visit, question)
-        lacks = [lack for visit in visits if (lack := visit.why_unusable())]
-        if lacks:
-            lost = replace(turn_row(question), used=None, problem="upstream")
-            return [replace(lost, detail=", ".join(lacks))]
-        at_leaves = [visit for visit in visits if visit.page_index is not None]
-        row = turn_row(question)
+        if lost := lost_turn(question, visits):
+            return [lost]
+        at_leaves = [(v.page_index, v.action) for v in visits if v.page_index is not None]
+        rejected = [Dropped(page, "rejected") for page, action in at_leaves if action == "revert"]
         return [
             replace(
-                row,
-                requested=tuple(v.page_index for v in at_leaves if v.page_index is not None),
-                used=tuple(
-                    v.page_index
-                    for v in at_leaves
-                    if v.action == "answer" and v.page_index is not None
-                ),
-                dropped=tuple(
-                    Dropped(v.page_index, "rejected")
-                    for v in at_leaves
-                    if v.action == "revert" and v.page_index is not None
-                ),
+                turn_row(question),
+                requested=tuple(page for page, _ in at_leaves),
+                used=tuple(page for page, action in at_leaves if action == "answer"),
+                dropped=tuple(rejected),
             )
         ]

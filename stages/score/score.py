@@ -10,14 +10,14 @@ Some metrics are no mean over questions (`metrics.PARTS`): the rows are of their
 from scores where metric like 'scrolls_%' group by all) group by method`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
 from pipeline.asking.ask import Ask
-from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import GOLD, Column, Stage
 from stages.read.answer_from_context import GIVEN
@@ -107,7 +107,13 @@ class ScoreAnswers(Stage):
         """
         answers = {answer.question_id: answer for answer in rows[Answer]}
         return [
-            _row(question, metric, value, problem, answers[question.question_id].skipped)
+            Score.about(
+                question,
+                metric=metric,
+                value=value,
+                problem=problem,
+                skipped=answers[question.question_id].skipped,
+            )
             for question in rows.questions
             for metric, value, problem in self._values(question, answers[question.question_id])
         ]
@@ -145,16 +151,12 @@ class ScoreAnswers(Stage):
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Score]:
         return [
-            _row(question, metric, value, problem, False)
+            Score.about(question, metric=metric, value=value, problem=problem)
             for question in rows.questions
-            for metric, value, _ in self._values(question, _nothing(question))
+            for metric, value, _ in self._values(
+                question, Answer.about(question, problem="upstream")
+            )
         ]
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError unless every question has scores, in question order."""
-        scored = dict.fromkeys(row.question_id for row in made if isinstance(row, Score))
-        if list(scored) != [question.question_id for question in rows.questions]:
-            raise AccountingError(f"{rows.document.document_id}: scores do not match questions")
 
 
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
@@ -169,26 +171,3 @@ def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float |
     yield "evidence_any_hit", 100.0 * (hit > 0)
     yield "evidence_full", 100.0 * (hit == gold)
     yield "evidence_precision", 100 * hit / read if read else None
-
-
-def _nothing(question: Question) -> Answer:
-    return Answer(
-        document_id=question.document_id,
-        question_id=question.question_id,
-        reader="",
-        answer=None,
-        problem="upstream",
-    )
-
-
-def _row(
-    question: Question, metric: str, value: float | None, problem: Problem | None, skipped: bool
-) -> Score:
-    return Score(
-        document_id=question.document_id,
-        question_id=question.question_id,
-        metric=metric,
-        value=value,
-        skipped=skipped,
-        problem=problem,
-    )

@@ -18,10 +18,6 @@ class ExtractSummary(OfChat[str]):
     max_reply_tokens: ClassVar[int] = 500
     assumed: ClassVar[str] = f"{_WORDS} words"
 
-    def read(self, reply: str, is_cut: bool) -> str | None:
-        """Any text; None where there is none."""
-        return reply.strip() or None
-
     def extractive(self) -> str:
         """The gist of what the user states."""
         return gist(" ".join(user_sentences(self.chat))) or gist(self.chat) or "Nothing was said."

@@ -19,10 +19,6 @@ class DraftAnswer(FromMemory[str]):
     max_reply_tokens: ClassVar[int] = 128
     assumed: ClassVar[str] = f"{_WORDS} words"
 
-    def read(self, reply: str, is_cut: bool) -> str | None:
-        """Any text; None where there is none."""
-        return reply.strip() or None
-
     def extractive(self) -> str:
         """The sentences that match the question and its options best."""
         return best_sentences(self.texts(), self.query(), _WORDS) or "Nothing was read."

@@ -21,10 +21,6 @@ class ShortenChunk(Prompt[str]):
     assumed: ClassVar[str] = f"{100 * _SHARE:.0f}% of the chunk"
     chunk: str
 
-    def read(self, reply: str, is_cut: bool) -> str | None:
-        """Any text; None where there is none."""
-        return reply.strip() or None
-
     def extractive(self) -> str:
         """The most central sentences; of a short chunk a gist as of a page, which has 40 words."""
         words = round(_SHARE * num_words(self.chunk))

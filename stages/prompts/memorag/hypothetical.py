@@ -25,10 +25,6 @@ class Hypothetical(Prompt[str]):
     options: tuple[str, ...]
     asked_at: str = ""  # the date of the question, where it has one
 
-    def read(self, reply: str, is_cut: bool) -> str | None:
-        """Any text; None where there is none."""
-        return reply.strip() or None
-
     def extractive(self) -> str:
         """The question and its options as a statement: without a text or a model nothing else is
         known."""

@@ -19,10 +19,6 @@ class SummarizeSegment(Prompt[str]):
     assumed: ClassVar[str] = f"{100 * _SHARE:.0f}% of the segment"
     segment: str
 
-    def read(self, reply: str, is_cut: bool) -> str | None:
-        """Any text; None where there is none."""
-        return reply.strip() or None
-
     def extractive(self) -> str:
         return gist(self.segment)
 

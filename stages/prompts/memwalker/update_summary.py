@@ -24,10 +24,6 @@ class UpdateSummary(Prompt[str]):
     max_words: int
     asked_at: str = ""  # the date of the question, where it has one
 
-    def read(self, reply: str, is_cut: bool) -> str | None:
-        """Any text; None where there is none."""
-        return reply.strip() or None
-
     def extractive(self) -> str:
         """The sentences of both that match the question best; else what there was, or a gist."""
         query = " ".join([self.question, *self.options])

@@ -17,10 +17,6 @@ class ShortenGist(Prompt[str]):
     gist: str
     max_words: int
 
-    def read(self, reply: str, is_cut: bool) -> str | None:
-        """Any text; None where there is none. The stage cuts one that is too long."""
-        return reply.strip() or None
-
     def extractive(self) -> str:
         most = max(1, 9 * self.max_words // 10)  # what it takes may be a tenth longer
         return best_sentences([self.gist], self.gist, most) or self.gist

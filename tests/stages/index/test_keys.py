@@ -71,7 +71,7 @@ def test_items_are_numbered_by_page() -> None:
         (2, 0, "fact", None),
     ]
     for wrong in (made[:-1], [*made[:1], replace(made[1], item_index=2), *made[2:]]):
-        with pytest.raises(AccountingError, match="items do not match"):
+        with pytest.raises(AccountingError, match="expansions do not match pages"):
             stage().check(book(PAGES), wrong)
 
 

@@ -149,5 +149,5 @@ def test_rows_out_of_order_are_refused(wrong: dict[str, Any]) -> None:
     stage = MemorizeText(memory_fit="refuse", question_tokens=0)
     (row,) = made(MemorizeText, "refuse", never())
     stage.check(book(PAGES), [row])
-    with pytest.raises(AccountingError, match="memory passages"):
+    with pytest.raises(AccountingError, match=r"memory.passages"):
         stage.check(book(PAGES), [replace(row, **wrong)])

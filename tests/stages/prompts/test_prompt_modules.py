@@ -154,7 +154,7 @@ def test_nothing_is_read_in_nothing(sample: Prompt[Any]) -> None:
         assert sample.read(reply, is_cut=False) is sample.read(reply, is_cut=True) is None
 
 
-@pytest.mark.parametrize("lost", ["max_reply_tokens", "read", "extractive", "expected", "samples"])
+@pytest.mark.parametrize("lost", ["max_reply_tokens", "extractive", "expected", "samples"])
 def test_a_prompt_that_is_no_whole_one_is_refused(lost: str) -> None:
     whole = {
         "name": "sing", "max_reply_tokens": 9, "read": lambda self, reply, is_cut: reply,

@@ -240,7 +240,7 @@ def test_segments_must_be_numbered_for_every_question() -> None:
         (None, "unit_failed", "a line of ours")
     }
     for wrong in (made[:1], made[::-1], [*made, made[1]], []):
-        with pytest.raises(AccountingError, match="segment_index has gaps or is out of order"):
+        with pytest.raises(AccountingError, match="running_summaries do not match questions"):
             STAGE.check(given, wrong)
 
 

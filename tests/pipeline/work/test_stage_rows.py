@@ -1,0 +1,111 @@
+"""What a stage that says nothing of failures and checks does: a row per input, and none amiss."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from pipeline.core.errors import AccountingError
+from pipeline.core.rows import Document, Question, Record, UnitRows
+from pipeline.work.stage import Stage
+from stages.tables.gists import Gist
+from stages.tables.lookups import Lookup
+from stages.tables.pages import Page
+from stages.tables.scores import Score
+
+
+class _Stage(Stage):
+    async def run(self, rows: UnitRows, ask: Any) -> Sequence[Record]:
+        return ()
+
+
+class OfPages(_Stage):
+    """A row of each page."""
+
+    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
+    writes: ClassVar[type[Record]] = Gist
+
+
+class OfTurns(_Stage):
+    """Rows of each question, numbered."""
+
+    writes: ClassVar[type[Record]] = Lookup
+
+
+class OfMetrics(_Stage):
+    """Rows of each question, named."""
+
+    writes: ClassVar[type[Record]] = Score
+
+
+DOCUMENT = Document(document_id="d")
+QUESTIONS = tuple(Question(document_id="d", question_id=name) for name in "ab")
+PAGES = tuple(Page.about(DOCUMENT, page_index=n) for n in range(3))
+GISTS = tuple(Gist.about(page) for page in PAGES)
+ROWS = UnitRows(document=DOCUMENT, questions=QUESTIONS, tables={Page: PAGES})
+
+
+def turns(*numbered: tuple[str, int]) -> list[Record]:
+    return [Lookup(document_id="d", question_id=name, turn=turn) for name, turn in numbered]
+
+
+def scores(*named: tuple[str, str]) -> list[Record]:
+    return [
+        Score(document_id="d", question_id=name, metric=metric, value=1.0) for name, metric in named
+    ]
+
+
+def test_a_row_about_another_says_nothing_else() -> None:
+    assert Gist.about(PAGES[2], num_words=7) == Gist(
+        document_id="d", page_index=2, gist=None, num_words=7
+    )
+    assert Lookup.about(QUESTIONS[1]) == Lookup(document_id="d", question_id="b", turn=0)
+
+
+def test_a_failed_unit_has_a_row_for_each_input() -> None:
+    made = OfPages().failed(ROWS, "upstream", "why")
+    empty = Gist(document_id="d", page_index=2, gist=None, num_words=0)
+    assert len(made) == 3 and made[2] == Gist.about(empty, problem="upstream", detail="why")
+    asked = OfTurns().failed(ROWS, "timeout", None)
+    assert [(getattr(row, "question_id", ""), row.problem) for row in asked] == [
+        ("a", "timeout"), ("b", "timeout"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stage", "made"),
+    [
+        (OfPages(), GISTS),
+        (OfTurns(), turns(("a", 0), ("a", 1), ("b", 0))),
+        (OfMetrics(), scores(("a", "x"), ("a", "w"), ("b", "x"))),
+    ],
+    ids=["pages", "turns", "metrics"],
+)
+def test_the_rows_of_all_inputs_pass(stage: Stage, made: Sequence[Record]) -> None:
+    stage.check(ROWS, made)
+
+
+@pytest.mark.parametrize(
+    ("stage", "made"),
+    [
+        (OfPages(), GISTS[:2]),
+        (OfPages(), GISTS[1:]),
+        (OfPages(), (GISTS[1], GISTS[0], GISTS[2])),
+        (OfPages(), (*GISTS, GISTS[2])),
+        (OfTurns(), ()),
+        (OfTurns(), turns(("a", 0))),
+        (OfTurns(), turns(("a", 1), ("b", 0))),
+        (OfTurns(), turns(("a", 0), ("a", 2), ("b", 0))),
+        (OfTurns(), turns(("a", 0), ("a", 0), ("b", 0))),
+        (OfTurns(), turns(("b", 0), ("a", 0))),
+        (OfTurns(), turns(("a", 0), ("b", 0), ("a", 1))),
+        (OfTurns(), turns(("a", 0), ("b", 0), ("c", 0))),
+        (OfMetrics(), scores(("a", "x"), ("a", "x"), ("b", "x"))),
+        (OfMetrics(), scores(("a", "x"))),
+    ],
+)
+def test_rows_lost_doubled_or_out_of_order_are_refused(
+    stage: Stage, made: Sequence[Record]
+) -> None:
+    with pytest.raises(AccountingError, match=r"d: .* do not match"):
+        stage.check(ROWS, made)
