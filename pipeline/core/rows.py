@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import pyarrow as pa
 
@@ -106,7 +116,7 @@ class Record:
         is None where the column may be null, else 0, "" or ()."""
         own = {name: getattr(row, name) for name in _IDS if hasattr(row, name)}
         ids = {name: value for name, value in own.items() if name in cls.__dataclass_fields__}
-        return cls(**{**_nothing(cls), **ids, **values})
+        return cls(**{**_nothing(cast(Any, cls)), **ids, **values})
 
     def why_unusable(self) -> str | None:
         """The reason why a stage that reads this row cannot use it; None if it can.

@@ -111,7 +111,7 @@ class Stage(Settings):
         """The row of an input of which nothing is known."""
         return self.writes.about(about)
 
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> Sequence[Record]:
+    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> Sequence[Any]:
         """Rows with `problem`, one for each input of the unit, instead of those of `run`."""
         failure: dict[str, Any] = {"problem": problem, "detail": detail}
         return [replace(self.empty(rows, about), **failure) for about in self.inputs(rows)]
