@@ -20,7 +20,7 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import resolve
-from jobs.run.stall import StallWatch
+from jobs.run.graceful_stop import StallWatch
 from pipeline.cluster import execute_documents, join
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError

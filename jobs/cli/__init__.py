@@ -13,7 +13,7 @@ import typer
 
 from jobs.cli import execute_verbs, export_verbs, prompts_verbs, rate_verbs, read_verbs
 from jobs.cli.app import app, warn
-from jobs.output.left_out import warn_of_left_out
+from jobs.output.print_tables import warn_of_left_out
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
 from pipeline.files.storage_retries import filesystem_errors, refusal_error
 

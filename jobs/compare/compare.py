@@ -5,8 +5,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jobs.compare.compared_metrics import chosen_metrics, measures_of_answers
-from jobs.compare.paired_values import RunValues, Side, Value, resolve_method
+from jobs.compare.paired_values import (
+    RunValues,
+    Side,
+    Value,
+    chosen_metrics,
+    measures_of_answers,
+    resolve_method,
+)
 from jobs.compare.statistics import Paired, holm, is_tie, paired
 from jobs.config.options import ReadOptions
 from pipeline.core.errors import UsageError

@@ -10,7 +10,7 @@ from jobs.compare.compare import Comparison, Difference, Row
 from jobs.compare.statistics import Paired
 from jobs.config.options import WAREHOUSE
 from jobs.output.cells import Part, Table
-from jobs.report.intervals import LEAST_DOCUMENTS
+from jobs.report.means import LEAST_DOCUMENTS
 
 _SHOWN = 5  # questions of either side
 _NOTE = """\

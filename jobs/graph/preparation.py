@@ -6,9 +6,8 @@ Used by `run`, `plan` and `bench`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jobs.graph.loading import load_corpus
-from jobs.graph.own_inputs import check_own_inputs
-from jobs.graph.repeats import equal_in_repeats
+from jobs.graph.check_config import equal_in_repeats
+from jobs.graph.loading import check_own_inputs, load_corpus
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.files.place import AnyPath
 from pipeline.store import Shards

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs.config.run_config import MOST_RUN_NAME, RunConfig
-from jobs.graph.check_config import check_config, check_stages
+from jobs.graph.check_config import check_config, check_stages, refuse_equal_repeats
 from jobs.graph.phases import Phase, phases
-from jobs.graph.repeats import refuse_equal_repeats
 from jobs.graph.step_graph import StepWithEngine, default_settings, run_steps
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders

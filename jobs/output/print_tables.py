@@ -1,21 +1,24 @@
 """Print parts, lines and JSON on standard output. Parts are Markdown, so that they can be pasted;
-on a terminal they are fitted to it, unless whole Markdown is asked for.
+on a terminal they are fitted to it, unless whole Markdown is asked for. Damaged files that a
+command leaves out are a line each on standard error.
 
-Control characters, which a corpus may hold and a terminal would obey, are printed as escapes.
-"""
+Control characters, which a corpus may hold and a terminal would obey, are printed as escapes."""
 
 import dataclasses
 import json
 import math
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeVar
 
 from jobs.output.cells import CONTROLS, Part, Table, printable
 from jobs.output.markdown import markdown
+from pipeline.core.errors import LeftOutWarning
 
 _Found = TypeVar("_Found")
 
@@ -79,3 +82,30 @@ def exact_rows(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
     """The rows of a query: all columns, and fractions with all their digits."""
     exact = [{k: repr(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]
     return [Table(exact, keeps_empty=True)]
+
+
+_MOST_LINES = 20
+
+
+@contextmanager
+def warn_of_left_out(warn: Callable[[str], None]) -> Iterator[None]:
+    """Give `warn` a line per file that is left out inside the context, up to 20."""
+    found: dict[str, None] = {}
+    with warnings.catch_warnings():
+        show_other = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            line = f"gistmill: left out {' '.join(str(message).split())}"
+            if not issubclass(category, LeftOutWarning):
+                show_other(message, category, *where, **more)
+            elif line not in found:
+                found[line] = None
+                if len(found) <= _MOST_LINES:
+                    warn(line)
+
+        warnings.simplefilter("always", LeftOutWarning)
+        warnings.showwarning = show
+        yield
+    if len(found) > _MOST_LINES:
+        rest = len(found) - _MOST_LINES
+        warn(f"gistmill: left out {rest} more files; gistmill sql 'from left_out' lists them")

@@ -10,11 +10,9 @@ from jobs.graph.manifest import stage_names
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import prepare
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.plan.assumptions import assumptions
-from jobs.plan.cost_rates import Options, num_engines, rates_of
+from jobs.plan.cost_rates import Options, Reference, num_engines, rates_of, reference
 from jobs.plan.count_calls import DryRunShards
-from jobs.plan.estimate import MEASURES, NO_COST, Estimate, Numbers, estimate
-from jobs.plan.reference import Reference, reference
+from jobs.plan.estimate import MEASURES, NO_COST, Estimate, Numbers, assumptions, estimate
 from jobs.report.planned_against_made import calls_before_plan
 from jobs.run.compatibility import merge_with_stored_run
 from pipeline.files.place import as_path

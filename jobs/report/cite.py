@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.report.intervals import LEAST_DOCUMENTS, RESAMPLES
+from jobs.report.means import LEAST_DOCUMENTS, RESAMPLES
 from jobs.report.report import Report, report_of
 from pipeline.store.sql.connection import query
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.markdown import markdown
-from jobs.report.intervals import LEAST_DOCUMENTS
-from jobs.report.means import Mean
+from jobs.report.means import LEAST_DOCUMENTS, Mean
 from jobs.report.memory_sizes import distribution_table
 from jobs.report.planned_against_made import planned_tables
 from jobs.report.report import FALLBACK, Report, Row

@@ -1,20 +1,22 @@
-"""End a run gracefully at its deadline, or on SIGTERM (which spot machines receive).
+"""End a run gracefully at its deadline, on SIGTERM (which spot machines receive), or where it makes
+no progress.
 
 No new unit is started, those in flight have `cluster.grace_minutes` to be committed, and the
-command exits with code 4. The same command resumes.
-"""
+command exits with code 4. The same command resumes. A slow run is not stalled: a model may take an
+hour to load."""
 
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from jobs.config.deadline import deadline
-from pipeline.core.errors import EndedError
+from jobs.config.clusters import deadline
+from pipeline.core.errors import EndedError, EngineError
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage_retries import ignore_refusals
+from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal
 
 # By then every worker has checked the signal and written another heartbeat.
@@ -90,3 +92,56 @@ class GracefulStop:
         now = time.time()
         self._why = "SIGTERM"
         self._begins_at, self._over_at = 0.0, min(now + self._grace, self._over_at or now + 1e9)
+
+
+_SECONDS_BETWEEN_LOOKS = 5.0
+
+
+class StallWatch:
+    """Watches one execution by the heartbeats of its workers; also passes them to `on_heartbeats`.
+
+    A starting engine counts as progress, and so does one whose server is unreachable: they have
+    limits of their own (engine.start_timeout, engine.outage_minutes). While storage refuses
+    progress files or heartbeats, time does not count: workers may be at work without being seen.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        launch: str,
+        stall_minutes: float,
+        on_heartbeats: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
+    ) -> None:
+        self._folder, self._launch = folder, launch
+        self._on_heartbeats = on_heartbeats
+        self._stall_minutes = stall_minutes
+        self._moved = self._looked = time.monotonic()
+        self._done: dict[str, int] = {}  # worker -> calls and units finished
+
+    def moved(self) -> None:
+        """Record that a document was finished, which is progress."""
+        self._moved = time.monotonic()
+
+    def look(self) -> None:
+        """Raise EngineError where no call and no unit was finished for `stall_minutes`."""
+        now = time.monotonic()
+        if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
+            return
+        waited, self._looked = now - self._looked, now
+        self._moved += waited  # unless the workers are seen
+        workers = self._folder.alive(self._launch)
+        self._on_heartbeats(workers)
+        if self._folder.advisory.is_refused:
+            return
+        self._moved -= waited
+        for worker in workers:
+            name, done = worker["worker"], worker["calls"] + worker["units"]
+            is_waiting = worker["is_starting"] or worker.get("waiting_for")
+            if is_waiting or done > self._done.get(name, -1):
+                self._moved, self._done[name] = now, done
+        # Before the first heartbeat, cluster.wait_minutes is the limit.
+        if self._done and now - self._moved > 60 * self._stall_minutes:
+            raise EngineError(
+                f"nothing was finished for cluster.stall_minutes={self._stall_minutes:g}; run the "
+                "same command to resume"
+            )

@@ -9,8 +9,7 @@ from typing import Any
 
 from upath import UPath
 
-from jobs.config.clusters import refuse_elsewhere
-from jobs.config.deadline import PassedError
+from jobs.config.clusters import PassedError, refuse_elsewhere
 from jobs.config.run_config import RunConfig
 from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import Prepared, prepare

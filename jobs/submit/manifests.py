@@ -13,8 +13,7 @@ from typing import Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from jobs.config.clusters import KubeRayCluster, SlurmCluster
-from jobs.config.deadline import deadline
+from jobs.config.clusters import KubeRayCluster, SlurmCluster, deadline
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.provenance import commit_variable
 from jobs.submit.overlay import with_overlay

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from jobs.config.clusters import KubeRayCluster, SlurmCluster
-from jobs.config.deadline import absolute_deadline
+from jobs.config.clusters import KubeRayCluster, SlurmCluster, absolute_deadline
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.engine import EngineSettings

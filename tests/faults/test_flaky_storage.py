@@ -16,9 +16,9 @@ import pytest
 
 from jobs.graph.manifest import run_manifest
 from jobs.run.execute import RunExecutor
+from jobs.run.graceful_stop import StallWatch
 from jobs.run.progress import Progress
 from jobs.run.progress_line import progress_line
-from jobs.run.stall import StallWatch
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, EndedError, EngineError, StorageError
@@ -325,7 +325,7 @@ def test_time_without_sight_of_the_workers_is_no_stall(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr("jobs.run.stall.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("jobs.run.graceful_stop.time.monotonic", lambda: now[0])
     folder = RunFolder(tmp_path, "night")
     stall = StallWatch(folder, "launch", stall_minutes=1.0)
     (folder.path / "alive").mkdir(parents=True)

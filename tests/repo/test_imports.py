@@ -210,7 +210,7 @@ def test_an_import_upward_is_seen() -> None:
     wrong = {"stages.index.paginate": {"stages.read.answer_from_context"}}
     assert upward(wrong) == ["stages.index.paginate imports stages.read.answer_from_context"]
     assert upward({"jobs.run.launch": {"jobs.report.report"}}), "not to a room of the same floor"
-    assert upward({"jobs.run.launch": {"jobs.run.stall"}}) == []
+    assert upward({"jobs.run.launch": {"jobs.run.graceful_stop"}}) == []
 
 
 def test_packages_import_in_one_direction() -> None:

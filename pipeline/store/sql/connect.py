@@ -40,10 +40,10 @@ from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_pa
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
-from pipeline.store.sql.python_rows import create_table
 from pipeline.store.sql.run_views import LEFT_OUT, run_views
 from pipeline.store.sql.shard_views import shard_views, sql_list
 from pipeline.store.sql.sql_sandbox import lock
+from pipeline.store.sql.view_files import create_table
 
 _STEPS = pa.schema(
     [

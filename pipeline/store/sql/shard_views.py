@@ -31,8 +31,8 @@ from pipeline.store.shards.loose import (
 from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index, is_among
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
-from pipeline.store.sql.python_rows import create_table
 from pipeline.store.sql.run_views import run_views, text
+from pipeline.store.sql.view_files import create_table
 
 _SQL = sql_beside(__file__)
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])

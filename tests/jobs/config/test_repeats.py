@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import ray
 
+from jobs.graph.check_config import equal_in_repeats
 from jobs.graph.read_run import read_run
-from jobs.graph.repeats import equal_in_repeats
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.work.steps import Step

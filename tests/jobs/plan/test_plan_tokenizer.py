@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.compose import compose
-from pipeline.engines.token_counts import token_counts
+from pipeline.engines.counting import token_counts
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
 from tests.support.command import QMSUM

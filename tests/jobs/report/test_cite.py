@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.config.papers import papers_of
-from jobs.graph.manifest import run_manifest
+from jobs.graph.manifest import papers_of, run_manifest
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF

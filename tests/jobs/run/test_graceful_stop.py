@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.config.deadline import absolute_deadline, deadline
+from jobs.config.clusters import absolute_deadline, deadline
 from jobs.run.graceful_stop import GracefulStop
 from pipeline.core.errors import EndedError, UsageError
 from pipeline.worker.heartbeat import StopSignal

@@ -20,7 +20,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.config.deadline import deadline
+from jobs.config.clusters import deadline
 from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.submit.manifests import dns_name, rayjob

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.graph.own_inputs import check_own_inputs
+from jobs.graph.loading import check_own_inputs
 from jobs.graph.read_run import read_run, run_of
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.score_predictions import with_predictions

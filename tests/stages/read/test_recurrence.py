@@ -10,8 +10,7 @@ import pytest
 from jobs.graph.read_run import read_run
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
-from pipeline.engines.counting import CountingEngine
-from pipeline.engines.token_counts import token_counts
+from pipeline.engines.counting import CountingEngine, token_counts
 from stages.prompts.memwalker.update_summary import UpdateSummary
 from stages.read.answer_from_summary import AnswerFromRunningSummary
 from stages.read.recurrence import UpdateRunningSummary
