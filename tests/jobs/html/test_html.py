@@ -326,11 +326,11 @@ def test_a_browser_that_has_gone_is_no_news(run: FinishedRun) -> None:
 def test_what_cannot_be_read_any_more_is_said(run: FinishedRun, tmp_path: Path) -> None:
     warehouse = run.copied(tmp_path)
     served = Served(warehouse)
-    for shard in (warehouse / "tables" / "answers").rglob("*.parquet"):
+    for shard in (warehouse / "tables" / "calls").rglob("*.parquet"):
         shard.unlink()
     status, why = served.get("data/question-0")
     assert status == 500
-    assert b"tables/answers/" in why
+    assert b"tables/calls/" in why
     assert b"\n" not in why
     assert served.get("data/index")[0] == 200
     served.end()
