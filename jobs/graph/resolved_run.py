@@ -111,10 +111,10 @@ def resolve(config: RunConfig) -> ResolvedRun:
         methods = expanded(config, confs, defaults)
         memory = _memory(config, defaults)
         judging = stage_specs(f"{family.folder}/family.yaml: judging", family.judging)
+        check_stages(config, family, [*memory, *(s for m in methods for s in m.stages), *judging])
+        steps_with_engines, named_by = run_steps(config, family, memory, methods, judging)
     except (OSError, ValueError) as error:  # of a name that no file can have
         raise UsageError(f"a path in the settings cannot be read: {error}; set another") from None
-    check_stages(config, family, [*memory, *(s for m in methods for s in m.stages), *judging])
-    steps_with_engines, named_by = run_steps(config, family, memory, methods, judging)
     refuse_equal_repeats(config, steps_with_engines)
     return ResolvedRun(
         config, confs, family, (*methods,), judging, (*steps_with_engines,), named_by
