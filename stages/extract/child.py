@@ -11,7 +11,8 @@ from typing import Any
 from stages.extract.epub import epub_text
 from stages.extract.extracted import MOST_BYTES, TOO_LARGE, UnreadableError
 from stages.extract.pdf import pdf_text
-from stages.extract.web import web_text, word_text
+from stages.extract.web import web_text
+from stages.extract.word import word_text
 
 EXTRACTORS = {"pdf": pdf_text, "epub": epub_text, "docx": word_text, "html": web_text}
 _MOST_MEMORY = 2**32  # bytes of address space

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pipeline.core.rows import Span, UnitRows
 from stages.prompts.parsing.passages import Passage
-from stages.tables.pages import Gist, Page
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
 from stages.text.words import num_words, word_spans
 
 TruncateBy = Literal["words", "spaces"]

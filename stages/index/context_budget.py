@@ -7,7 +7,8 @@ from pipeline.asking.ask import Ask
 from stages.index.context import gist_memory
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.tables.pages import Gist, Page
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
 from stages.text.words import num_words, word_spans
 
 

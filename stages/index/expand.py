@@ -16,7 +16,7 @@ from stages.prompts.longmemeval.extract_events import ExtractEvents
 from stages.prompts.longmemeval.extract_facts import ExtractFacts
 from stages.prompts.longmemeval.extract_keyphrases import ExtractKeyphrases
 from stages.prompts.longmemeval.extract_summary import ExtractSummary
-from stages.tables.keys import Expansion
+from stages.tables.expansions import Expansion
 from stages.tables.pages import Page
 from stages.text.chat_text import said_by, session_dates
 from stages.text.dates import day_of

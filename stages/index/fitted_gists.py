@@ -18,7 +18,8 @@ from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.shorten_gist import ShortenGist
-from stages.tables.pages import Gist, Page
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
 
 _SAFETY = 0.95  # of the words that are expected to fit: tokens a word differ between gists
 

@@ -13,7 +13,8 @@ from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.gist_for_task import ShortenPageForTask
-from stages.tables.pages import Gist, Page
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
 from stages.text.words import header_of, num_words, without_header
 
 

@@ -9,7 +9,8 @@ from pipeline.asking.ask import Ask
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.expand import Side, side_of
-from stages.tables.keys import Expansion, Key
+from stages.tables.expansions import Expansion
+from stages.tables.keys import Key
 from stages.tables.pages import Page
 from stages.text.chat_text import session_dates
 from stages.text.dates import day_of

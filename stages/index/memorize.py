@@ -21,7 +21,7 @@ from stages.prompts.memorag.clue_spans import ClueSpans
 from stages.prompts.memorag.draft_answer import DraftAnswer
 from stages.prompts.memorag.key_points import KeyPoints
 from stages.prompts.parsing.passages import Passage
-from stages.tables.keys import MemoryPassage
+from stages.tables.memory_passages import MemoryPassage
 from stages.text.words import num_words
 
 CLUES = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)

@@ -12,8 +12,9 @@ from pipeline.core.rows import Record, UnitRows
 from stages.index.memorize import CLUES, Memorize, of_page, whole_text
 from stages.index.segments import segments
 from stages.prompts.memorag.gist_chunk import ShortenChunk
-from stages.tables.keys import MemoryPassage
-from stages.tables.pages import Gist, Page
+from stages.tables.gists import Gist
+from stages.tables.memory_passages import MemoryPassage
+from stages.tables.pages import Page
 from stages.text.fit_to_limit import largest_part
 from stages.text.words import num_words
 

@@ -17,7 +17,8 @@ from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.starts_chapter import StartsChapter
-from stages.tables.pages import Gist, Page
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
 from stages.text.words import PAGE_BREAK
 
 Merged = tuple[Page, Gist]

@@ -11,7 +11,7 @@ from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Role
 from stages.prompts.longmemeval.time_range import NO_RANGE, TimeRange
 from stages.query.make_queries import MakeQueries, query
-from stages.tables.lookups import Query
+from stages.tables.queries import Query
 from stages.text.dates import day_of
 
 

@@ -12,7 +12,8 @@ from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
 from stages.prompts.parsing.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext
 from stages.read.chat_context import History, chat_context, item
-from stages.tables.lookups import Lookup, Note
+from stages.tables.lookups import Lookup
+from stages.tables.notes import Note
 from stages.tables.pages import Page
 from stages.text.chat_text import session_dates
 from stages.text.words import num_words

@@ -1,25 +1,17 @@
-"""Answer each question from the document's text, or from its beginning or end; from the question
-alone, or always the same; from the summary that was carried through the document; from the chunks
-that its queries found (MemoRAG section 2.1)."""
+"""Answer each question from the document's text, or from its beginning or end."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
-from stages.index.context import Context, TruncateBy, raw_pages, raw_text, text_span
-from stages.prompts.parsing.passages import Passage
-from stages.query.make_queries import searched
-from stages.read.answer_from_context import AnswerFromContext, room_tokens, with_context
+from pipeline.core.rows import Question, Record, UnitRows
+from stages.index.context import Context, TruncateBy, raw_text, text_span
+from stages.read.answer_from_context import AnswerFromContext, room_tokens
 from stages.tables.answers import Answer
-from stages.tables.lookups import Lookup, Query
-from stages.tables.pages import Page, RunningSummary
+from stages.tables.lookups import Lookup
 from stages.text.fit_to_limit import Keep, largest_part
-from stages.text.words import num_words
 
 
 class AnswerFromText(AnswerFromContext):
@@ -68,75 +60,3 @@ class AnswerFromTruncatedText(AnswerFromContext):
         text = rows.document.text
         num_chars = await largest_part(text, self.keep, room_tokens(ask), size)
         return await self.answer(empty, question, self._kept(rows, num_chars), ask)
-
-
-class AnswerClosedBook(AnswerFromContext):
-    """From the question alone: a lower baseline."""
-
-    kind: ClassVar[str] = "nothing"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
-
-    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return Context()
-
-
-class AnswerConstant(AnswerFromContext):
-    """One answer to every question, the first of any options: a lower baseline. No calls."""
-
-    kind: ClassVar[str] = "constant"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()
-    constant_answer: str
-
-    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return Context()
-
-    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
-        text = "Answer: (A)" if question.options else self.constant_answer
-        return replace(
-            with_context(empty, context),
-            reader="constant",
-            answer=text,
-            answer_index=0 if question.options else None,
-            num_answer_words=num_words(text),
-        )
-
-
-class AnswerFromRunningSummary(AnswerFromContext):
-    """From the summary after the last segment (MemWalker section 4, recurrence). Where no segment
-    gave a summary, the answer is an `upstream` row."""
-
-    kind: ClassVar[str] = "running_summary"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (RunningSummary,)
-
-    def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
-        return rows.of(RunningSummary, question)[-1:]
-
-    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        (last,) = self.needed(rows, question)
-        assert isinstance(last, RunningSummary)
-        return Context(
-            passages=(Passage("gist", None, last.summary or ""),), num_words=last.num_words
-        )
-
-
-class AnswerFromChunks(AnswerFromContext):
-    """From the pages that were found, in document order. A draft of the answer, where one was
-    searched for, stands after them, as the authors' code has it; its words count as read."""
-
-    kind: ClassVar[str] = "chunks"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Query, Lookup)
-
-    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        found = raw_pages(rows, used, self.first_page)
-        drafts = [q.text or "" for q in searched(rows, question) if q.kind == "draft"]
-        notes = tuple(Passage("text", None, f"(A guess, made from memory: {d})") for d in drafts)
-        return replace(
-            found,
-            passages=(*found.passages, *notes),
-            num_words=found.num_words + sum(map(num_words, drafts)),
-        )

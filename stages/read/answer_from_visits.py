@@ -11,8 +11,9 @@ from stages.index.context import Context, raw_pages
 from stages.read.answer_from_context import AnswerFromContext, with_context
 from stages.retrieve.look_up import used_pages
 from stages.tables.answers import Answer
-from stages.tables.lookups import Lookup, Visit
+from stages.tables.lookups import Lookup
 from stages.tables.pages import Page
+from stages.tables.visits import Visit
 from stages.text.words import num_words
 
 

@@ -12,7 +12,8 @@ from pipeline.work.stage import Stage
 from stages.prompts.longmemeval.note import NoteOnChat
 from stages.read.chat_context import History, chat
 from stages.retrieve.look_up import used_pages
-from stages.tables.lookups import Lookup, Note
+from stages.tables.lookups import Lookup
+from stages.tables.notes import Note
 from stages.tables.pages import Page
 from stages.text.chat_text import session_dates
 

@@ -11,7 +11,7 @@ from pipeline.core.prompts import Asked, Prompt
 from stages.prompts.memwalker.actions import MAX_REPLIES, reason_of
 from stages.prompts.memwalker.read_leaf import ReadLeaf
 from stages.prompts.memwalker.triage import Triage
-from stages.tables.lookups import Visit
+from stages.tables.visits import Visit
 from stages.text.fit_to_limit import Keep, fit_to_limit
 from stages.text.words import word_spans
 

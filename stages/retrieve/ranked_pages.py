@@ -16,7 +16,7 @@ from pipeline.core.rows import Question, Record, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Vectors
 from pipeline.work.stage import ASKED, GOLD
 from stages.retrieve.look_up import LookUp, ranked_turn, turn_row
-from stages.tables.keys import Embedding
+from stages.tables.embeddings import Embedding
 from stages.tables.lookups import Lookup, RankedPage
 from stages.tables.pages import Page
 from stages.text.ranking import best_first, relevance, relevance_by_words

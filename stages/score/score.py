@@ -24,7 +24,7 @@ from stages.read.answer_from_context import GIVEN
 from stages.score.metrics import ABOUT, METRICS, PARTS
 from stages.tables.answers import Answer
 from stages.tables.lookups import RANKING_MEASURES
-from stages.tables.ratings import Score
+from stages.tables.scores import Score
 from stages.text.spans import covered_chars
 
 _RECALL = "share of the gold evidence, in characters, that is in the raw text of the final context"

@@ -82,7 +82,7 @@ HOMES = {
     "omegaconf": ("pipeline/core/compose.py",),
     "ijson": ("stages/corpora/reading/containers.py",),
     "pypdfium2": ("stages/extract/pdf.py",),
-    "mammoth": ("stages/extract/web.py",),
+    "mammoth": ("stages/extract/word.py",),
     "datasets": ("stages/corpora/own/huggingface.py",),
 }
 BROAD_HANDLER = "pipeline/worker/executor.py"

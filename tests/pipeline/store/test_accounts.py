@@ -11,7 +11,7 @@ from pipeline.store import connect
 from pipeline.store.sql.accounts import StepCounts, accounts
 from pipeline.store.sql.connection import query
 from stages.tables.pages import Page
-from stages.tables.ratings import Score
+from stages.tables.scores import Score
 from tests.support.runs.warehouse import (
     Warehouse,
     answer,

@@ -8,9 +8,10 @@ import pytest
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.work.stage import Stage
+from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Gist, Page
-from stages.tables.ratings import Score
+from stages.tables.pages import Page
+from stages.tables.scores import Score
 
 
 class _Stage(Stage):

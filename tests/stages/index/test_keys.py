@@ -12,7 +12,8 @@ from pipeline.asking.reply_log import SharedReplies
 from pipeline.core.errors import AccountingError
 from stages.index.expand import Expand
 from stages.index.make_keys import MakeKeys
-from stages.tables.keys import Expansion, Key
+from stages.tables.expansions import Expansion
+from stages.tables.keys import Key
 from tests.support.reading import adding, always, book, deadline, in_turn, never, run, scripted
 
 PAGES = (

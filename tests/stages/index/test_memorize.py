@@ -15,7 +15,7 @@ from stages.prompts.memorag.clue_spans import ClueSpans
 from stages.prompts.memorag.draft_answer import DraftAnswer
 from stages.prompts.memorag.key_points import KeyPoints
 from stages.prompts.parsing.passages import Passage
-from stages.tables.keys import MemoryPassage
+from stages.tables.memory_passages import MemoryPassage
 from tests.support.reading import Listener, adding, always, book, family, never, num_tokens, run
 
 PAGES = ("One two three. ", "Four five six seven.\n\n", "Eight nine.")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.rows import Question
-from stages.judge.rate import RateByType
+from stages.judge.rate_by_type import RateByType
 from stages.prompts.judging.rubrics import (
     JudgeAbstention,
     JudgeGeneric,

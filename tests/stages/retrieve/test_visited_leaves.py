@@ -6,8 +6,9 @@ import pytest
 
 from pipeline.core.rows import UnitRows
 from stages.read.answer_from_visits import AnswerFromVisits
-from stages.retrieve.walk import VisitedLeaves
-from stages.tables.lookups import Dropped, Lookup, Visit
+from stages.retrieve.visited_leaves import VisitedLeaves
+from stages.tables.lookups import Dropped, Lookup
+from stages.tables.visits import Visit
 from tests.support.engines.walks import (
     ANSWER,
     PAGES,

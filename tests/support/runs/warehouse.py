@@ -13,8 +13,9 @@ from pipeline.work.steps import Step
 from pipeline.work.units import Unit, unit_name
 from stages.builtin import load_builtin
 from stages.tables.answers import Answer
-from stages.tables.pages import Gist, Page
-from stages.tables.ratings import Score
+from stages.tables.gists import Gist
+from stages.tables.pages import Page
+from stages.tables.scores import Score
 
 load_builtin()
 STAGES = {  # table -> the stage that writes it
