@@ -17,10 +17,8 @@ from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Record, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from pipeline.work.stage import Stage
-from stages.tables.embeddings import Embedding
-from stages.tables.gists import Gist
-from stages.tables.keys import Key
-from stages.tables.pages import Page
+from stages.tables.keys import Embedding, Key
+from stages.tables.pages import Gist, Page
 from stages.text.words import num_words, word_spans
 
 

@@ -11,14 +11,13 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
-from stages.index.context_budget import cut_gist, free_tokens, longest_readable
+from stages.index.context import cut_gist, free_tokens, longest_readable
 from stages.index.paginate import Paginate
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.starts_chapter import StartsChapter
-from stages.tables.gists import Gist
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 from stages.text.words import PAGE_BREAK
 
 Merged = tuple[Page, Gist]

@@ -19,12 +19,19 @@ from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.page_pieces import Piece, pieces, sections
-from stages.index.window import LABEL_RULES, Following, LabelRule, Window, shown_text
+from stages.index.page_pieces import (
+    LABEL_RULES,
+    Following,
+    LabelRule,
+    Piece,
+    Window,
+    pieces,
+    sections,
+    shown_text,
+)
 from stages.prompts.readagent.break_point import BreakPoint, Labelled
 from stages.tables.pages import Page
-from stages.text.paragraphs import Paragraphs
-from stages.text.words import num_words
+from stages.text.words import Paragraphs, num_words
 
 
 class Paginate(Stage):

@@ -16,8 +16,7 @@ from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.prompts.memwalker.compress import CompressSummaries
 from stages.prompts.memwalker.summarize import SummarizeSegment
-from stages.tables.nodes import Node
-from stages.tables.pages import Page
+from stages.tables.pages import Node, Page
 from stages.text.words import num_words
 
 

@@ -13,8 +13,7 @@ from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.tables.answers import Answer
-from stages.tables.ratings import VALUES, Rating, Rubric
+from stages.tables.answers import VALUES, Answer, Rating, Rubric
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pydantic import PositiveInt
 from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Stage
-from stages.tables.queries import Query
+from stages.tables.lookups import Query
 from stages.text.words import num_words
 
 Kind = Literal[

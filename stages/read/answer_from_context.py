@@ -20,9 +20,8 @@ from stages.prompts.parsing.passages import shown
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.retrieve.look_up import used_pages
 from stages.tables.answers import Answer
-from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 from stages.text.fit_to_limit import fit_to_limit
 from stages.text.words import num_words
 

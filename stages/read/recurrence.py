@@ -15,7 +15,7 @@ from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.segments import segments
 from stages.prompts.memwalker.update_summary import UpdateSummary
-from stages.tables.running_summaries import RunningSummary
+from stages.tables.pages import RunningSummary
 from stages.text.words import num_words
 
 _WORDS_PER_TOKEN = 0.75  # of English prose; in other languages a text has fewer words a token

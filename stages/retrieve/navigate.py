@@ -15,11 +15,9 @@ from pipeline.work.stage import Column, Stage
 from stages.prompts.memwalker.actions import ANSWER, REVERT
 from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
 from stages.prompts.memwalker.triage import Triage
-from stages.retrieve.legal_replies import ask_for_action, with_memory
-from stages.retrieve.walk import COLUMNS, Walk
-from stages.tables.nodes import Node
-from stages.tables.pages import Page
-from stages.tables.visits import Visit
+from stages.retrieve.walk import COLUMNS, Walk, ask_for_action, with_memory
+from stages.tables.lookups import Visit
+from stages.tables.pages import Node, Page
 from stages.text.words import num_words
 
 

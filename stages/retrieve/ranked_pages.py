@@ -1,4 +1,4 @@
-"""Look-ups without a model call: BM25, dense, random, oracle and latest pages."""
+"""Look-ups without a model call: BM25, dense, random, oracle and latest pages, visited leaves."""
 
 import random
 from abc import abstractmethod
@@ -15,12 +15,12 @@ from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Vectors
 from pipeline.work.stage import ASKED, GOLD
-from stages.retrieve.look_up import LookUp, ranked_turn, turn_row
-from stages.tables.embeddings import Embedding
-from stages.tables.lookups import Lookup, RankedPage
+from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn, turn_row
+from stages.tables.keys import Embedding
+from stages.tables.lookups import Dropped, Lookup, RankedPage, Visit
 from stages.tables.pages import Page
 from stages.text.ranking import best_first, relevance, relevance_by_words
-from stages.text.spans import covered_chars
+from stages.text.words import covered_chars
 
 Ranking = Literal["plus_on_stems", "okapi_on_words"]
 
@@ -178,3 +178,28 @@ class LatestPages(RankedPages):
 
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         return [page.page_index for page in reversed(pages)]
+
+
+class VisitedLeaves(LookUp):
+    """One turn per question: the leaves visited are requested, the one that was answered from is
+    used, those reverted from are dropped, reason rejected. No calls."""
+
+    kind: ClassVar[str] = "visited"
+    version: ClassVar[int] = 1
+    reads: ClassVar[tuple[type[Record], ...]] = (Visit,)
+
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        """Visits -> one turn. Problem: upstream (the navigation got no reply)."""
+        visits = rows.of(Visit, question)
+        if lost := lost_turn(question, visits):
+            return [lost]
+        at_leaves = [(v.page_index, v.action) for v in visits if v.page_index is not None]
+        rejected = [Dropped(page, "rejected") for page, action in at_leaves if action == "revert"]
+        return [
+            replace(
+                turn_row(question),
+                requested=tuple(page for page, _ in at_leaves),
+                used=tuple(page for page, action in at_leaves if action == "answer"),
+                dropped=tuple(rejected),
+            )
+        ]

@@ -21,9 +21,8 @@ from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.look_up_s import UNREAD, SequentialLookUp
 from stages.retrieve.look_up import LookUp, turn_row
-from stages.tables.gists import Gist
 from stages.tables.lookups import Dropped, Lookup
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 
 
 class _FromGists(LookUp):

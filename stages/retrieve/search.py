@@ -13,10 +13,9 @@ from pipeline.engines.embedder import EmbedderSettings
 from stages.query.make_queries import searched
 from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn, turn_row
 from stages.retrieve.ranked_pages import Ranking, by_bm25, nearest
-from stages.tables.embeddings import Embedding
-from stages.tables.lookups import Dropped, Lookup, RankedPage
+from stages.tables.keys import Embedding
+from stages.tables.lookups import Dropped, Lookup, Query, RankedPage
 from stages.tables.pages import Page
-from stages.tables.queries import Query
 
 
 class Search(LookUp):

@@ -14,11 +14,8 @@ from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn
 from stages.retrieve.ranked_pages import Ranking, nearest
-from stages.tables.embeddings import Embedding
-from stages.tables.expansions import Expansion
-from stages.tables.keys import Key
-from stages.tables.lookups import Lookup, RankedPage
-from stages.tables.queries import Query
+from stages.tables.keys import Embedding, Expansion, Key
+from stages.tables.lookups import Lookup, Query, RankedPage
 from stages.text.ranking import Scores, best_first, relevance, relevance_by_words
 
 Days = defaultdict[int, set[str]]

@@ -22,10 +22,9 @@ from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import GOLD, Column, Stage
 from stages.read.answer_from_context import GIVEN
 from stages.score.metrics import ABOUT, METRICS, PARTS
-from stages.tables.answers import Answer
+from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
-from stages.tables.scores import Score
-from stages.text.spans import covered_chars
+from stages.text.words import covered_chars
 
 _RECALL = "share of the gold evidence, in characters, that is in the raw text of the final context"
 

@@ -12,7 +12,7 @@ import pytest
 from upath import UPath
 
 from pipeline.asking.reply_log import SharedReplies
-from stages.index.expand import Expand
+from stages.index.make_keys import Expand
 from stages.retrieve.ranked_pages import BM25
 from tests.support.reading import always, book, never, question, run
 from tests.support.runs.small_run import SmallRun
