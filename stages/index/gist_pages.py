@@ -26,10 +26,10 @@ from stages.text.words import header_of, num_words, without_header
 class GistPages(Stage):
     """ReadAgent section 3.1: shorten each page by itself ("shorten", never "summarize")."""
 
-    name: ClassVar[str] = "gist"
-    version: ClassVar[int] = 1
+    name = "gist"
+    version = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
-    writes: ClassVar[type[Record]] = Gist
+    writes = Gist
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPage,)
     page_breaks: bool  # the document is sessions, each with a header on its first page
 
@@ -76,9 +76,9 @@ class GistPages(Stage):
 class ConditionalGists(GistPages):
     """Gists for a `task` that is known before reading (appendix E.1)."""
 
-    kind: ClassVar[str] = "conditional"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPageForTask,)
+    kind = "conditional"
+    version = 1
+    prompts = (ShortenPageForTask,)
     task: str = Field(min_length=1)
 
     def prompt(self, text: str) -> ShortenPage:
@@ -98,12 +98,12 @@ class FittedGists(GistPages):
     so truncated. None is asked for fewer than `least_words`.
     """
 
-    kind: ClassVar[str] = "fitted"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist)
-    reads_other_memory: ClassVar[tuple[type[Record], ...]] = (Gist,)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPage, ShortenGist)
-    leaves_room_for: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion, ParallelLookUp)
+    kind = "fitted"
+    version = 1
+    reads = (Page, Gist)
+    reads_other_memory = (Gist,)
+    prompts = (ShortenPage, ShortenGist)
+    leaves_room_for = (AnswerQuestion, ParallelLookUp)
     question_tokens: NonNegativeInt
     least_words: NonNegativeInt
 

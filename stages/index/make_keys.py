@@ -38,12 +38,12 @@ class Expand(Stage):
     it is shown, the user's alone in the paper. Not `enabled`, or of none, it asks nothing.
     """
 
-    name: ClassVar[str] = "expand"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
-    writes: ClassVar[type[Record]] = Expansion
+    name = "expand"
+    version = 1
+    reads = (Page,)
+    writes = Expansion
     role: ClassVar[Role] = "extractor"
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = tuple(_PROMPTS.values())
+    prompts = tuple(_PROMPTS.values())
     extracted: Extracted
     side: Side
     enabled: bool
@@ -105,10 +105,10 @@ class MakeKeys(Stage):
     loses it from the index. `side`: the turns of the value, the user's in the paper. No calls.
     """
 
-    name: ClassVar[str] = "keys"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Expansion)
-    writes: ClassVar[type[Record]] = Key
+    name = "keys"
+    version = 1
+    reads = (Page, Expansion)
+    writes = Key
     join: Join
     side: Side
 

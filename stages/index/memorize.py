@@ -43,8 +43,8 @@ class Memorize(Stage):
     are divided into parts that fit, every one of which is asked for clues.
     """
 
-    name: ClassVar[str] = "memorize"
-    writes: ClassVar[type[Record]] = MemoryPassage
+    name = "memorize"
+    writes = MemoryPassage
     role: ClassVar[Role] = "memory"
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = CLUES  # which only measure what fits
     memory_fit: MemoryFit
@@ -155,8 +155,8 @@ class MemorizeText(Memorize):
     """The whole text: all prompts about a document begin with it, so a long-context model reads it
     once and finds it in its prefix cache for each question. The engine only counts."""
 
-    kind: ClassVar[str] = "full"
-    version: ClassVar[int] = 1
+    kind = "full"
+    version = 1
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         return [whole_text(rows)]
@@ -194,9 +194,9 @@ class MemorizeText(Memorize):
 class MemorizeGists(Memorize):
     """The gists of the run's own pages, which ReadAgent reads. The engine only counts."""
 
-    kind: ClassVar[str] = "gist_memory"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Gist,)
+    kind = "gist_memory"
+    version = 1
+    reads = (Gist,)
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         return [of_page(gist, gist.gist or "") for gist in rows[Gist]]
@@ -206,10 +206,10 @@ class MemorizeChunks(Memorize):
     """The gists of long chunks, made by the memory model itself (MemoRAG-Lite of the authors'
     repository: chunks of 4,096 tokens, gists of 512 at most)."""
 
-    kind: ClassVar[str] = "gists"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenChunk, *CLUES)
+    kind = "gists"
+    version = 1
+    reads = (Page,)
+    prompts = (ShortenChunk, *CLUES)
 
     def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         return (ShortenChunk, *super().prompts_used())

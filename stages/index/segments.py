@@ -5,12 +5,11 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.prompts import Prompt
 from pipeline.core.rows import UnitRows
 from stages.index.page_pieces import sections
 from stages.index.paginate import Paginate, page_of
@@ -25,9 +24,9 @@ class PaginateByTokens(Paginate):
     `page_breaks` none crosses a form feed. The engine only counts.
     """
 
-    kind: ClassVar[str] = "tokens"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (SummarizeSegment,)
+    kind = "tokens"
+    version = 1
+    prompts = (SummarizeSegment,)
     page_breaks: bool
     segment_tokens: PositiveInt
 
@@ -116,8 +115,8 @@ class PaginateChat(Paginate):
     document without sessions is one.
     """
 
-    kind: ClassVar[str] = "chat"
-    version: ClassVar[int] = 1
+    kind = "chat"
+    version = 1
     value: Literal["session", "round"]
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:

@@ -30,9 +30,9 @@ class AnswerRater(Stage):
     answer with a problem gives an `upstream` row of value 0 for each verdict."""
 
     role: ClassVar[Role] = "judge"
-    reads: ClassVar[tuple[type[Record], ...]] = (Answer,)
-    writes: ClassVar[type[Record]] = Rating
-    document_fields: ClassVar[tuple[str, ...]] = ()
+    reads = (Answer,)
+    writes = Rating
+    document_fields = ()
     question_fields: ClassVar[tuple[str, ...]] = ("question", "options", "references")
 
     @abstractmethod

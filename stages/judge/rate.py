@@ -15,9 +15,8 @@ yesterday it was ..."), every other for no.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question
 from pipeline.work.stage import Column
 from stages.judge.answer_rater import AnswerRater, Wanted
@@ -42,9 +41,9 @@ _EXACT = (
 class RateAnswers(AnswerRater):
     """Two rows per answer and reference: strict, then permissive."""
 
-    name: ClassVar[str] = "rate"
-    version: ClassVar[int] = 2
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (StrictRating, PermissiveRating)
+    name = "rate"
+    version = 2
+    prompts = (StrictRating, PermissiveRating)
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         judged = partial(Column, more_is_better=True, is_judged=True)
@@ -93,11 +92,11 @@ _RIGHT = (
 class RateByType(AnswerRater):
     """One row per answer. Several references are alternatives, shown together."""
 
-    name: ClassVar[str] = "rate"
-    kind: ClassVar[str] = "by_type"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = tuple(_PROMPTS.values())
-    question_fields: ClassVar[tuple[str, ...]] = (
+    name = "rate"
+    kind = "by_type"
+    version = 1
+    prompts = tuple(_PROMPTS.values())
+    question_fields = (
         "question", "options", "references", "question_type", "task",
     )  # fmt: skip
 

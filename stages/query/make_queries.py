@@ -4,7 +4,7 @@ question."""
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveInt
 
@@ -24,8 +24,8 @@ class MakeQueries(Stage):
     (there is no such query); context_overflow, timeout, engine_failed.
     """
 
-    name: ClassVar[str] = "queries"
-    writes: ClassVar[type[Record]] = Query
+    name = "queries"
+    writes = Query
 
     def numbered(self, found: Sequence[Query]) -> list[Query]:
         """The queries of a question with their numbers."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Role
 from stages.index.memorize import CLUES, memory_parts
 from stages.prompts.longmemeval.time_range import NO_RANGE, TimeRange
@@ -42,10 +42,10 @@ class MakeClues(FilterQueries):
     is a query only where none is searched for. Each part of the memory is asked by itself.
     """
 
-    kind: ClassVar[str] = "clues"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (MemoryPassage,)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = CLUES
+    kind = "clues"
+    version = 1
+    reads = (MemoryPassage,)
+    prompts = CLUES
     role: ClassVar[Role] = "memory"
     task: Literal["answer", "summary"]
     draft: bool
@@ -118,9 +118,9 @@ class MakeHypothetical(MakeQueries):
     place. One passage; the paper averages the vectors of several and the question's.
     """
 
-    kind: ClassVar[str] = "hypothetical"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (Hypothetical,)
+    kind = "hypothetical"
+    version = 1
+    prompts = (Hypothetical,)
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
         """Questions -> their Queries: the passage; where it cannot be read the question, too."""
@@ -136,9 +136,9 @@ class MakeSubQuestions(FilterQueries):
     refined, decomposed or disambiguated; itself, too, is searched for.
     """
 
-    kind: ClassVar[str] = "sub_questions"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (SubQuestions,)
+    kind = "sub_questions"
+    version = 1
+    prompts = (SubQuestions,)
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
         """Questions -> their Queries: the question, and what it was rewritten to."""
@@ -168,9 +168,9 @@ class MakeTimeRange(MakeQueries):
     before would be in range.
     """
 
-    kind: ClassVar[str] = "time_range"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (TimeRange,)
+    kind = "time_range"
+    version = 1
+    prompts = (TimeRange,)
     role: ClassVar[Role] = "extractor"
     time_aware: bool
 

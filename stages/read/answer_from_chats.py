@@ -62,10 +62,10 @@ class AnswerFromChat(AnswerFromContext):
     item says first, then the answer. Items without room are left out, the last found first.
     """
 
-    kind: ClassVar[str] = "chats"
-    version: ClassVar[int] = 1
+    kind = "chats"
+    version = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerFromChats, AnswerWithNotes)
+    prompts = (AnswerFromChats, AnswerWithNotes)
     history: History
     reading: Literal["direct", "con"]
 
@@ -89,9 +89,9 @@ class AnswerFromChat(AnswerFromContext):
 class AnswerFromNotes(AnswerFromChat):
     """From the notes on the items, by date; items of which nothing was noted are left out."""
 
-    kind: ClassVar[str] = "notes"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup, Note)
+    kind = "notes"
+    version = 1
+    reads = (Page, Lookup, Note)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         dates = session_dates([page.text or "" for page in rows[Page]])
@@ -113,11 +113,11 @@ class AnswerFromNotes(AnswerFromChat):
 class TakeNotes(Stage):
     """A call for each page that was looked up, in document order."""
 
-    name: ClassVar[str] = "notes"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
-    writes: ClassVar[type[Record]] = Note
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (NoteOnChat,)
+    name = "notes"
+    version = 1
+    reads = (Page, Lookup)
+    writes = Note
+    prompts = (NoteOnChat,)
     history: History
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Note]:

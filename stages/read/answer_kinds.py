@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
+from pipeline.core.rows import Question, QuestionRow, UnitRows
 from stages.index.context import Context, TruncateBy, raw_pages, raw_text, text_span
 from stages.prompts.parsing.passages import Passage
 from stages.query.make_queries import searched
@@ -25,9 +23,9 @@ class AnswerFromText(AnswerFromContext):
     """From the document's text, or its first or last `num_words` words (section 4.2), counted as
     `truncate_by` says: `words`, or `spaces` for what stands between single spaces."""
 
-    kind: ClassVar[str] = "text"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
+    kind = "text"
+    version = 1
+    reads = (Lookup,)
     keep: Keep | None  # null: all of it
     num_words: PositiveInt | None
     truncate_by: TruncateBy
@@ -42,9 +40,9 @@ class AnswerFromTruncatedText(AnswerFromContext):
     keep right). A text that fits is shown whole.
     """
 
-    kind: ClassVar[str] = "truncated_text"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
+    kind = "truncated_text"
+    version = 1
+    reads = (Lookup,)
     keep: Keep
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
@@ -72,9 +70,9 @@ class AnswerFromTruncatedText(AnswerFromContext):
 class AnswerClosedBook(AnswerFromContext):
     """From the question alone: a lower baseline."""
 
-    kind: ClassVar[str] = "nothing"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
+    kind = "nothing"
+    version = 1
+    reads = (Lookup,)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return Context()
@@ -83,10 +81,10 @@ class AnswerClosedBook(AnswerFromContext):
 class AnswerConstant(AnswerFromContext):
     """One answer to every question, the first of any options: a lower baseline. No calls."""
 
-    kind: ClassVar[str] = "constant"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Lookup,)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()
+    kind = "constant"
+    version = 1
+    reads = (Lookup,)
+    prompts = ()
     constant_answer: str
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
@@ -107,9 +105,9 @@ class AnswerFromRunningSummary(AnswerFromContext):
     """From the summary after the last segment (MemWalker section 4, recurrence). Where no segment
     gave a summary, the answer is an `upstream` row."""
 
-    kind: ClassVar[str] = "running_summary"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (RunningSummary,)
+    kind = "running_summary"
+    version = 1
+    reads = (RunningSummary,)
 
     def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
         return rows.of(RunningSummary, question)[-1:]
@@ -126,9 +124,9 @@ class AnswerFromChunks(AnswerFromContext):
     """From the pages that were found, in document order. A draft of the answer, where one was
     searched for, stands after them, as the authors' code has it; its words count as read."""
 
-    kind: ClassVar[str] = "chunks"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Query, Lookup)
+    kind = "chunks"
+    version = 1
+    reads = (Page, Query, Lookup)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         found = raw_pages(rows, used, self.first_page)
@@ -145,10 +143,10 @@ class AnswerFromVisits(AnswerFromContext):
     """The answer given at the last node visited; its segment and the working memory shown with it
     are the final context. No calls."""
 
-    kind: ClassVar[str] = "visits"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Visit, Lookup)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = ()
+    kind = "visits"
+    version = 1
+    reads = (Page, Visit, Lookup)
+    prompts = ()
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         last = rows.of(Visit, question)[-1]

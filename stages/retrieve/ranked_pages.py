@@ -6,13 +6,13 @@ from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.rows import Question, Record, Span, UnitRows
+from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Vectors
 from pipeline.work.stage import ASKED, GOLD
 from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn, turn_row
@@ -29,7 +29,7 @@ class RankedPages(LookUp):
     """Base class: ranks the pages and uses the best `top_k`; None: all, of which the answer is
     made from the best that fit the context."""
 
-    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
+    reads = (Page,)
     top_k: PositiveInt | None
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
@@ -64,8 +64,8 @@ class BM25(ScoredPages):
     words as they stand.
     """
 
-    kind: ClassVar[str] = "bm25"
-    version: ClassVar[int] = 1
+    kind = "bm25"
+    version = 1
 
     bm25: Ranking
 
@@ -96,9 +96,9 @@ class Dense(LookUp):
     for `RankedPages`.
     """
 
-    kind: ClassVar[str] = "dense"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Embedding,)
+    kind = "dense"
+    version = 1
+    reads = (Embedding,)
     top_k: PositiveInt | None
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
@@ -138,8 +138,8 @@ def _with_scores(order: Sequence[int], scores: Sequence[float]) -> list[RankedPa
 class RandomPages(RankedPages):
     """A lower baseline: pages drawn at random, seeded by (seed, question_id, repeat)."""
 
-    kind: ClassVar[str] = "random"
-    version: ClassVar[int] = 1
+    kind = "random"
+    version = 1
     seed: int
     repeat: int
 
@@ -152,9 +152,9 @@ class OraclePages(ScoredPages):
     """An upper bound: the pages with most gold evidence, scored by its characters. Skips questions
     without any."""
 
-    kind: ClassVar[str] = "oracle"
-    version: ClassVar[int] = 1
-    question_fields: ClassVar[tuple[str, ...]] = (*ASKED, *GOLD)
+    kind = "oracle"
+    version = 1
+    question_fields = (*ASKED, *GOLD)
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         if not question.evidence:
@@ -173,8 +173,8 @@ def _gold_chars(page: Page, question: Question) -> int:
 class LatestPages(RankedPages):
     """The last pages of the document, as LongMemEval's full history keeps its latest sessions."""
 
-    kind: ClassVar[str] = "latest"
-    version: ClassVar[int] = 1
+    kind = "latest"
+    version = 1
 
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         return [page.page_index for page in reversed(pages)]
@@ -184,9 +184,9 @@ class VisitedLeaves(LookUp):
     """One turn per question: the leaves visited are requested, the one that was answered from is
     used, those reverted from are dropped, reason rejected. No calls."""
 
-    kind: ClassVar[str] = "visited"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Visit,)
+    kind = "visited"
+    version = 1
+    reads = (Visit,)
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """Visits -> one turn. Problem: upstream (the navigation got no reply)."""

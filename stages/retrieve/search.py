@@ -3,12 +3,11 @@
 from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from stages.query.make_queries import searched
 from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn, turn_row
@@ -25,7 +24,7 @@ class Search(LookUp):
     is not found; by the question itself the latter is, as it is by the look-ups of pages.
     """
 
-    name: ClassVar[str] = "search"
+    name = "search"
     top_k: PositiveInt
 
     def found(
@@ -60,9 +59,9 @@ def _matching(query: Query, ranking: Sequence[RankedPage]) -> list[RankedPage]:
 class SearchByBM25(Search):
     """By BM25 over the pages; `bm25` as for the look-up of that name."""
 
-    kind: ClassVar[str] = "bm25"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Query)
+    kind = "bm25"
+    version = 1
+    reads = (Page, Query)
     bm25: Ranking
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
@@ -81,9 +80,9 @@ class SearchByBM25(Search):
 class SearchByVectors(Search):
     """By the embeddings of the pages, made once for all questions; a page's best chunk counts."""
 
-    kind: ClassVar[str] = "dense"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Embedding, Query)
+    kind = "dense"
+    version = 1
+    reads = (Embedding, Query)
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
 

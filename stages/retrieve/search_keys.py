@@ -5,12 +5,12 @@ from asyncio import to_thread
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn
 from stages.retrieve.ranked_pages import Ranking, nearest
@@ -30,7 +30,7 @@ class SearchKeys(LookUp):
     left out (`drop`). A page without a date is always within.
     """
 
-    name: ClassVar[str] = "search_keys"
+    name = "search_keys"
     top_k: PositiveInt | None
     widen_days: NonNegativeInt
     out_of_range: Literal["last", "drop"]
@@ -65,9 +65,9 @@ class SearchKeys(LookUp):
 class SearchKeysByBM25(SearchKeys):
     """By BM25 over all keys of the document; `bm25` as for the look-up of that name."""
 
-    kind: ClassVar[str] = "bm25"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Key, Expansion, Query)
+    kind = "bm25"
+    version = 1
+    reads = (Key, Expansion, Query)
     bm25: Ranking
 
     async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
@@ -82,9 +82,9 @@ class SearchKeysByBM25(SearchKeys):
 class SearchKeysByVectors(SearchKeys):
     """By the embeddings of the keys."""
 
-    kind: ClassVar[str] = "dense"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Key, Expansion, Embedding, Query)
+    kind = "dense"
+    version = 1
+    reads = (Key, Expansion, Embedding, Query)
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
 

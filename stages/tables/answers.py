@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from pipeline.core.rows import QuestionRow, Span
 from pipeline.core.trace_lines import Line, RawText
@@ -16,9 +16,9 @@ class Answer(QuestionRow):
     `detail`: more about the problem, or how many pages the context had no room for.
     """
 
-    table: ClassVar[str] = "answers"
-    key: ClassVar[tuple[str, ...]] = ("question_id",)
-    drawn: ClassVar[bool] = True
+    table = "answers"
+    key = ("question_id",)
+    drawn = True
     reader: str  # the engine that answered
     answer: str | None  # as the model gave it; null: none
     answer_index: int | None = None  # the option chosen
@@ -66,9 +66,9 @@ class Rating(QuestionRow):
     that the answer is unscored; 0 without a label where there is no answer (problem upstream).
     """
 
-    table: ClassVar[str] = "ratings"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "reference_index", "rubric")
-    drawn: ClassVar[bool] = True
+    table = "ratings"
+    key = ("question_id", "reference_index", "rubric")
+    drawn = True
     rater: str  # the engine and 4 hex of its identity
     rater_is_model: bool  # whether it is a language model: reports show no other's verdicts
     rubric: Rubric | None = None  # null: nothing to rate
@@ -103,9 +103,9 @@ class Score(QuestionRow):
     """One metric of one answer, 0-100; 0 with problem `upstream` where the answer failed; null
     where the metric does not apply to the question, or was not asked for (`skipped`)."""
 
-    table: ClassVar[str] = "scores"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "metric")
-    drawn: ClassVar[bool] = True
+    table = "scores"
+    key = ("question_id", "metric")
+    drawn = True
     metric: str  # its name in the report
     value: float | None  # 0-100; null where the metric does not apply
     skipped: bool = False  # the metric does not apply, or was not asked for

@@ -3,7 +3,7 @@ that clues come from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pipeline.core.rows import Float32, IndexRow
 from pipeline.core.trace_lines import Line, titled
@@ -15,9 +15,9 @@ class Expansion(IndexRow):
     a text. `kind`: summary, keyphrase, fact or event; none, where nothing was asked. `day`, as
     YYYY/MM/DD: of an event, else of the session."""
 
-    table: ClassVar[str] = "expansions"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "item_index")
-    once_per_memory: ClassVar[bool] = False  # of several kinds
+    table = "expansions"
+    key = ("document_id", "page_index", "item_index")
+    once_per_memory = False  # of several kinds
     page_index: int  # of the page
     item_index: int  # of the page's items, from 0
     kind: str  # summary, keyphrase, fact or event; none, where nothing was asked
@@ -44,9 +44,9 @@ class Key(IndexRow):
     """A text that a page is found by. `kind`: value (its own text), merged, or that of an item that
     was extracted. `day`, as YYYY/MM/DD: of the event, else of the session."""
 
-    table: ClassVar[str] = "keys"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "key_index")
-    once_per_memory: ClassVar[bool] = False  # several expansions of the same pages
+    table = "keys"
+    key = ("document_id", "page_index", "key_index")
+    once_per_memory = False  # several expansions of the same pages
     page_index: int  # of the page that is found by it
     key_index: int  # of the page's keys, from 0
     kind: str  # value (the page's own text), merged, or that of an item that was extracted
@@ -69,9 +69,9 @@ class Embedding(IndexRow):
     The span refers to the embedded text, not to the document's.
     """
 
-    table: ClassVar[str] = "embeddings"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index", "chunk_index")
-    once_per_memory: ClassVar[bool] = False  # of pages and of gists
+    table = "embeddings"
+    key = ("document_id", "page_index", "chunk_index")
+    once_per_memory = False  # of pages and of gists
     page_index: int  # of the page that is found by it
     chunk_index: int  # of the page's chunks, or keys
     start_char: int  # of the embedded text
@@ -95,10 +95,10 @@ class MemoryPassage(IndexRow):
     """A passage of a document's memory: a span of its text, or the gist of a page. Passages with
     the same `part_index` are shown together, in order; each part is asked by itself."""
 
-    table: ClassVar[str] = "memory_passages"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "passage_index")
-    has_pages: ClassVar[bool] = False
-    once_per_memory: ClassVar[bool] = False  # several kinds of memories of the same pages
+    table = "memory_passages"
+    key = ("document_id", "passage_index")
+    has_pages = False
+    once_per_memory = False  # several kinds of memories of the same pages
     passage_index: int  # of the document's passages, from 0
     part_index: int  # of the part that it is shown with
     page_index: int | None  # of a gist

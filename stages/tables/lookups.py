@@ -3,7 +3,7 @@ lookups.sql makes of them and measures), visits to the nodes of a tree, notes.""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pipeline.core.rows import QuestionRow
 from pipeline.core.trace_lines import Line
@@ -38,9 +38,9 @@ class RankedPage:
 class Lookup(QuestionRow):
     """One look-up turn of one question. A method without look-ups writes an empty turn 0."""
 
-    table: ClassVar[str] = "lookups"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
-    drawn: ClassVar[bool] = True
+    table = "lookups"
+    key = ("question_id", "turn")
+    drawn = True
     turn: int  # of the question's look-ups, from 0
     query_index: int | None = None  # of the query that was searched for
     requested: tuple[int, ...] = ()  # page indexes in the order of the reply, legal or not
@@ -80,10 +80,10 @@ class Query(QuestionRow):
     earlier query), over_maximum. `part_index`: the part of the memory that it comes from.
     """
 
-    table: ClassVar[str] = "queries"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "query_index")
-    drawn: ClassVar[bool] = True
-    has_pages: ClassVar[bool] = False
+    table = "queries"
+    key = ("question_id", "query_index")
+    drawn = True
+    has_pages = False
     query_index: int  # of the question's queries, from 0
     # what it is: question, span, surrogate, draft, point, hypothetical, sub_question or time_range.
     kind: str
@@ -118,9 +118,9 @@ class Visit(QuestionRow):
     where the model never replied, and shares are 0-100.
     """
 
-    table: ClassVar[str] = "visits"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
-    drawn: ClassVar[bool] = True
+    table = "visits"
+    key = ("question_id", "turn")
+    drawn = True
     turn: int  # of the question's visits, from 0
     node_index: int | None = None  # null: the navigation could not begin
     depth: int = 0  # levels below the root
@@ -173,8 +173,8 @@ class Note(QuestionRow):
     """A note: what one page says about a question; a question for which no page was read has one
     row without a page."""
 
-    table: ClassVar[str] = "notes"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "page_index")
+    table = "notes"
+    key = ("question_id", "page_index")
     page_index: int | None  # of the page that was read; null: none was
     note: str | None  # "": nothing; null: no reply, or no page
 

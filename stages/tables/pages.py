@@ -3,9 +3,9 @@ summaries of a question."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from pipeline.core.rows import IndexRow, QuestionRow, Record
+from pipeline.core.rows import IndexRow, QuestionRow
 from pipeline.core.trace_lines import Line, RawText, titled
 
 
@@ -13,9 +13,9 @@ from pipeline.core.trace_lines import Line, RawText, titled
 class Page(IndexRow):
     """One page. Pages tile the document: joined in order, their texts are its text."""
 
-    table: ClassVar[str] = "pages"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
-    drawn: ClassVar[bool] = True
+    table = "pages"
+    key = ("document_id", "page_index")
+    drawn = True
     page_index: int  # of the document's pages, from 0
     start_char: int  # in the document's text
     end_char: int  # in the document's text
@@ -38,10 +38,10 @@ class Page(IndexRow):
 class Gist(IndexRow):
     """The shortened text of one page. A truncated gist keeps its text."""
 
-    table: ClassVar[str] = "gists"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "page_index")
-    drawn: ClassVar[bool] = True
-    shows: ClassVar[tuple[type[Record], ...]] = (Page,)
+    table = "gists"
+    key = ("document_id", "page_index")
+    drawn = True
+    shows = (Page,)
     page_index: int  # of the page
     gist: str | None  # the shortened text; null: there is none
     num_words: int  # words of the gist
@@ -64,10 +64,10 @@ class Gist(IndexRow):
 class Node(IndexRow):
     """A node of a document's tree; a tree's nodes are numbered level by level, leaves first."""
 
-    table: ClassVar[str] = "nodes"
-    key: ClassVar[tuple[str, ...]] = ("document_id", "node_index")
-    drawn: ClassVar[bool] = True
-    once_per_memory: ClassVar[bool] = False  # trees of several shapes rest on the same segments
+    table = "nodes"
+    key = ("document_id", "node_index")
+    drawn = True
+    once_per_memory = False  # trees of several shapes rest on the same segments
     node_index: int  # of the tree's nodes, level by level, leaves first
     level: int  # of leaves 0
     parent: int | None  # node index; null: the root
@@ -105,9 +105,9 @@ class RunningSummary(QuestionRow):
     With a problem other than truncated, the segment added nothing: the summary is the one before.
     """
 
-    table: ClassVar[str] = "running_summaries"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "segment_index")
-    has_pages: ClassVar[bool] = False
+    table = "running_summaries"
+    key = ("question_id", "segment_index")
+    has_pages = False
     segment_index: int  # of the document's segments, from 0
     start_char: int  # of the segment, in the document's text
     end_char: int  # of the segment, in the document's text
