@@ -1,13 +1,16 @@
-"""Build the reader's final context: passages of gists, raw pages or raw text, with their spans."""
+"""Build the reader's final context: passages of gists, raw pages or raw text, with their spans; and
+check that a document's gist memory fits it (ReadAgent appendix H)."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from pipeline.asking.ask import Ask
 from pipeline.core.rows import Span, UnitRows
 from stages.prompts.parsing.passages import Passage
-from stages.tables.gists import Gist
-from stages.tables.pages import Page
+from stages.prompts.readagent.answer import AnswerQuestion
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.tables.pages import Gist, Page
 from stages.text.words import num_words, word_spans
 
 TruncateBy = Literal["words", "spaces"]
@@ -53,17 +56,7 @@ def gist_memory(
 
 def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
     """The raw pages `used` alone, in document order."""
-    used = set(used)
-    read = [page for page in rows[Page] if page.page_index in used]
-    return Context(
-        passages=tuple(
-            Passage("page", page.page_index + first_page, (page.text or "").strip())
-            for page in read
-        ),
-        spans=tuple(Span(page.start_char, page.end_char) for page in read),
-        page_indexes=tuple(page.page_index for page in read),
-        num_words=sum(page.num_words for page in read),
-    )
+    return gist_memory(rows[Page], (), used, first_page)
 
 
 def raw_text(
@@ -101,3 +94,43 @@ def _between_spaces(text: str, keep: Literal["first", "last"], most: int) -> tup
     if keep == "first":
         return 0, len(" ".join(words[:most]))
     return len(text) - len(" ".join(words[-most:])), len(text)
+
+
+async def free_tokens(
+    ask: Ask,
+    pages: Sequence[Page],
+    gists: Sequence[Gist],
+    raw: Collection[int],
+    question_tokens: int,
+) -> int:
+    """The tokens left beside the gist memory with the pages `raw` in it, a question of
+    `question_tokens` and the replies of a look-up and an answer; below 0: so many are too much."""
+    passages = gist_memory(pages, gists, raw, first_page=0).passages
+    prompt = ParallelLookUp(passages=passages, question="", options=(), max_pages=1)
+    replies = ask.max_reply_tokens(ParallelLookUp) + ask.max_reply_tokens(AnswerQuestion)
+    return ask.context_tokens - await ask.num_tokens(prompt) - replies - question_tokens
+
+
+async def longest_readable(ask: Ask, pages: Sequence[Page], question_tokens: int) -> list[int]:
+    """The index of the longest page that fits the context by itself; empty where none does."""
+    for page in sorted(pages, key=lambda page: -page.num_words):
+        raw = [page.page_index]
+        if await free_tokens(ask, [page], [], raw, question_tokens) >= 0:
+            return raw
+    return []
+
+
+def cut_gist(gist: Gist, most_words: int, header: str | None = None) -> Gist:
+    """The gist with its first `most_words` words, truncated; itself where it has no more. A
+    session's header stays before it and does not count."""
+    if gist.num_words <= most_words:
+        return gist
+    text = (gist.gist or "").removeprefix(header or "").strip()
+    end = word_spans(text)[most_words - 1][1] if most_words else 0
+    return replace(with_text(gist, text[:end], header), problem="truncated")
+
+
+def with_text(gist: Gist, text: str, header: str | None) -> Gist:
+    """The gist with another text after its session's header."""
+    whole = f"{header} {text}" if header else text
+    return replace(gist, gist=whole, num_words=num_words(text), problem=None)

@@ -8,7 +8,7 @@ and one vector would average all its topics. ReadAgent (section 4.2) has one vec
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate, groupby
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 
@@ -17,18 +17,16 @@ from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Record, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from pipeline.work.stage import Stage
-from stages.tables.embeddings import Embedding
-from stages.tables.gists import Gist
-from stages.tables.keys import Key
-from stages.tables.pages import Page
+from stages.tables.keys import Embedding, Key
+from stages.tables.pages import Gist, Page
 from stages.text.words import num_words, word_spans
 
 
 class _EmbedTexts(Stage):
     """Base class; subclasses choose the text of a page that is embedded."""
 
-    name: ClassVar[str] = "embed"
-    writes: ClassVar[type[Record]] = Embedding
+    name = "embed"
+    writes = Embedding
     # Excluded from the hash: paths and devices change no vector; see `hashed`.
     embedder: EmbedderSettings = Field(exclude=True)
 
@@ -91,9 +89,9 @@ class _EmbedTexts(Stage):
 class EmbedPages(_EmbedTexts):
     """The pages' own text."""
 
-    kind: ClassVar[str] = "pages"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
+    kind = "pages"
+    version = 1
+    reads = (Page,)
 
     def texts(self, rows: UnitRows) -> list[str]:
         return [page.text or "" for page in rows[Page]]
@@ -102,9 +100,9 @@ class EmbedPages(_EmbedTexts):
 class EmbedGists(_EmbedTexts):
     """The pages' gists: what ReadAgent embeds for NarrativeQA (section 4.2)."""
 
-    kind: ClassVar[str] = "gists"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Gist,)
+    kind = "gists"
+    version = 1
+    reads = (Gist,)
 
     def texts(self, rows: UnitRows) -> list[str]:
         return [gist.gist or "" for gist in rows[Gist]]
@@ -114,9 +112,9 @@ class EmbedKeys(_EmbedTexts):
     """The keys of pages, a vector each whatever `embedder.chunk_words` says; a page's best key
     counts (LongMemEval section 5.3). The embedding model cuts what is longer than its input."""
 
-    kind: ClassVar[str] = "keys"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Key,)
+    kind = "keys"
+    version = 1
+    reads = (Key,)
 
     def hashed(self) -> dict[str, Any]:
         """Without the length of chunks, of which there are none."""

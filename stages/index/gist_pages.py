@@ -1,30 +1,35 @@
-"""Shorten each page of a document to its gist. Knows nothing of questions."""
+"""Shorten each page of a document to its gist; gists that fit the context are shortened again where
+merged pages are not enough (ReadAgent appendices H and E.2). Knows nothing of questions."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
+from stages.index.context import cut_gist, free_tokens, longest_readable, with_text
+from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.gist_for_task import ShortenPageForTask
-from stages.tables.gists import Gist
-from stages.tables.pages import Page
+from stages.prompts.readagent.look_up_p import ParallelLookUp
+from stages.prompts.readagent.shorten_gist import ShortenGist
+from stages.tables.pages import Gist, Page
 from stages.text.words import header_of, num_words, without_header
 
 
 class GistPages(Stage):
     """ReadAgent section 3.1: shorten each page by itself ("shorten", never "summarize")."""
 
-    name: ClassVar[str] = "gist"
-    version: ClassVar[int] = 1
+    name = "gist"
+    version = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
-    writes: ClassVar[type[Record]] = Gist
+    writes = Gist
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPage,)
     page_breaks: bool  # the document is sessions, each with a header on its first page
 
@@ -71,10 +76,109 @@ class GistPages(Stage):
 class ConditionalGists(GistPages):
     """Gists for a `task` that is known before reading (appendix E.1)."""
 
-    kind: ClassVar[str] = "conditional"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPageForTask,)
+    kind = "conditional"
+    version = 1
+    prompts = (ShortenPageForTask,)
     task: str = Field(min_length=1)
 
     def prompt(self, text: str) -> ShortenPage:
         return ShortenPageForTask(page=text, task=self.task)
+
+
+_SAFETY = 0.95  # of the words that are expected to fit: tokens a word differ between gists
+
+
+class FittedGists(GistPages):
+    """A page that was not merged keeps its gist without a call, a merged one is shortened to one.
+
+    Where the gist memory with its longest page raw does not fit, gists are shortened again, older
+    ones first, as older memories are fuzzier: each is given half of its words, from the first page
+    on and round after round, until all together fit. Each is asked for once with the words it ends
+    with, and once more from that reply where it was longer; what is too long even then is cut, and
+    so truncated. None is asked for fewer than `least_words`.
+    """
+
+    kind = "fitted"
+    version = 1
+    reads = (Page, Gist)
+    reads_other_memory = (Gist,)
+    prompts = (ShortenPage, ShortenGist)
+    leaves_room_for = (AnswerQuestion, ParallelLookUp)
+    question_tokens: NonNegativeInt
+    least_words: NonNegativeInt
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Gist]:
+        """Pages, and the Gists of the pages they were made from -> one Gist each, in order.
+
+        Problems: those of gists; truncated also where a gist was cut to fit.
+        """
+        before = {gist.page_index: gist for gist in rows[Gist]}
+        headers = self._headers(rows[Page])
+        pages = zip(rows[Page], headers, strict=True)
+        made = (self._kept_or_made(page, header, before, ask) for page, header in pages)
+        gists = list(await asyncio.gather(*made))
+        return await self._shortened(rows[Page], headers, gists, ask)
+
+    async def _kept_or_made(
+        self, page: Page, header: str | None, before: dict[int, Gist], ask: Ask
+    ) -> Gist:
+        if len(page.merged_from) == 1:
+            return replace(before[page.merged_from[0]], page_index=page.page_index)
+        return await self._gist(page, header, ask)
+
+    async def _shortened(
+        self, pages: Sequence[Page], headers: Sequence[str | None], gists: Sequence[Gist], ask: Ask
+    ) -> list[Gist]:
+        raw = await longest_readable(ask, pages, self.question_tokens)
+        room = await self._free(pages, _empty(gists), raw, ask)
+        if room < 0:  # even the tags are too much beside a page: none can be looked up
+            raw, room = [], await self._free(pages, _empty(gists), [], ask)
+        free = await self._free(pages, gists, raw, ask)
+        if free >= 0:
+            return list(gists)
+        words = [gist.num_words for gist in gists]
+        targets = halved(
+            words, _SAFETY * sum(words) * max(0, room) / (room - free), self.least_words
+        )
+        work = zip(gists, headers, targets, strict=True)
+        made = await asyncio.gather(*(self._regist(*one, ask) for one in work))
+        while await self._free(pages, made, raw, ask) < 0 and any(targets):
+            targets = [int(_SAFETY * target) for target in targets]
+            work = zip(made, headers, targets, strict=True)
+            made = [cut_gist(gist, target, header) for gist, header, target in work]
+        return list(made)
+
+    async def _free(
+        self, pages: Sequence[Page], gists: Sequence[Gist], raw: Sequence[int], ask: Ask
+    ) -> int:
+        return await free_tokens(ask, pages, gists, raw, self.question_tokens)
+
+    async def _regist(self, gist: Gist, header: str | None, most_words: int, ask: Ask) -> Gist:
+        """At most so many words of it, beside its header; itself where it has no more."""
+        for turn in (0, 1):
+            if gist.gist is None or gist.num_words <= most_words:
+                return gist
+            text = gist.gist.removeprefix(header or "").strip()
+            subject = Subject(page_index=gist.page_index, turn=turn)
+            asked = await ask(ShortenGist(gist=text, max_words=most_words), subject)
+            if asked.value is None:
+                break
+            gist = with_text(gist, asked.value, header)
+        return cut_gist(gist, most_words, header)
+
+
+def _empty(gists: Sequence[Gist]) -> list[Gist]:
+    return [replace(gist, gist="") for gist in gists]
+
+
+def halved(words: Sequence[int], most: float, least: int) -> list[int]:
+    """The number of words that each text may keep so that all have at most `most`: the first is
+    given half of them, then the next, and again from the first, none fewer than `least`."""
+    found, total = list(words), sum(words)
+    while total > most and any(kept > least for kept in found):
+        for place, kept in enumerate(found):
+            if total <= most:
+                break
+            found[place] = min(kept, max(least, kept // 2))
+            total -= kept - found[place]
+    return found

@@ -1,19 +1,99 @@
-"""Make the keys that a session or round of a chat is found by (LongMemEval section 5.3)."""
+"""Extract from sessions or rounds of a chat what they may be found by besides their own text, and
+make their keys (LongMemEval sections 5.3 and 5.4)."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
-from pipeline.work.stage import Stage
-from stages.index.expand import Side, side_of
-from stages.tables.expansions import Expansion
-from stages.tables.keys import Key
+from pipeline.work.stage import Role, Stage
+from stages.prompts.longmemeval.chat_fields import OfChat
+from stages.prompts.longmemeval.extract_events import ExtractEvents
+from stages.prompts.longmemeval.extract_facts import ExtractFacts
+from stages.prompts.longmemeval.extract_keyphrases import ExtractKeyphrases
+from stages.prompts.longmemeval.extract_summary import ExtractSummary
+from stages.tables.keys import Expansion, Key
 from stages.tables.pages import Page
-from stages.text.chat_text import session_dates
-from stages.text.dates import day_of
+from stages.text.chat_text import day_of, said_by, session_dates
+from stages.text.words import without_header
+
+Side = Literal["user", "both"]
+Extracted = Literal["none", "summary", "keyphrases", "facts", "events"]
+_PROMPTS: Mapping[str, type[OfChat[Any]]] = {
+    "summary": ExtractSummary,
+    "keyphrases": ExtractKeyphrases,
+    "facts": ExtractFacts,
+    "events": ExtractEvents,
+}
+_KINDS = {"summary": "summary", "keyphrases": "keyphrase", "facts": "fact", "events": "event"}
+
+
+class Expand(Stage):
+    """Ask the role extractor for items of each page: `extracted` says which. `side`: the turns that
+    it is shown, the user's alone in the paper. Not `enabled`, or of none, it asks nothing.
+    """
+
+    name = "expand"
+    version = 1
+    reads = (Page,)
+    writes = Expansion
+    role: ClassVar[Role] = "extractor"
+    prompts = tuple(_PROMPTS.values())
+    extracted: Extracted
+    side: Side
+    enabled: bool
+
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
+        is_asked = self.enabled and self.extracted != "none"
+        return (_PROMPTS[self.extracted],) if is_asked else ()
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Expansion]:
+        """Pages -> Expansions, in page order. A text that several histories share is asked about
+        once, for events once per date. Problems: truncated, unparseable; empty_input (a page
+        without words); context_overflow, timeout, engine_failed."""
+        if not self.prompts_used():
+            return [Expansion.about(page, kind="none") for page in rows[Page]]
+        dates = session_dates([page.text or "" for page in rows[Page]])
+        pages = zip(rows[Page], dates, strict=True)
+        made = await asyncio.gather(*(self._of_page(page, date, ask) for page, date in pages))
+        return [row for found in made for row in found]
+
+    async def _of_page(self, page: Page, date: str, ask: Ask) -> list[Expansion]:
+        # Only events depend on the session's date: other replies are shared whatever it is.
+        said_at = date if self.extracted == "events" else ""
+        row = Expansion.about(page, kind=_KINDS[self.extracted], day=day_of(date) or None)
+        chat = side_of(page, self.side)
+        if not chat:
+            return [replace(row, problem="empty_input")]
+        prompt = _PROMPTS[self.extracted](chat=chat, said_at=said_at)
+        asked = await ask(prompt, Subject(page_index=page.page_index), is_shared=True)
+        items = [
+            replace(row, item_index=index, text=text, day=day or row.day)
+            for index, (day, text) in enumerate(self._items(asked.value))
+        ]
+        return items or [replace(row, problem=asked.problem)]
+
+    def _items(self, value: Any) -> list[tuple[str, str]]:
+        """Day and text of each item of a reply, None where it cannot be read; only events have
+        days."""
+        if value is None or self.extracted == "events":
+            return list(value or ())
+        return [("", text) for text in ([value] if self.extracted == "summary" else value)]
+
+    def empty(self, rows: UnitRows, about: Record) -> Expansion:
+        return Expansion.about(about, kind=_KINDS.get(self.extracted, "none"))
+
+
+def side_of(page: Page, side: Side) -> str:
+    """The turns of a page without its session's header: those of the user, or all."""
+    text = page.text or ""
+    return said_by(text, "user") if side == "user" else without_header(text).strip()
+
 
 Join = Literal["separate", "merge", "replace", "merge_as_published"]
 
@@ -25,10 +105,10 @@ class MakeKeys(Stage):
     loses it from the index. `side`: the turns of the value, the user's in the paper. No calls.
     """
 
-    name: ClassVar[str] = "keys"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Expansion)
-    writes: ClassVar[type[Record]] = Key
+    name = "keys"
+    version = 1
+    reads = (Page, Expansion)
+    writes = Key
     join: Join
     side: Side
 

@@ -4,6 +4,7 @@ The paper's own memory, key-value states that a trained model compresses, needs 
 and code; a plugin may add it as another kind of this stage.
 """
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,16 +13,21 @@ from typing import Any, ClassVar, Literal
 from pydantic import NonNegativeInt
 
 from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
+from stages.index.segments import segments
 from stages.prompts.memorag.clue_questions import ClueQuestions
 from stages.prompts.memorag.clue_spans import ClueSpans
 from stages.prompts.memorag.draft_answer import DraftAnswer
+from stages.prompts.memorag.gist_chunk import ShortenChunk
 from stages.prompts.memorag.key_points import KeyPoints
 from stages.prompts.parsing.passages import Passage
-from stages.tables.memory_passages import MemoryPassage
+from stages.tables.keys import MemoryPassage
+from stages.tables.pages import Gist, Page
+from stages.text.fit_to_limit import Keep, largest_part
 from stages.text.words import num_words
 
 CLUES = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
@@ -37,8 +43,8 @@ class Memorize(Stage):
     are divided into parts that fit, every one of which is asked for clues.
     """
 
-    name: ClassVar[str] = "memorize"
-    writes: ClassVar[type[Record]] = MemoryPassage
+    name = "memorize"
+    writes = MemoryPassage
     role: ClassVar[Role] = "memory"
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = CLUES  # which only measure what fits
     memory_fit: MemoryFit
@@ -143,3 +149,72 @@ def _parts(sizes: Sequence[int], limit: int) -> list[int]:
 
 def _shortest(prompt: type[ClueSpans | ClueQuestions | DraftAnswer | KeyPoints]) -> Prompt[Any]:
     return prompt(passages=(Passage("text", None, ""),), question="", options=())
+
+
+class MemorizeText(Memorize):
+    """The whole text: all prompts about a document begin with it, so a long-context model reads it
+    once and finds it in its prefix cache for each question. The engine only counts."""
+
+    kind = "full"
+    version = 1
+
+    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
+        return [whole_text(rows)]
+
+    async def fitted(
+        self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
+    ) -> list[MemoryPassage]:
+        """Cut between words; parts at the ends of sentences, where they have any."""
+        text, whole = rows.document.text, whole_text(rows)
+        if self.memory_fit == "split":
+            spans = await segments(text, limit, ask.text_tokens)
+        else:
+            keep: Keep = "first" if self.memory_fit == "head" else "last"
+            spans = [await largest_part(text, keep, limit, ask.text_tokens)]
+        return [
+            replace(
+                whole,
+                part_index=part,
+                start_char=start,
+                end_char=end,
+                num_words=num_words(text[start:end]),
+            )
+            for part, (start, end) in enumerate(spans)
+        ] or [whole]
+
+
+class MemorizeGists(Memorize):
+    """The gists of the run's own pages, which ReadAgent reads. The engine only counts."""
+
+    kind = "gist_memory"
+    version = 1
+    reads = (Gist,)
+
+    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
+        return [of_page(gist, gist.gist or "") for gist in rows[Gist]]
+
+
+class MemorizeChunks(Memorize):
+    """The gists of long chunks, made by the memory model itself (MemoRAG-Lite of the authors'
+    repository: chunks of 4,096 tokens, gists of 512 at most)."""
+
+    kind = "gists"
+    version = 1
+    reads = (Page,)
+    prompts = (ShortenChunk, *CLUES)
+
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
+        return (ShortenChunk, *super().prompts_used())
+
+    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
+        """Problems: truncated (the text is kept), unparseable (a complete reply without a word);
+        without a gist: context_overflow, empty_input, timeout, engine_failed."""
+        return list(await asyncio.gather(*(self._passage(page, ask) for page in rows[Page])))
+
+    async def _passage(self, page: Page, ask: Ask) -> MemoryPassage:
+        text = (page.text or "").strip()
+        if not text:
+            return replace(of_page(page, ""), problem="empty_input")
+        asked = await ask(ShortenChunk(text), Subject(page_index=page.page_index))
+        gist = asked.value or ""
+        return replace(of_page(page, gist), problem=asked.problem)

@@ -3,22 +3,20 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, NonNegativeInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Record, UnitRows
-from stages.index.context_budget import cut_gist, free_tokens, longest_readable
+from pipeline.core.rows import UnitRows
+from stages.index.context import cut_gist, free_tokens, longest_readable
 from stages.index.paginate import Paginate
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.starts_chapter import StartsChapter
-from stages.tables.gists import Gist
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 from stages.text.words import PAGE_BREAK
 
 Merged = tuple[Page, Gist]
@@ -29,9 +27,9 @@ class CopiedPages(Paginate):
     """The pages of an earlier memory as a memory of their own, so that other gists can be made of
     them; `purpose` is part of its name. No calls."""
 
-    kind: ClassVar[str] = "copied"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
+    kind = "copied"
+    version = 1
+    reads = (Page,)
     purpose: str
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
@@ -52,12 +50,12 @@ class MergedPages(Paginate):
     fit, neighbours are merged without asking. No page goes past a form feed.
     """
 
-    kind: ClassVar[str] = "merged"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (StartsChapter,)
-    leaves_room_for: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion, ParallelLookUp)
-    asks_in_turn: ClassVar[bool] = True
+    kind = "merged"
+    version = 1
+    reads = (Page, Gist)
+    prompts = (StartsChapter,)
+    leaves_room_for = (AnswerQuestion, ParallelLookUp)
+    asks_in_turn = True
     not_sure: Literal["merge", "keep"]
     merge_until: Literal["fits", "end"]
     page_share: float = Field(gt=0, le=1)

@@ -9,30 +9,36 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError
-from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.page_pieces import Piece, pieces, sections
-from stages.index.window import LABEL_RULES, Following, LabelRule, Window, shown_text
+from stages.index.page_pieces import (
+    LABEL_RULES,
+    Following,
+    LabelRule,
+    Piece,
+    Window,
+    pieces,
+    sections,
+    shown_text,
+)
 from stages.prompts.readagent.break_point import BreakPoint, Labelled
 from stages.tables.pages import Page
-from stages.text.paragraphs import Paragraphs
-from stages.text.words import num_words
+from stages.text.words import Paragraphs, num_words
 
 
 class Paginate(Stage):
     """The base of every stage that writes pages."""
 
-    name: ClassVar[str] = "paginate"
-    writes: ClassVar[type[Record]] = Page
-    starts_memory: ClassVar[bool] = True
+    name = "paginate"
+    writes = Page
+    starts_memory = True
 
     def row_per(self) -> str:
         return "document_id"  # also where pages are read
@@ -64,8 +70,8 @@ class PaginateUniform(_FromText):
     `max_words` is cut, at sentence ends.
     """
 
-    kind: ClassVar[str] = "uniform"
-    version: ClassVar[int] = 1
+    kind = "uniform"
+    version = 1
     words: PositiveInt
     max_words: PositiveInt
 
@@ -107,10 +113,10 @@ class PaginateByModel(_FromText):
     shown with it, and by `following` nothing, an ellipsis, or the next paragraph and an ellipsis.
     """
 
-    kind: ClassVar[str] = "model"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
-    asks_in_turn: ClassVar[bool] = True
+    kind = "model"
+    version = 1
+    prompts = (BreakPoint,)
+    asks_in_turn = True
     min_words: PositiveInt
     max_words: PositiveInt
     tail_words: NonNegativeInt

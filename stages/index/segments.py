@@ -1,21 +1,22 @@
-"""Cut a document into segments of a fixed number of tokens (MemWalker section 3)."""
+"""Cut a document into segments of a fixed number of tokens (MemWalker section 3), or a chat history
+into its sessions or rounds (LongMemEval section 5.2, the granularity of values)."""
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Literal
 
 from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.prompts import Prompt
 from pipeline.core.rows import UnitRows
 from stages.index.page_pieces import sections
 from stages.index.paginate import Paginate, page_of
 from stages.prompts.memwalker.summarize import SummarizeSegment
 from stages.tables.pages import Page
 from stages.text.fit_to_limit import fit_to_limit, stretch_over
-from stages.text.paragraphs import sentence_spans
-from stages.text.words import num_words, word_spans
+from stages.text.words import num_words, sentence_spans, without_header, word_spans
 
 
 class PaginateByTokens(Paginate):
@@ -23,9 +24,9 @@ class PaginateByTokens(Paginate):
     `page_breaks` none crosses a form feed. The engine only counts.
     """
 
-    kind: ClassVar[str] = "tokens"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (SummarizeSegment,)
+    kind = "tokens"
+    version = 1
+    prompts = (SummarizeSegment,)
     page_breaks: bool
     segment_tokens: PositiveInt
 
@@ -102,3 +103,31 @@ def _word_ends(text: str) -> list[int]:
 
 def _char_ends(text: str) -> list[int]:
     return list(range(1, len(text) + 1))
+
+
+# A turn is a paragraph: a line within one may begin so, too, where a dialogue was pasted.
+_USER_TURN = re.compile(r"(?:\A\f?|(?<=\n\n))user: ")
+
+
+class PaginateChat(Paginate):
+    """A page is a session, or with `value: round` a turn of the user and those after it, up to the
+    user's next. What stands before a session's first turn of the user belongs to its first round; a
+    document without sessions is one.
+    """
+
+    kind = "chat"
+    version = 1
+    value: Literal["session", "round"]
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
+        """Document -> Pages, in order, with chosen_by `rule`. No calls."""
+        text = rows.document.text
+        spans = [span for part in sections(text) for span in self._values(text, *part)]
+        return [page_of(rows, index, span, "rule") for index, span in enumerate(spans)]
+
+    def _values(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        turns_text = without_header(text[start:end])
+        first = end - len(turns_text)
+        turns = [first + found.start() for found in _USER_TURN.finditer(turns_text)]
+        cuts = turns[1:] if self.value == "round" else []
+        yield from pairwise([start, *cuts, end])

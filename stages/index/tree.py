@@ -4,20 +4,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar
 
 from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError, Problem
-from pipeline.core.prompts import Asked, Prompt
+from pipeline.core.prompts import Asked
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.prompts.memwalker.compress import CompressSummaries
 from stages.prompts.memwalker.summarize import SummarizeSegment
-from stages.tables.nodes import Node
-from stages.tables.pages import Page
+from stages.tables.pages import Node, Page
 from stages.text.words import num_words
 
 
@@ -30,11 +28,11 @@ class BuildTree(Stage):
     ancestors' and of the navigation; with `strict` all its ancestors fail instead.
     """
 
-    name: ClassVar[str] = "tree"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page,)
-    writes: ClassVar[type[Record]] = Node
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (SummarizeSegment, CompressSummaries)
+    name = "tree"
+    version = 1
+    reads = (Page,)
+    writes = Node
+    prompts = (SummarizeSegment, CompressSummaries)
     max_children: int = Field(ge=2)
     node_words: PositiveInt
     strict: bool

@@ -13,8 +13,7 @@ from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.tables.answers import Answer
-from stages.tables.ratings import VALUES, Rating, Rubric
+from stages.tables.answers import VALUES, Answer, Rating, Rubric
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +30,9 @@ class AnswerRater(Stage):
     answer with a problem gives an `upstream` row of value 0 for each verdict."""
 
     role: ClassVar[Role] = "judge"
-    reads: ClassVar[tuple[type[Record], ...]] = (Answer,)
-    writes: ClassVar[type[Record]] = Rating
-    document_fields: ClassVar[tuple[str, ...]] = ()
+    reads = (Answer,)
+    writes = Rating
+    document_fields = ()
     question_fields: ClassVar[tuple[str, ...]] = ("question", "options", "references")
 
     @abstractmethod

@@ -1,20 +1,36 @@
-"""Rate each answer against each reference, by a strict and a permissive rater prompt.
+"""Rate each answer by a strict and a permissive rater prompt, or by its question's type.
 
-ReadAgent section 4.1: both prompts are asked for every answer. The `lr` view combines the verdicts
-into exact, partial, none or unscored, and the report's LR-1 and LR-2: shares of the answers that
-the rater scored, as its failures say nothing of the method.
+ReadAgent section 4.1: both prompts are asked for every answer and reference. The `lr` view combines
+the verdicts into exact, partial, none or unscored, and the report's LR-1 and LR-2: shares of the
+answers that the rater scored, as its failures say nothing of the method.
+
+LongMemEval A.4, figure 10: once by the rubric of the type. `accuracy` is the share of right
+answers, overall and as the mean over question types; abstention questions count in their own types,
+too, and stand apart beside them, all as published. Three things differ from the authors' script. A
+missing answer is wrong; theirs leaves it out. One with a problem (truncated, or no answer after its
+notes) is, too, as in all means; theirs is judged. A reply is parsed as a verdict, and one that is
+none leaves the answer unscored; theirs takes every reply that has "yes" in it for yes ("No,
+yesterday it was ..."), every other for no.
 """
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question
 from pipeline.work.stage import Column
 from stages.judge.answer_rater import AnswerRater, Wanted
 from stages.prompts.judging.rate_permissive import PermissiveRating
 from stages.prompts.judging.rate_strict import StrictRating
+from stages.prompts.judging.rubrics import (
+    JudgeAbstention,
+    JudgeGeneric,
+    JudgeKnowledgeUpdate,
+    JudgePreference,
+    JudgeTemporal,
+)
+from stages.prompts.judging.yes_or_no import YesOrNo
+from stages.tables.answers import Rubric
 
 _EXACT = (
     "share of answers that the rater calls exact, of those that it scored: yes by the strict or "
@@ -25,9 +41,9 @@ _EXACT = (
 class RateAnswers(AnswerRater):
     """Two rows per answer and reference: strict, then permissive."""
 
-    name: ClassVar[str] = "rate"
-    version: ClassVar[int] = 2
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (StrictRating, PermissiveRating)
+    name = "rate"
+    version = 2
+    prompts = (StrictRating, PermissiveRating)
 
     def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
         judged = partial(Column, more_is_better=True, is_judged=True)
@@ -48,3 +64,66 @@ class RateAnswers(AnswerRater):
                 Wanted("permissive", index, PermissiveRating(question.question, answer, reference)),
             )
         ]
+
+
+_PROMPTS: Mapping[Rubric, type[YesOrNo]] = {
+    "generic": JudgeGeneric,
+    "temporal": JudgeTemporal,
+    "knowledge_update": JudgeKnowledgeUpdate,
+    "preference": JudgePreference,
+    "abstention": JudgeAbstention,
+}
+# By a question's task, else its type; all others are generic (single-session-user and -assistant,
+# multi-session; questions of other corpora).
+_RUBRICS: Mapping[str | None, Rubric] = {
+    "abstention": "abstention",
+    "temporal-reasoning": "temporal",
+    "knowledge-update": "knowledge_update",
+    "single-session-preference": "preference",
+}
+
+
+_RIGHT = (
+    "share of answers that the rater calls right by the rubric of the question's type, of those "
+    "that it scored"
+)
+
+
+class RateByType(AnswerRater):
+    """One row per answer. Several references are alternatives, shown together."""
+
+    name = "rate"
+    kind = "by_type"
+    version = 1
+    prompts = tuple(_PROMPTS.values())
+    question_fields = (
+        "question", "options", "references", "question_type", "task",
+    )  # fmt: skip
+
+    def columns(self) -> Mapping[Literal["any", "free", "choice"], tuple[Column, ...]]:
+        by_type = ("accuracy", "question_type")
+        judged = partial(Column, more_is_better=True, is_judged=True)
+        return {
+            "free": (
+                judged("accuracy", "accuracy", 50, about=_RIGHT),
+                judged(
+                    "accuracy_by_type",
+                    "by type",
+                    51,
+                    False,
+                    mean_of_means=by_type,
+                    about="mean of the means of that over question types",
+                ),
+                judged(
+                    "accuracy_abstention",
+                    "abstention",
+                    52,
+                    about="the same of abstention questions alone",
+                ),
+            )
+        }
+
+    def wanted(self, question: Question, answer: str) -> list[Wanted]:
+        rubric = _RUBRICS.get(question.task or question.question_type, "generic")
+        reference = "\nor: ".join(question.references)
+        return [Wanted(rubric, None, _PROMPTS[rubric](question.question, answer, reference))]

@@ -4,14 +4,14 @@ question."""
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveInt
 
 from pipeline.core.prompts import Asked
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Stage
-from stages.tables.queries import Query
+from stages.tables.lookups import Query
 from stages.text.words import num_words
 
 Kind = Literal[
@@ -24,8 +24,8 @@ class MakeQueries(Stage):
     (there is no such query); context_overflow, timeout, engine_failed.
     """
 
-    name: ClassVar[str] = "queries"
-    writes: ClassVar[type[Record]] = Query
+    name = "queries"
+    writes = Query
 
     def numbered(self, found: Sequence[Query]) -> list[Query]:
         """The queries of a question with their numbers."""

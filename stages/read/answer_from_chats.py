@@ -1,22 +1,58 @@
-"""Answer each question from the sessions or rounds that were found (LongMemEval section 5.5)."""
+"""Answer each question from the sessions or rounds that were found, shown by date, with or without
+notes (LongMemEval section 5.5; Chain-of-Note)."""
 
-from collections.abc import Sequence
+import asyncio
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, Record, UnitRows
-from stages.index.context import Context
+from pipeline.work.stage import Stage
+from stages.index.context import Context, gist_memory
 from stages.prompts.longmemeval.answer_chats import AnswerFromChats
 from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
+from stages.prompts.longmemeval.note import NoteOnChat
 from stages.prompts.parsing.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext
-from stages.read.chat_context import History, chat_context, item
-from stages.tables.lookups import Lookup
-from stages.tables.notes import Note
+from stages.retrieve.look_up import used_pages
+from stages.tables.lookups import Lookup, Note
 from stages.tables.pages import Page
-from stages.text.chat_text import session_dates
-from stages.text.words import num_words
+from stages.text.chat_text import session_dates, turns_of
+from stages.text.words import num_words, without_header
+
+History = Literal["json", "text"]
+
+
+def chat_context(pages: Sequence[Page], used: Collection[int], history: History) -> Context:
+    """The pages `used` in document order, which is that of their dates where all can be read, each
+    with its number and date; `json`: turns as a JSON list of objects with role and content."""
+    dates, whole = (
+        session_dates([page.text or "" for page in pages]),
+        gist_memory(pages, (), used, 0),
+    )
+    shown = (
+        item(number, dates[index], chat(pages[index], history))
+        for number, index in enumerate(whole.page_indexes, 1)
+    )
+    return replace(whole, passages=tuple(Passage("text", None, text) for text in shown))
+
+
+def item(number: int, date: str, text: str) -> str:
+    """An item of the history under its heading."""
+    return f"### Session {number}\nDate: {date or 'not known'}\n{text}"
+
+
+def chat(page: Page, history: History) -> str:
+    """The turns of a page, without its header."""
+    text = page.text or ""
+    if history == "text":
+        return without_header(text).strip()
+    turns = [{"role": turn.role, "content": turn.content} for turn in turns_of(text)]
+    return json.dumps(turns, ensure_ascii=False)
 
 
 class AnswerFromChat(AnswerFromContext):
@@ -24,10 +60,10 @@ class AnswerFromChat(AnswerFromContext):
     item says first, then the answer. Items without room are left out, the last found first.
     """
 
-    kind: ClassVar[str] = "chats"
-    version: ClassVar[int] = 1
+    kind = "chats"
+    version = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerFromChats, AnswerWithNotes)
+    prompts = (AnswerFromChats, AnswerWithNotes)
     history: History
     reading: Literal["direct", "con"]
 
@@ -51,9 +87,9 @@ class AnswerFromChat(AnswerFromContext):
 class AnswerFromNotes(AnswerFromChat):
     """From the notes on the items, by date; items of which nothing was noted are left out."""
 
-    kind: ClassVar[str] = "notes"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup, Note)
+    kind = "notes"
+    version = 1
+    reads = (Page, Lookup, Note)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         dates = session_dates([page.text or "" for page in rows[Page]])
@@ -70,3 +106,41 @@ class AnswerFromNotes(AnswerFromChat):
             spans=(),
             num_words=sum(num_words(text) for _, text in shown),
         )
+
+
+class TakeNotes(Stage):
+    """A call for each page that was looked up, in document order."""
+
+    name = "notes"
+    version = 1
+    reads = (Page, Lookup)
+    writes = Note
+    prompts = (NoteOnChat,)
+    history: History
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Note]:
+        """Questions and the pages looked up -> their Notes, in question order, then page order.
+        Problems: truncated (the text is kept), unparseable; context_overflow, timeout,
+        engine_failed, upstream (a look-up without a reply)."""
+        made = await asyncio.gather(*(self._notes(rows, q, ask) for q in rows.questions))
+        return [note for notes in made for note in notes]
+
+    async def _notes(self, rows: UnitRows, question: Question, ask: Ask) -> list[Note]:
+        if lacks := [lack for row in rows.of(Lookup, question) if (lack := row.why_unusable())]:
+            return [Note.about(question, problem="upstream", detail=", ".join(lacks))]
+        dates = session_dates([page.text or "" for page in rows[Page]])
+        used = sorted(used_pages(rows, question))
+        asked = (self._note(question, rows[Page][n], dates[n], ask) for n in used)
+        return list(await asyncio.gather(*asked)) or [Note.about(question)]
+
+    async def _note(self, question: Question, page: Page, date: str, ask: Ask) -> Note:
+        prompt = NoteOnChat(
+            chat=chat(page, self.history),
+            said_at=date,
+            question=question.question,
+            asked_at=question.asked_at or "",
+        )
+        subject = Subject(question_id=question.question_id, page_index=page.page_index)
+        asked = await ask(prompt, subject)
+        said = {"note": asked.value, "problem": asked.problem}
+        return Note.about(question, page_index=page.page_index, **said)

@@ -20,9 +20,8 @@ from stages.prompts.parsing.passages import shown
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.retrieve.look_up import used_pages
 from stages.tables.answers import Answer
-from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 from stages.text.fit_to_limit import fit_to_limit
 from stages.text.words import num_words
 
@@ -41,8 +40,8 @@ class AnswerFromContext(Stage):
     the question depends on failed, the answer is an `upstream` row; where one is skipped, skipped.
     """
 
-    name: ClassVar[str] = "answer"
-    writes: ClassVar[type[Record]] = Answer
+    name = "answer"
+    writes = Answer
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
     first_page: int = Field(ge=0, le=1)
     answer_words: PositiveInt | None
@@ -182,9 +181,9 @@ def with_context(answer: Answer, context: Context) -> Answer:
 class AnswerFromMemory(AnswerFromContext):
     """From the gist memory, with the looked-up pages in place of their gists (section 3.2)."""
 
-    kind: ClassVar[str] = "memory"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist, Lookup)
+    kind = "memory"
+    version = 1
+    reads = (Page, Gist, Lookup)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return memory(rows, used, self.first_page)
@@ -193,9 +192,9 @@ class AnswerFromMemory(AnswerFromContext):
 class AnswerFromPages(AnswerFromContext):
     """From the looked-up pages alone, in document order."""
 
-    kind: ClassVar[str] = "pages"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
+    kind = "pages"
+    version = 1
+    reads = (Page, Lookup)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return raw_pages(rows, used, self.first_page)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, Record, UnitRows
@@ -23,12 +23,12 @@ class ImportedAnswer(Stage):
     what follows from them. The file's name is not hashed.
     """
 
-    name: ClassVar[str] = "answer"
-    kind: ClassVar[str] = "given"
-    version: ClassVar[int] = 1
-    writes: ClassVar[type[Record]] = Answer
-    document_fields: ClassVar[tuple[str, ...]] = ("num_words",)
-    question_fields: ClassVar[tuple[str, ...]] = ("options",)
+    name = "answer"
+    kind = "given"
+    version = 1
+    writes = Answer
+    document_fields = ("num_words",)
+    question_fields = ("options",)
     file: str
 
     @cached_property

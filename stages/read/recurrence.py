@@ -3,19 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
-from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.segments import segments
 from stages.prompts.memwalker.update_summary import UpdateSummary
-from stages.tables.running_summaries import RunningSummary
+from stages.tables.pages import RunningSummary
 from stages.text.words import num_words
 
 _WORDS_PER_TOKEN = 0.75  # of English prose; in other languages a text has fewer words a token
@@ -31,11 +29,11 @@ class UpdateRunningSummary(Stage):
     many as `summary_tokens` usually are.
     """
 
-    name: ClassVar[str] = "update_summary"
-    version: ClassVar[int] = 1
-    writes: ClassVar[type[Record]] = RunningSummary
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (UpdateSummary,)
-    asks_in_turn: ClassVar[bool] = True
+    name = "update_summary"
+    version = 1
+    writes = RunningSummary
+    prompts = (UpdateSummary,)
+    asks_in_turn = True
     segment_tokens: PositiveInt
     summary_tokens: PositiveInt
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
@@ -16,8 +15,8 @@ RANKS_KEPT = 50  # of each turn: the deepest that LongMemEval's metrics of retri
 class LookUp(Stage):
     """Base class: writes a row per question and turn, turns counted from 0."""
 
-    name: ClassVar[str] = "look_up"
-    writes: ClassVar[type[Record]] = Lookup
+    name = "look_up"
+    writes = Lookup
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> their Lookups, in question order, then by turn. Problems: see `turns`."""
@@ -60,5 +59,5 @@ def ranked_turn(question: Question, ranking: Sequence[RankedPage], top_k: int | 
 class NoLookUp(LookUp):
     """For methods without look-ups: an empty turn 0. No calls."""
 
-    kind: ClassVar[str] = "none"
-    version: ClassVar[int] = 1
+    kind = "none"
+    version = 1

@@ -4,22 +4,20 @@ A.1.2)."""
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.prompts import Asked, Prompt
-from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.core.prompts import Asked
+from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Column, Stage
 from stages.prompts.memwalker.actions import ANSWER, REVERT
 from stages.prompts.memwalker.read_leaf import LeafReply, ReadLeaf, answer_text
 from stages.prompts.memwalker.triage import Triage
-from stages.retrieve.legal_replies import ask_for_action, with_memory
-from stages.retrieve.walk import COLUMNS, Walk
-from stages.tables.nodes import Node
-from stages.tables.pages import Page
-from stages.tables.visits import Visit
+from stages.retrieve.walk import COLUMNS, Walk, ask_for_action, with_memory
+from stages.tables.lookups import Visit
+from stages.tables.pages import Node, Page
 from stages.text.words import num_words
 
 
@@ -37,12 +35,12 @@ class Navigate(Stage):
     without a legal action end it (section 3).
     """
 
-    name: ClassVar[str] = "navigate"
-    version: ClassVar[int] = 1
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Node)
-    writes: ClassVar[type[Record]] = Visit
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (Triage, ReadLeaf)
-    asks_in_turn: ClassVar[bool] = True
+    name = "navigate"
+    version = 1
+    reads = (Page, Node)
+    writes = Visit
+    prompts = (Triage, ReadLeaf)
+    asks_in_turn = True
     reasoning: bool
     working_memory: bool
     keep_memory: Literal["first", "last"]

@@ -6,7 +6,7 @@ in prompts and replies start at the family's `first_page`; rows hold page indexe
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field, PositiveInt
 
@@ -14,23 +14,22 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.core.rows import Question, UnitRows
 from stages.index.context import memory
 from stages.prompts.parsing.passages import Passage, shown
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.look_up_s import UNREAD, SequentialLookUp
 from stages.retrieve.look_up import LookUp, turn_row
-from stages.tables.gists import Gist
 from stages.tables.lookups import Dropped, Lookup
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 
 
 class _FromGists(LookUp):
     """Base class: prompts show the gist memory, with the pages read so far in place."""
 
-    reads: ClassVar[tuple[type[Record], ...]] = (Page, Gist)
-    leaves_room_for: ClassVar[tuple[type[Prompt[Any]], ...]] = (AnswerQuestion,)
+    reads = (Page, Gist)
+    leaves_room_for = (AnswerQuestion,)
     max_pages: PositiveInt
     first_page: int = Field(ge=0, le=1)
 
@@ -53,9 +52,9 @@ class _FromGists(LookUp):
 class ReadAgentP(_FromGists):
     """ReadAgent-P: one reply names all pages, the most important first; `max_pages` are read."""
 
-    kind: ClassVar[str] = "parallel"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ParallelLookUp,)
+    kind = "parallel"
+    version = 1
+    prompts = (ParallelLookUp,)
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One turn. Problems: unparseable, truncated (nothing used, the gists remain);
@@ -117,10 +116,10 @@ class ReadAgentS(_FromGists):
     failed.
     """
 
-    kind: ClassVar[str] = "sequential"
-    version: ClassVar[int] = 1
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (SequentialLookUp,)
-    asks_in_turn: ClassVar[bool] = True
+    kind = "sequential"
+    version = 1
+    prompts = (SequentialLookUp,)
+    asks_in_turn = True
     answer_each_look_up: bool
     answer_words: PositiveInt | None  # the length asked of those answers; null: brief
     answer_page_tags: bool  # whether their prompts show page numbers

@@ -1,11 +1,21 @@
-"""The state of a walk through a tree, and the columns of its measures (MemWalker section 5)."""
+"""The state of a walk through a tree, the columns of its measures (MemWalker section 5), and asking
+for an action at a node until one is legal, with as much working memory as fits."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.errors import Problem
+from pipeline.core.prompts import Asked, Prompt
 from pipeline.work.stage import Column
-from stages.tables.nodes import Node
-from stages.tables.pages import Page
+from stages.prompts.memwalker.actions import MAX_REPLIES, reason_of
+from stages.prompts.memwalker.read_leaf import ReadLeaf
+from stages.prompts.memwalker.triage import Triage
+from stages.tables.lookups import Visit
+from stages.tables.pages import Node, Page
+from stages.text.fit_to_limit import Keep, largest_part
 
 COLUMNS = (
     Column("valid_actions", "valid %", 22, has_interval=False),
@@ -67,3 +77,38 @@ class Walk:
                if (kind, index) not in self._shown]  # fmt: skip
         self._shown.update((kind, index) for kind, index, _ in new)
         return sum(words for _, _, words in new)
+
+
+async def ask_for_action(
+    prompt: Triage | ReadLeaf, legal: Collection[int], row: Visit, ask: Ask
+) -> tuple[Visit, Asked[Any] | None]:
+    """The first reply with a legal action of at most three, and the visit with what it took; None
+    where there is none, or no reply."""
+    problem: Problem | None = None
+    for attempt in range(1, MAX_REPLIES + 1):
+        subject = Subject(question_id=row.question_id, turn=row.turn, attempt=attempt)
+        again: Prompt[Any] = replace(prompt, num_invalid=attempt - 1 or None)
+        asked = await ask(again, subject)
+        if asked.problem == "context_overflow" and attempt > 1:
+            break  # no space to say what was wrong
+        if not asked.has_reply:
+            return replace(row, problem=asked.problem), None
+        row = replace(row, num_replies=attempt)
+        action = asked.value[0] if isinstance(asked.value, tuple) else asked.value
+        if action in legal:
+            return replace(row, chosen_by="model", reason=reason_of(asked.raw)), asked
+        row = replace(row, num_invalid=attempt)
+        problem = asked.problem or "unparseable"
+    return replace(row, problem=problem), None
+
+
+async def with_memory(prompt: ReadLeaf, memory: str, keep: Keep, ask: Ask) -> ReadLeaf:
+    """The prompt with as many words of the working memory as fit, even when asked again."""
+
+    async def size(part: str) -> int:
+        again = replace(prompt, working_memory=part, num_invalid=MAX_REPLIES - 1)
+        return await ask.num_tokens(again)
+
+    limit = ask.context_tokens - ask.max_reply_tokens(ReadLeaf)
+    start, end = await largest_part(memory, keep, limit, size)
+    return replace(prompt, working_memory=memory[start:end])

@@ -12,20 +12,19 @@ from scores where metric like 'scrolls_%' group by all) group by method`.
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import field_validator
 
 from pipeline.asking.ask import Ask
 from pipeline.core.errors import Problem
-from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import GOLD, Column, Stage
 from stages.read.answer_from_context import GIVEN
 from stages.score.metrics import ABOUT, METRICS, PARTS
-from stages.tables.answers import Answer
+from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
-from stages.tables.scores import Score
-from stages.text.spans import covered_chars
+from stages.text.words import covered_chars
 
 _RECALL = "share of the gold evidence, in characters, that is in the raw text of the final context"
 
@@ -34,12 +33,12 @@ class ScoreAnswers(Stage):
     """`metrics` apply to free-form answers; multiple choice is scored by `accuracy`. Among them may
     be RANKING_MEASURES, which are columns of the report and no scores."""
 
-    name: ClassVar[str] = "score"
-    version: ClassVar[int] = 2
-    reads: ClassVar[tuple[type[Record], ...]] = (Answer,)
-    writes: ClassVar[type[Record]] = Score
-    document_fields: ClassVar[tuple[str, ...]] = ()
-    question_fields: ClassVar[tuple[str, ...]] = (
+    name = "score"
+    version = 2
+    reads = (Answer,)
+    writes = Score
+    document_fields = ()
+    question_fields = (
         "question", "options", "only_judged", "task", "classes", *GOLD,
     )  # fmt: skip
     metrics: tuple[str, ...]

@@ -1,8 +1,9 @@
-"""The table `answers`."""
+"""The tables `answers`, `ratings` and `scores`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import groupby
+from typing import Any, Literal, get_args
 
 from pipeline.core.rows import QuestionRow, Span
 from pipeline.core.trace_lines import Line, RawText
@@ -15,9 +16,9 @@ class Answer(QuestionRow):
     `detail`: more about the problem, or how many pages the context had no room for.
     """
 
-    table: ClassVar[str] = "answers"
-    key: ClassVar[tuple[str, ...]] = ("question_id",)
-    drawn: ClassVar[bool] = True
+    table = "answers"
+    key = ("question_id",)
+    drawn = True
     reader: str  # the engine that answered
     answer: str | None  # as the model gave it; null: none
     answer_index: int | None = None  # the option chosen
@@ -47,3 +48,71 @@ class Answer(QuestionRow):
         if row["answer_index"] is not None:
             lines.append("right" if row["is_right"] else "wrong")
         return [*pages, *lines]
+
+
+Rubric = Literal[
+    "strict", "permissive", "generic", "temporal", "knowledge_update", "preference", "abstention"
+]
+Label = Literal["yes", "partially", "no"]
+VALUES: Mapping[Label, float] = {"yes": 1.0, "partially": 0.5, "no": 0.0}
+_RUBRICS: tuple[Rubric | None, ...] = (None, *get_args(Rubric))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating(QuestionRow):
+    """The verdict of one rater on one answer by one rubric.
+
+    `value` is that of the label: yes 1, partially 0.5, no 0. Null where no label could be read, so
+    that the answer is unscored; 0 without a label where there is no answer (problem upstream).
+    """
+
+    table = "ratings"
+    key = ("question_id", "reference_index", "rubric")
+    drawn = True
+    rater: str  # the engine and 4 hex of its identity
+    rater_is_model: bool  # whether it is a language model: reports show no other's verdicts
+    rubric: Rubric | None = None  # null: nothing to rate
+    reference_index: int | None = None  # null: the answer was rated as a whole
+    label: Label | None = None  # yes, partially or no; null: none could be read
+    value: float | None = None  # of the label: 1, 0.5 or 0; null: the answer is unscored
+    skipped: bool = False  # multiple choice or no reference: nothing to rate
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        """A line per rater and reference."""
+        rated = sorted((row for row in rows if not row["skipped"]), key=_place)
+        return [
+            f"{rater}{'' if index < 0 else f' on reference {index}'}: {_verdicts(list(of))}"
+            for (rater, index), of in groupby(rated, key=lambda row: _place(row)[:2])
+        ]
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, int, int]:
+    index = -1 if row["reference_index"] is None else row["reference_index"]
+    return row["rater"], index, _RUBRICS.index(row["rubric"])
+
+
+def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
+    labels = ", ".join(f"{row['rubric']} {row['label'] or '-'}" for row in rows)
+    problems = ", ".join(dict.fromkeys(row["problem"] for row in rows if row["problem"]))
+    return f"{labels} ({problems})" if problems else labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(QuestionRow):
+    """One metric of one answer, 0-100; 0 with problem `upstream` where the answer failed; null
+    where the metric does not apply to the question, or was not asked for (`skipped`)."""
+
+    table = "scores"
+    key = ("question_id", "metric")
+    drawn = True
+    metric: str  # its name in the report
+    value: float | None  # 0-100; null where the metric does not apply
+    skipped: bool = False  # the metric does not apply, or was not asked for
+
+    @classmethod
+    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
+        """All on one line."""
+        values = sorted((r["metric"], r["value"]) for r in rows if r["value"] is not None)
+        scores = ", ".join(f"{metric} {value:.1f}" for metric, value in values)
+        return [f"scores: {scores}"] if scores else []

@@ -1,8 +1,9 @@
-"""The table `lookups`, with the rankings that lookups.sql makes of it and measures."""
+"""The tables from a question to what is read for it: queries, look-ups (with the rankings that
+lookups.sql makes of them and measures), visits to the nodes of a tree, notes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pipeline.core.rows import QuestionRow
 from pipeline.core.trace_lines import Line
@@ -37,9 +38,9 @@ class RankedPage:
 class Lookup(QuestionRow):
     """One look-up turn of one question. A method without look-ups writes an empty turn 0."""
 
-    table: ClassVar[str] = "lookups"
-    key: ClassVar[tuple[str, ...]] = ("question_id", "turn")
-    drawn: ClassVar[bool] = True
+    table = "lookups"
+    key = ("question_id", "turn")
+    drawn = True
     turn: int  # of the question's look-ups, from 0
     query_index: int | None = None  # of the query that was searched for
     requested: tuple[int, ...] = ()  # page indexes in the order of the reply, legal or not
@@ -69,3 +70,120 @@ def _listed(indexes: Sequence[int] | None) -> str:
         return str(indexes)
     first = ", ".join(map(str, indexes[:_TRACED]))
     return f"[{first} and {len(indexes) - _TRACED} more]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query(QuestionRow):
+    """A text that is searched for on behalf of a question; `kind`: what it is.
+
+    `dropped`, why it is not searched for: short (fewer words than the setting), duplicate (of an
+    earlier query), over_maximum. `part_index`: the part of the memory that it comes from.
+    """
+
+    table = "queries"
+    key = ("question_id", "query_index")
+    drawn = True
+    has_pages = False
+    query_index: int  # of the question's queries, from 0
+    # what it is: question, span, surrogate, draft, point, hypothetical, sub_question or time_range.
+    kind: str
+    text: str | None  # null: no reply, or none that can be read
+    dropped: str | None = None  # why it is not searched for: short, duplicate, over_maximum
+    part_index: int | None = None  # the part of the memory that it comes from
+    start_date: str | None = None  # YYYY/MM/DD; of a time range
+    end_date: str | None = None  # YYYY/MM/DD; of a time range
+
+    def why_unusable(self) -> str | None:
+        """Only where there was no reply: after one that cannot be read other queries remain."""
+        is_reply = self.problem in (None, "truncated", "unparseable")
+        return None if is_reply else f"queries: {self.problem}"
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        facts = [row["kind"], row["dropped"], row["problem"]]
+        return [f"query {row['query_index']} ({', '.join(filter(None, facts))}): "
+                f"{row['text'] or '-'}"]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit(QuestionRow):
+    """A visit to a node, and the action taken there. The last one has no `to_node` unless the
+    navigation was stopped at its maximum of steps.
+
+    Its measures, per question (tables 3 and 4, figure 4): valid_actions, the share of replies with
+    a legal action; stray, whether it ever reverted; recovery, whether a multiple-choice question on
+    which it did was answered right; text_read, the words of segments and summaries shown, each
+    once, over those of the document; text_read_right, the same of multiple-choice questions that
+    were answered right; steps, the visits; depth, the deepest level below the root. All are null
+    where the model never replied, and shares are 0-100.
+    """
+
+    table = "visits"
+    key = ("question_id", "turn")
+    drawn = True
+    turn: int  # of the question's visits, from 0
+    node_index: int | None = None  # null: the navigation could not begin
+    depth: int = 0  # levels below the root
+    page_index: int | None = None  # of a leaf
+    action: str | None = None  # enter, revert, answer; null: no reply with a legal one
+    to_node: int | None = None  # the node that is visited next
+    chosen_by: str | None = None  # model; rule: the only legal action, without a call
+    reason: str | None = None  # what the reply says before its action
+    num_replies: int = 0  # of the model, at this visit
+    num_invalid: int = 0  # replies without a legal action
+    rejected: tuple[int, ...] = ()  # children that could not be chosen again, by node index
+    num_memory_words: int = 0  # of the working memory shown
+    is_memory_cut: bool = False  # whether all of it would not have fitted the context
+    num_new_words: int = 0  # shown here for the first time, without working memory
+    answer: str | None = None  # as the model gave it; null: none
+    answer_index: int | None = None  # the option chosen
+    reader: str = ""  # the engine that replied
+
+    def why_unusable(self) -> str | None:
+        """Only where there was no reply; one that cannot be read means no answer."""
+        is_reply = self.problem in (None, "truncated", "unparseable", "out_of_range")
+        return None if is_reply else f"navigate: {self.problem}"
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        """Indented by depth."""
+        of = "" if row["page_index"] is None else f" (segment {row['page_index']})"
+        how = [
+            {"enter": f"to node {row['to_node']}", None: "no action"}.get(
+                row["action"], row["action"]
+            ),
+            "by rule" if row["chosen_by"] == "rule" else "",
+            _carried(row),
+            f"{row['num_invalid']} invalid replies" if row["num_invalid"] else "",
+            f"problem {row['problem']}" if row["problem"] else "",
+        ]
+        lead = f"{'  ' * row['depth']}step {row['turn']}: node {row['node_index']}{of}: "
+        reason = f"; {' '.join(row['reason'].split())}" if row["reason"] else ""
+        return [lead + ", ".join(filter(None, how)) + reason]
+
+
+def _carried(row: Mapping[str, Any]) -> str:
+    """The working memory shown: the summaries of the nodes visited before, or what fits of them."""
+    words = f"{row['num_memory_words']} words of working memory"
+    return f"{words}, cut" if row["is_memory_cut"] else words if row["num_memory_words"] else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note(QuestionRow):
+    """A note: what one page says about a question; a question for which no page was read has one
+    row without a page."""
+
+    table = "notes"
+    key = ("question_id", "page_index")
+    page_index: int | None  # of the page that was read; null: none was
+    note: str | None  # "": nothing; null: no reply, or no page
+
+    def why_unusable(self) -> str | None:
+        """Only where there was no reply."""
+        is_reply = self.problem in (None, "truncated", "unparseable")
+        return None if is_reply else f"notes: {self.problem}"
+
+    @classmethod
+    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
+        problem = f" ({row['problem']})" if row["problem"] else ""
+        return [f"note on page {row['page_index']}{problem}: {row['note'] or '-'}"]

@@ -11,9 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from stages.text.paragraphs import sentence_spans
 from stages.text.ranking import centrality, relevance, terms, weights
-from stages.text.words import num_words, word_spans
+from stages.text.words import num_words, sentence_spans, word_spans
 
 _TAG = re.compile(r"\{[^{}]*\}")
 _CLAUSE_END = re.compile(r"[,;:，；：、]\s*|\s+[-–—]+\s+")

@@ -1,4 +1,5 @@
-"""Count and locate the words of a text.
+"""Count and locate the words of a text; split it into paragraphs and sentences, as half-open spans
+that tile it; arithmetic on spans.
 
 Words are separated by white space. In scripts written without spaces every Chinese or Japanese
 character counts as a word, and so do every four characters of Thai, Lao, Burmese and Khmer. A
@@ -6,6 +7,11 @@ session's header, the line `[...]` after a form feed, counts none: it is a date.
 """
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+from pipeline.core.rows import Span
 
 PAGE_BREAK = "\f"
 _CHUNK = 1_000_000  # characters
@@ -54,3 +60,79 @@ def without_header(text: str) -> str:
     """`text` without the session header it begins with."""
     found = _HEADER.match(text)
     return text[found.end() :] if found else text
+
+
+Paragraphs = Literal["lines", "blank_lines", "auto"]
+Spans = list[tuple[int, int]]
+_BREAKS: dict[str, re.Pattern[str]] = {
+    "lines": re.compile(r"\n"),
+    "blank_lines": re.compile(r"\n[^\S\n]*\n\s*"),
+}
+# A full stop after these or after an initial ends no sentence; "I" is a word more often than an
+# initial.
+_ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "Rev", "Capt", "St", "vs", r"e\.g", r"i\.e")
+_ABBREVIATED = "".join(rf"(?<!\b{word}(?=\.\s))" for word in (*_ABBREVIATIONS, "[A-HJ-Z]"))
+# A sentence ends after . ! ? … with closing quotes or brackets, after a CJK full stop, at a blank
+# line, and before a line "Speaker: ". The look-behind keeps runs of dots from quadratic time.
+_SENTENCE_END = re.compile(
+    rf"(?<![.!?…]){_ABBREVIATED}[.!?…]+[\"'”’)\]]*\s+"
+    r"|[。！？]+[”’」』）]*\s*"
+    r"|\n[^\S\n]*\n\s*"
+    r"|\n(?=[^\W\d_][\w .'’-]{0,40}:\s)"
+)
+
+
+def paragraph_spans(text: str, how: Paragraphs) -> Spans:
+    """Half-open spans that tile `text`, one per paragraph, its trailing white space included.
+
+    `lines`: every line is a paragraph (transcripts). `blank_lines`: blank lines separate them.
+    `auto`: `blank_lines` where the text has one, else `lines`. White space before the first word
+    belongs to the first paragraph; a text without any word is one paragraph.
+    """
+    if how == "auto":
+        how = "blank_lines" if _BREAKS["blank_lines"].search(text.strip()) else "lines"
+    first_word = len(text) - len(text.lstrip())  # breaks before it end no paragraph
+    ends = [m.end() for m in _BREAKS[how].finditer(text, first_word)] + [len(text)]
+    spans: Spans = []
+    start = 0
+    for end in ends:
+        if text[start:end].strip():
+            spans.append((start, end))
+            start = end
+        elif spans and end > start:
+            spans[-1] = (spans[-1][0], end)
+            start = end
+    return spans or ([(0, len(text))] if text else [])
+
+
+def sentence_spans(text: str) -> Spans:
+    """Half-open spans that tile `text`, one per sentence, its trailing white space included.
+
+    A heuristic by punctuation, blank lines and speakers, good enough to cut at and to rank.
+    """
+    ends = [m.end() for m in _SENTENCE_END.finditer(text)]
+    cuts = sorted({0, *ends, len(text)})
+    return list(pairwise(cuts))
+
+
+def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
+    """The number of characters of `gold` that are in `read`. Spans are half-open and may
+    overlap."""
+    mine, theirs = _merged(gold), _merged(read)
+    return sum(
+        max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char))
+        for a in mine
+        for b in theirs
+    )
+
+
+def _merged(spans: Sequence[Span]) -> list[Span]:
+    """The characters as disjoint spans in order."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
+        if merged and span.start_char <= merged[-1].end_char:
+            end_char = max(merged[-1].end_char, span.end_char)
+            merged[-1] = Span(merged[-1].start_char, end_char)
+        elif span.end_char > span.start_char:
+            merged.append(span)
+    return merged

@@ -10,7 +10,7 @@ import yaml
 
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
-from stages.tables.ratings import Label, Rating
+from stages.tables.answers import Label, Rating
 from tests.jobs.report.test_report_means import column, report
 from tests.support.command import DATA, refused, sql, succeed, without_identity
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step

@@ -23,9 +23,8 @@ from pipeline.families.family import Family, load_family
 from pipeline.work.stage import Stage
 from pipeline.work.units import mask_fields
 from stages.prompts.parsing.passages import Passage
-from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 
 import_installed()  # every stage, prompt and table: a family's file names prompts of all of them
 

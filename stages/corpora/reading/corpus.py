@@ -18,8 +18,7 @@ from pipeline.files.place import AnyPath, as_path, refuse_unreachable_path
 from stages.corpora.reading.loaded import Loaded
 from stages.corpora.reading.opening import NotTextError, refuse_special
 from stages.corpora.reading.row_checks import BadInputError
-from stages.text.paragraphs import Paragraphs, paragraph_spans
-from stages.text.words import num_words
+from stages.text.words import Paragraphs, num_words, paragraph_spans
 
 FORMATS: "dict[str, type[Corpus]]" = {}
 

@@ -16,7 +16,7 @@ from stages.prompts.longmemeval.chat_fields import (
     user_sentences,
 )
 from stages.prompts.parsing.json_replies import list_items
-from stages.text.dates import MONTH, day_of, days_in
+from stages.text.chat_text import MONTH, day_of, days_in
 
 Event = tuple[str, str]
 """The day as YYYY/MM/DD, "" where it is not known; what happened."""

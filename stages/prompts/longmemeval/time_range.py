@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pipeline.core.prompts import Prompt
 from stages.prompts.parsing.json_replies import objects
 from stages.prompts.parsing.passages import DATE, QUESTION
-from stages.text.dates import day_of, days_in
+from stages.text.chat_text import day_of, days_in
 
 TimeLimits = tuple[str, str]
 """First and last day, YYYY/MM/DD; "" where that end is open."""

@@ -14,7 +14,7 @@ from pipeline.core.errors import Problem
 from pipeline.core.rows import Record
 from pipeline.files.place import as_path
 from pipeline.store.runs.run_folder import RunFolder
-from stages.tables.ratings import VALUES, Label, Rating
+from stages.tables.answers import VALUES, Label, Rating
 from tests.support.command import in_terminal, refused, sql, succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.hand_run import HandRun

@@ -15,7 +15,7 @@ from pipeline.core.rows import UnitRows
 from pipeline.work.stage import Stage
 from stages.index.paginate import PaginateUniform
 from stages.read.answer_from_context import AnswerFromPages
-from stages.read.answer_from_text import AnswerFromText
+from stages.read.answer_kinds import AnswerFromText
 from stages.retrieve.ranked_pages import BM25
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Page

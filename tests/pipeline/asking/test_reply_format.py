@@ -16,12 +16,11 @@ from pipeline.core.settings import CONF
 from pipeline.work.stage import Stage
 from stages.index.paginate import PaginateByModel
 from stages.judge.rate import RateAnswers
-from stages.read.answer_without_text import AnswerClosedBook
+from stages.read.answer_kinds import AnswerClosedBook
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.tables.answers import Answer
-from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 from tests.support.reading import (
     Listener,
     adding,

@@ -26,21 +26,10 @@ from pipeline.core.rows import (
     UnitRows,
     is_per_question,
 )
-from stages.tables.answers import Answer
-from stages.tables.embeddings import Embedding
-from stages.tables.expansions import Expansion
-from stages.tables.gists import Gist
-from stages.tables.keys import Key
-from stages.tables.lookups import Dropped, Lookup, RankedPage
-from stages.tables.memory_passages import MemoryPassage
-from stages.tables.nodes import Node
-from stages.tables.notes import Note
-from stages.tables.pages import Page
-from stages.tables.queries import Query
-from stages.tables.ratings import Rating
-from stages.tables.running_summaries import RunningSummary
-from stages.tables.scores import Score
-from stages.tables.visits import Visit
+from stages.tables.answers import Answer, Rating, Score
+from stages.tables.keys import Embedding, Expansion, Key, MemoryPassage
+from stages.tables.lookups import Dropped, Lookup, Note, Query, RankedPage, Visit
+from stages.tables.pages import Gist, Node, Page, RunningSummary
 
 SPANS = "list<item: struct<start_char: int64, end_char: int64>>"
 DROPPED = "list<item: struct<page_index: int64, reason: string>>"

@@ -19,7 +19,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.steps import Step
 from stages.index.embed import EmbedGists, EmbedPages
 from stages.retrieve.ranked_pages import Dense, nearest
-from stages.tables.embeddings import Embedding
+from stages.tables.keys import Embedding
 from stages.tables.lookups import RankedPage
 from tests.support.command import refused
 from tests.support.engines.embedding import counts, model_folder

@@ -18,8 +18,8 @@ from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.look_up_p import ParallelLookUp, parse_pages
-from stages.text.paragraphs import sentence_spans
 from stages.text.ranking import rank
+from stages.text.words import sentence_spans
 from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM
 
 pytestmark = NEEDS_WHOLE

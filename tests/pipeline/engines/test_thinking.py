@@ -25,7 +25,7 @@ from stages.prompts.readagent.break_point import BreakPoint
 from stages.prompts.readagent.gist import ShortenPage
 from stages.prompts.readagent.look_up_p import ParallelLookUp
 from stages.prompts.readagent.look_up_s import SequentialLookUp
-from stages.read.answer_from_text import AnswerFromText
+from stages.read.answer_kinds import AnswerFromText
 from tests.support.reading import (
     Listener,
     always,

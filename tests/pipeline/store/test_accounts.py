@@ -10,8 +10,8 @@ from pipeline.core.errors import AccountingError
 from pipeline.store import connect
 from pipeline.store.sql.accounts import StepCounts, accounts
 from pipeline.store.sql.connection import query
+from stages.tables.answers import Score
 from stages.tables.pages import Page
-from stages.tables.scores import Score
 from tests.support.runs.warehouse import (
     Warehouse,
     answer,

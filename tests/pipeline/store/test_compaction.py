@@ -28,7 +28,7 @@ from pipeline.store.upkeep import compaction as module
 from pipeline.store.upkeep.compaction import Compaction, compact
 from pipeline.store.upkeep.garbage import collect
 from pipeline.work.units import Unit
-from stages.tables.gists import Gist
+from stages.tables.pages import Gist
 from tests.support.command import gistmill
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 

@@ -12,7 +12,7 @@ from pipeline.store import Shards, connect
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import collect
 from pipeline.store.upkeep.removal import Removed
-from stages.tables.gists import Gist
+from stages.tables.pages import Gist
 from tests.pipeline.store.test_compaction import GISTS, commit_some
 from tests.support.clusters.s3_server import BUCKET, names, s3_server
 from tests.support.runs.warehouse import Warehouse, document_unit, gist

@@ -9,7 +9,7 @@ import pytest
 from pipeline.core.errors import Problem
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
-from stages.tables.ratings import Label, Rating, Rubric
+from stages.tables.answers import Label, Rating, Rubric
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")

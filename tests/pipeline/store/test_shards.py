@@ -18,7 +18,7 @@ from pipeline.core.rows import Call
 from pipeline.files.json_files import write_json
 from pipeline.store import Shards, read_parquet_rows
 from stages.tables.answers import Answer
-from stages.tables.gists import Gist
+from stages.tables.pages import Gist
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS = step("gists")

@@ -15,16 +15,19 @@ from stages.index.paginate import PaginateUniform
 from stages.index.segments import PaginateByTokens
 from stages.index.tree import BuildTree
 from stages.read.answer_from_context import AnswerFromMemory, AnswerFromPages
-from stages.read.answer_from_summary import AnswerFromRunningSummary
-from stages.read.answer_from_text import AnswerFromText, AnswerFromTruncatedText
-from stages.read.answer_from_visits import AnswerFromVisits
-from stages.read.answer_without_text import AnswerClosedBook, AnswerConstant
+from stages.read.answer_kinds import (
+    AnswerClosedBook,
+    AnswerConstant,
+    AnswerFromRunningSummary,
+    AnswerFromText,
+    AnswerFromTruncatedText,
+    AnswerFromVisits,
+)
 from stages.read.recurrence import UpdateRunningSummary
 from stages.retrieve.look_up import NoLookUp
 from stages.retrieve.navigate import Navigate
-from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages
+from stages.retrieve.ranked_pages import BM25, Dense, OraclePages, RandomPages, VisitedLeaves
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
-from stages.retrieve.visited_leaves import VisitedLeaves
 from tests.support.command import ROOT
 from tests.support.engines.embedding import counts
 

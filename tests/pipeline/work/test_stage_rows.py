@@ -8,10 +8,9 @@ import pytest
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.tables.gists import Gist
+from stages.tables.answers import Score
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Page
-from stages.tables.scores import Score
+from stages.tables.pages import Gist, Page
 
 
 class _Stage(Stage):

@@ -20,8 +20,8 @@ from pipeline.worker.in_flight import InFlightMarkers, Placement
 from pipeline.worker.worker import Worker
 from stages.index.gist_pages import GistPages
 from stages.retrieve.read_agent import ReadAgentP
-from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup
+from stages.tables.pages import Gist
 from tests.support.runs.small_run import RULES, SmallRun
 from tests.support.texts.small_corpus import document, question, write
 

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
-from stages.index.fitted_gists import FittedGists, halved
+from stages.index.gist_pages import FittedGists, halved
 from stages.prompts.readagent.look_up_p import ParallelLookUp
-from stages.tables.gists import Gist
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 from tests.stages.index.test_merge import REPLIES, context
 from tests.support.reading import (
     Listener,

@@ -10,10 +10,8 @@ from upath import UPath
 
 from pipeline.asking.reply_log import SharedReplies
 from pipeline.core.errors import AccountingError
-from stages.index.expand import Expand
-from stages.index.make_keys import MakeKeys
-from stages.tables.expansions import Expansion
-from stages.tables.keys import Key
+from stages.index.make_keys import Expand, MakeKeys
+from stages.tables.keys import Expansion, Key
 from tests.support.reading import adding, always, book, deadline, in_turn, never, run, scripted
 
 PAGES = (

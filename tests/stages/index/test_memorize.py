@@ -8,14 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.errors import AccountingError
-from stages.index.memorize import Memorize, memory_parts
-from stages.index.memory_kinds import MemorizeChunks, MemorizeGists, MemorizeText
+from stages.index.memorize import (
+    Memorize,
+    MemorizeChunks,
+    MemorizeGists,
+    MemorizeText,
+    memory_parts,
+)
 from stages.prompts.memorag.clue_questions import ClueQuestions
 from stages.prompts.memorag.clue_spans import ClueSpans
 from stages.prompts.memorag.draft_answer import DraftAnswer
 from stages.prompts.memorag.key_points import KeyPoints
 from stages.prompts.parsing.passages import Passage
-from stages.tables.memory_passages import MemoryPassage
+from stages.tables.keys import MemoryPassage
 from tests.support.reading import Listener, adding, always, book, family, never, num_tokens, run
 
 PAGES = ("One two three. ", "Four five six seven.\n\n", "Eight nine.")

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import UnitRows
+from stages.index.page_pieces import Following, LabelRule, ends_of_notebook, ends_within_limits
 from stages.index.paginate import PaginateByModel, PaginateUniform
-from stages.index.window import Following, LabelRule, ends_of_notebook, ends_within_limits
 from stages.prompts.readagent.break_point import BreakPoint
 from stages.tables.pages import Page
 from tests.support.reading import (

@@ -12,7 +12,7 @@ from pipeline.core.rows import UnitRows
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.prompts.readagent.break_point import BreakPoint
 from stages.tables.pages import Page
-from stages.text.paragraphs import Paragraphs
+from stages.text.words import Paragraphs
 from tests.support.reading import Listener, content, document, run
 
 pytestmark = pytest.mark.sampled

@@ -15,8 +15,7 @@ from stages.index.segments import PaginateByTokens
 from stages.index.tree import BuildTree, tree_levels
 from stages.prompts.memwalker.compress import CompressSummaries
 from stages.prompts.memwalker.summarize import SummarizeSegment
-from stages.tables.nodes import Node
-from stages.tables.pages import Page
+from stages.tables.pages import Node, Page
 from tests.support.reading import Listener, always, book, document, never, run, scripted
 
 PAGES = [f"Segment {name} of the text.\n" for name in "abcdefgh"]

@@ -9,8 +9,7 @@ import pytest
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, UnitRows
 from stages.judge.rate import RateAnswers
-from stages.tables.answers import Answer
-from stages.tables.ratings import Rating
+from stages.tables.answers import Answer, Rating
 from tests.support.reading import (
     NASTY,
     adding,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.rows import Question
-from stages.judge.rate_by_type import RateByType
+from stages.judge.rate import RateByType
 from stages.prompts.judging.rubrics import (
     JudgeAbstention,
     JudgeGeneric,
@@ -17,7 +17,7 @@ from stages.prompts.judging.rubrics import (
     JudgePreference,
     JudgeTemporal,
 )
-from stages.tables.ratings import Rating
+from stages.tables.answers import Rating
 from tests.stages.judge.test_rate import answer, rows
 from tests.support.reading import NASTY, always, deadline, never, question, run, scripted
 

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from pipeline.core.rows import Question, UnitRows
-from stages.query.clues import MakeClues
 from stages.query.make_queries import MakeQueries, searched
-from stages.query.rewrites import MakeHypothetical, MakeSubQuestions
-from stages.tables.memory_passages import MemoryPassage
-from stages.tables.queries import Query
+from stages.query.model_queries import MakeClues, MakeHypothetical, MakeSubQuestions
+from stages.tables.keys import MemoryPassage
+from stages.tables.lookups import Query
 from tests.support.reading import adding, always, deadline, document, never, question, run, scripted
 
 TEXT = "The bell rings at noon. Nobody admits it."

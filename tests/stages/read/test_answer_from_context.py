@@ -17,8 +17,7 @@ from stages.index.context import memory, raw_pages, raw_text
 from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
-from stages.read.answer_from_text import AnswerFromText
-from stages.read.answer_without_text import AnswerClosedBook, AnswerConstant
+from stages.read.answer_kinds import AnswerClosedBook, AnswerConstant, AnswerFromText
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from tests.support.reading import (

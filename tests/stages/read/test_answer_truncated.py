@@ -9,7 +9,7 @@ from pipeline.core.prompts import Message
 from pipeline.core.rows import Question, UnitRows
 from stages.prompts.parsing.passages import Passage
 from stages.prompts.readagent.answer import AnswerQuestion
-from stages.read.answer_from_text import AnswerFromTruncatedText
+from stages.read.answer_kinds import AnswerFromTruncatedText
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from tests.support.reading import (

@@ -9,9 +9,8 @@ import pytest
 from stages.prompts.longmemeval.answer_chats import AnswerFromChats
 from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
 from stages.prompts.longmemeval.note import NoteOnChat
-from stages.read.answer_from_chats import AnswerFromChat, AnswerFromNotes
-from stages.read.take_notes import TakeNotes
-from stages.tables.notes import Note
+from stages.read.answer_from_chats import AnswerFromChat, AnswerFromNotes, TakeNotes
+from stages.tables.lookups import Note
 from tests.support.reading import (
     adding,
     always,

@@ -12,10 +12,10 @@ from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.engines.counting import CountingEngine, token_counts
 from stages.prompts.memwalker.update_summary import UpdateSummary
-from stages.read.answer_from_summary import AnswerFromRunningSummary
+from stages.read.answer_kinds import AnswerFromRunningSummary
 from stages.read.recurrence import UpdateRunningSummary
 from stages.tables.answers import Answer
-from stages.tables.running_summaries import RunningSummary
+from stages.tables.pages import RunningSummary
 from tests.support.reading import (
     NASTY,
     PLENTY,

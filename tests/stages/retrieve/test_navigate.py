@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.tables.nodes import Node
+from stages.tables.pages import Node
 from tests.support.engines.walks import (
     ANSWER,
     PAGES,

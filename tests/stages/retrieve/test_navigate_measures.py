@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stages.retrieve.walk import COLUMNS
-from stages.tables.visits import Visit
+from stages.tables.lookups import Visit
 from tests.pipeline.store.test_views import rows
 from tests.runs.test_two_memories import queries
 from tests.support.runs.warehouse import (

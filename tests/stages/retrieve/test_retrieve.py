@@ -8,14 +8,12 @@ import pytest
 from pipeline.core.rows import Document, Question, Span, UnitRows
 from pipeline.work.stage import GOLD, STAGES, Stage
 from pipeline.work.units import mask_fields
-from stages.judge.rate import RateAnswers
-from stages.judge.rate_by_type import RateByType
+from stages.judge.rate import RateAnswers, RateByType
 from stages.read.imported_answers import ImportedAnswer
 from stages.retrieve.ranked_pages import BM25, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
-from stages.tables.gists import Gist
 from stages.tables.lookups import Lookup, RankedPage
-from stages.tables.pages import Page
+from stages.tables.pages import Gist, Page
 from tests.support.reading import book, given_to, looked_up, never, question, run
 
 PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke rose. "]

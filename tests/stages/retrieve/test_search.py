@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from pipeline.core.rows import UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from stages.prompts.parsing.passages import Passage
-from stages.read.answer_from_chunks import AnswerFromChunks
+from stages.read.answer_kinds import AnswerFromChunks
 from stages.retrieve.look_up import used_pages
 from stages.retrieve.search import SearchByBM25, SearchByVectors
-from stages.tables.embeddings import Embedding
-from stages.tables.lookups import Lookup
-from stages.tables.queries import Query
+from stages.tables.keys import Embedding
+from stages.tables.lookups import Lookup, Query
 from tests.support.reading import adding, always, book, looked_up, never, question, run
 
 WORDS = ("bell", "rope", "tower", "stair", "monk", "oil", "candle", "priest")

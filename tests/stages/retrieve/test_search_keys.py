@@ -6,13 +6,11 @@ import pytest
 
 from pipeline.core.rows import UnitRows
 from stages.index.embed import EmbedKeys
-from stages.query.make_time_range import MakeTimeRange
+from stages.query.model_queries import MakeTimeRange
 from stages.retrieve.ranked_pages import LatestPages
 from stages.retrieve.search_keys import SearchKeysByBM25, SearchKeysByVectors
-from stages.tables.expansions import Expansion
-from stages.tables.keys import Key
-from stages.tables.lookups import Lookup
-from stages.tables.queries import Query
+from stages.tables.keys import Expansion, Key
+from stages.tables.lookups import Lookup, Query
 from tests.stages.retrieve.test_search import Axes
 from tests.support.reading import adding, always, book, never, question, run
 

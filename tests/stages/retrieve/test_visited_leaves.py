@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.read.answer_from_visits import AnswerFromVisits
-from stages.retrieve.visited_leaves import VisitedLeaves
-from stages.tables.lookups import Dropped, Lookup
-from stages.tables.visits import Visit
+from stages.read.answer_kinds import AnswerFromVisits
+from stages.retrieve.ranked_pages import VisitedLeaves
+from stages.tables.lookups import Dropped, Lookup, Visit
 from tests.support.engines.walks import (
     ANSWER,
     PAGES,

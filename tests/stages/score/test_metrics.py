@@ -9,7 +9,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from pipeline.core.rows import Span
 from stages.score.metrics import METRICS
-from stages.text.spans import covered_chars
+from stages.text.words import covered_chars
 from tests.support.reading import question
 
 ANSWER = "The cats were running to the old house. They found nothing."

@@ -13,8 +13,7 @@ from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
 from stages.score.metrics import METRICS, PARTS
 from stages.score.score import ScoreAnswers
-from stages.tables.answers import Answer
-from stages.tables.scores import Score
+from stages.tables.answers import Answer, Score
 from tests.support.reading import adding, book, never, question, run
 
 STAGE = ScoreAnswers(metrics=("rouge1_stem", "rougeL_stem", "squad_em"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.text.dates import day_of, days_in
+from stages.text.chat_text import day_of, days_in
 
 
 @pytest.mark.parametrize(

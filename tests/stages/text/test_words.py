@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from pipeline.core.rows import UnitRows
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
-from stages.text.paragraphs import sentence_spans
-from stages.text.words import header_of, num_words, without_header, word_spans
+from stages.text.words import header_of, num_words, sentence_spans, without_header, word_spans
 from tests.support.reading import always, document, never, run
 from tests.support.texts.loading import DATA
 

@@ -9,8 +9,8 @@ from typing import Any
 from pipeline.core.rows import Question, UnitRows
 from stages.index.tree import BuildTree
 from stages.retrieve.navigate import Navigate
-from stages.tables.nodes import Node
-from stages.tables.visits import Visit
+from stages.tables.lookups import Visit
+from stages.tables.pages import Node
 from tests.support.reading import (
     Listener,
     adding,

@@ -15,7 +15,7 @@ from pipeline.work.stage import Role, Stage
 from stages.index.context import Context
 from stages.prompts.parsing.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext
-from stages.tables.gists import Gist
+from stages.tables.pages import Gist
 from stages.text.words import num_words
 
 

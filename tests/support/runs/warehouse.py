@@ -12,10 +12,8 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit, unit_name
 from stages.builtin import load_builtin
-from stages.tables.answers import Answer
-from stages.tables.gists import Gist
-from stages.tables.pages import Page
-from stages.tables.scores import Score
+from stages.tables.answers import Answer, Score
+from stages.tables.pages import Gist, Page
 
 load_builtin()
 STAGES = {  # table -> the stage that writes it

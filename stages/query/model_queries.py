@@ -1,0 +1,201 @@
+"""Queries that a model writes: clues from a memory of the whole document (MemoRAG sections 2.1 and
+2.3); from the question alone HyDE and RQ-RAG, which MemoRAG compares itself with, and the time that
+it is about (LongMemEval section 5.4)."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any, ClassVar, Literal
+
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.prompts import Prompt
+from pipeline.core.rows import Question, UnitRows
+from pipeline.work.stage import Role
+from stages.index.memorize import CLUES, memory_parts
+from stages.prompts.longmemeval.time_range import NO_RANGE, TimeRange
+from stages.prompts.memorag.clue_questions import ClueQuestions
+from stages.prompts.memorag.clue_spans import ClueSpans
+from stages.prompts.memorag.draft_answer import DraftAnswer
+from stages.prompts.memorag.from_memory import FromMemory
+from stages.prompts.memorag.hypothetical import Hypothetical
+from stages.prompts.memorag.key_points import KeyPoints
+from stages.prompts.memorag.sub_questions import SubQuestions
+from stages.prompts.parsing.passages import Passage
+from stages.query.make_queries import (
+    FilterQueries,
+    Kind,
+    MakeQueries,
+    is_searched,
+    queries_of,
+    query,
+)
+from stages.tables.keys import MemoryPassage
+from stages.tables.lookups import Query
+from stages.text.chat_text import day_of
+
+
+class MakeClues(FilterQueries):
+    """`task` answer: the question itself, with `draft` a draft of its answer, spans of text and
+    surrogate questions. `task` summary: the key points of the text; the question, an instruction,
+    is a query only where none is searched for. Each part of the memory is asked by itself.
+    """
+
+    kind = "clues"
+    version = 1
+    reads = (MemoryPassage,)
+    prompts = CLUES
+    role: ClassVar[Role] = "memory"
+    task: Literal["answer", "summary"]
+    draft: bool
+
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
+        return tuple(prompt for _, prompt in self._prompts())
+
+    def _prompts(self) -> list[tuple[Kind, type[FromMemory[Any]]]]:
+        if self.task == "summary":
+            return [("point", KeyPoints)]
+        drafts: list[tuple[Kind, type[FromMemory[Any]]]] = [("draft", DraftAnswer)]
+        clues: list[tuple[Kind, type[FromMemory[Any]]]] = [
+            ("span", ClueSpans),
+            ("surrogate", ClueQuestions),
+        ]
+        return [*(drafts if self.draft else []), *clues]
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
+        """Questions, and the memory -> their Queries, in question order. One part of the memory
+        after the other is asked for all questions: a prefix cache needs room for one."""
+        of_parts = [
+            await asyncio.gather(*(self._from_part(q, part, passages, ask) for q in rows.questions))
+            for part, passages in enumerate(memory_parts(rows))
+        ]
+        made: list[Query] = []
+        for question, *parts in zip(rows.questions, *of_parts, strict=True):
+            made += self._of_question(question, self._ordered(parts))
+        return made
+
+    def _of_question(self, question: Question, clues: Sequence[Query]) -> list[Query]:
+        own = query(question, "question", question.question)
+        found = self.numbered([own, *clues] if self.task == "answer" else clues)
+        return found if any(map(is_searched, found)) else self.numbered([*clues, own])
+
+    def _ordered(self, parts: Sequence[Sequence[Sequence[Query]]]) -> list[Query]:
+        """The lines of all replies, kind by kind: first the first lines of all parts, which there
+        may be no room for otherwise."""
+        found: list[Query] = []
+        for replies in zip(*parts, strict=True):
+            lines = zip_longest(*replies)
+            found += [row for line in lines for row in line if row is not None]
+        return found
+
+    async def _from_part(
+        self, question: Question, part: int, passages: tuple[Passage, ...], ask: Ask
+    ) -> list[list[Query]]:
+        """The clues that a part of the memory gives for a question, kind by kind."""
+        subject = Subject(question_id=question.question_id, turn=part)
+        kinds, prompts = zip(*self._prompts(), strict=True)
+        asked = await asyncio.gather(
+            *(
+                ask(
+                    prompt(
+                        passages=passages,
+                        question=question.question,
+                        options=question.options,
+                        asked_at=question.asked_at or "",
+                    ),
+                    subject,
+                )
+                for prompt in prompts
+            )
+        )
+        found = zip(kinds, asked, strict=True)
+        return [queries_of(question, kind, reply, part) for kind, reply in found]
+
+
+class MakeHypothetical(MakeQueries):
+    """HyDE (arXiv 2212.10496): a passage that might answer the question is searched for in its
+    place. One passage; the paper averages the vectors of several and the question's.
+    """
+
+    kind = "hypothetical"
+    version = 1
+    prompts = (Hypothetical,)
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
+        """Questions -> their Queries: the passage; where it cannot be read the question, too."""
+        made: list[Query] = []
+        for own, found in await _rewritten(rows, Hypothetical, "hypothetical", ask):
+            is_read = found[0].text is not None
+            made += self.numbered(found if is_read else [*found, own])
+        return made
+
+
+class MakeSubQuestions(FilterQueries):
+    """RQ-RAG (arXiv 2404.00610) by a prompt, without the paper's trained model: the question is
+    refined, decomposed or disambiguated; itself, too, is searched for.
+    """
+
+    kind = "sub_questions"
+    version = 1
+    prompts = (SubQuestions,)
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
+        """Questions -> their Queries: the question, and what it was rewritten to."""
+        rewritten = await _rewritten(rows, SubQuestions, "sub_question", ask)
+        return [row for own, found in rewritten for row in self.numbered([own, *found])]
+
+
+async def _rewritten(
+    rows: UnitRows, prompt: type[Hypothetical | SubQuestions], kind: Kind, ask: Ask
+) -> list[tuple[Query, list[Query]]]:
+    """Each question as a query, and those that the reply to the prompt holds."""
+
+    async def one(question: Question) -> tuple[Query, list[Query]]:
+        filled: Prompt[Any] = prompt(
+            question=question.question, options=question.options, asked_at=question.asked_at or ""
+        )
+        asked = await ask(filled, Subject(question_id=question.question_id))
+        own = query(question, "question", question.question)
+        return own, queries_of(question, kind, asked, None)
+
+    return list(await asyncio.gather(*map(one, rows.questions)))
+
+
+class MakeTimeRange(MakeQueries):
+    """The question itself, and with `time_aware` the range of days that it asks about, if any. A
+    start on the day of the question is no start, as in the authors' code: nothing that was said
+    before would be in range.
+    """
+
+    kind = "time_range"
+    version = 1
+    prompts = (TimeRange,)
+    role: ClassVar[Role] = "extractor"
+    time_aware: bool
+
+    def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
+        return self.prompts if self.time_aware else ()
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
+        """Questions -> their Queries. Of a range that is not said, or cannot be read (problem
+        unparseable, truncated), both dates are None: nothing is then out of range."""
+        made = await asyncio.gather(*(self._found(q, ask) for q in rows.questions))
+        return [row for found in made for row in self.numbered(found)]
+
+    async def _found(self, question: Question, ask: Ask) -> list[Query]:
+        own = query(question, "question", question.question)
+        if not self.time_aware:
+            return [own]
+        prompt = TimeRange(question=question.question, asked_at=question.asked_at or "")
+        asked = await ask(prompt, Subject(question_id=question.question_id))
+        start, end = asked.value or NO_RANGE
+        start = "" if start == day_of(question.asked_at or "") else start
+        row = query(question, "time_range", _said(start, end))
+        row = replace(row, start_date=start or None, end_date=end or None)
+        return [own, replace(row, problem=asked.problem)]
+
+
+def _said(start: str, end: str) -> str | None:
+    ends = [f"from {start}" if start else "", f"until {end}" if end else ""]
+    return " ".join(filter(None, ends)) or None

@@ -1,0 +1,166 @@
+"""Answer each question from the document's text, a summary, chunks or visits, or without them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import PositiveInt
+
+from pipeline.asking.ask import Ask
+from pipeline.core.rows import Question, QuestionRow, UnitRows
+from stages.index.context import Context, TruncateBy, raw_pages, raw_text, text_span
+from stages.prompts.parsing.passages import Passage
+from stages.query.make_queries import searched
+from stages.read.answer_from_context import AnswerFromContext, room_tokens, with_context
+from stages.retrieve.look_up import used_pages
+from stages.tables.answers import Answer
+from stages.tables.lookups import Lookup, Query, Visit
+from stages.tables.pages import Page, RunningSummary
+from stages.text.fit_to_limit import Keep, largest_part
+from stages.text.words import num_words
+
+
+class AnswerFromText(AnswerFromContext):
+    """From the document's text, or its first or last `num_words` words (section 4.2), counted as
+    `truncate_by` says: `words`, or `spaces` for what stands between single spaces."""
+
+    kind = "text"
+    version = 1
+    reads = (Lookup,)
+    keep: Keep | None  # null: all of it
+    num_words: PositiveInt | None
+    truncate_by: TruncateBy
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        return raw_text(rows, self.keep, self.num_words, self.truncate_by)
+
+
+class AnswerFromTruncatedText(AnswerFromContext):
+    """From the first or last words of the text that fit the engine's context, in its tokens, with
+    the question and the reply (MemWalker section 4: full context, `first` its keep left, `last` its
+    keep right). A text that fits is shown whole.
+    """
+
+    kind = "truncated_text"
+    version = 1
+    reads = (Lookup,)
+    keep: Keep
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        return raw_text(rows, None, None)
+
+    async def answer_with_room(
+        self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
+    ) -> Answer:
+        """Cuts the text; a question that does not fit without it is a context_overflow."""
+        text = rows.document.text
+
+        async def size(part: str) -> int:
+            return await ask.num_tokens(self.prompt(question, text_span(part, 0, len(part))))
+
+        span = await largest_part(text, self.keep, room_tokens(ask), size)
+        return await self.answer(empty, question, text_span(text, *span), ask)
+
+
+class AnswerClosedBook(AnswerFromContext):
+    """From the question alone: a lower baseline."""
+
+    kind = "nothing"
+    version = 1
+    reads = (Lookup,)
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        return Context()
+
+
+class AnswerConstant(AnswerFromContext):
+    """One answer to every question, the first of any options: a lower baseline. No calls."""
+
+    kind = "constant"
+    version = 1
+    reads = (Lookup,)
+    prompts = ()
+    constant_answer: str
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        return Context()
+
+    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
+        text = "Answer: (A)" if question.options else self.constant_answer
+        return replace(
+            with_context(empty, context),
+            reader="constant",
+            answer=text,
+            answer_index=0 if question.options else None,
+            num_answer_words=num_words(text),
+        )
+
+
+class AnswerFromRunningSummary(AnswerFromContext):
+    """From the summary after the last segment (MemWalker section 4, recurrence). Where no segment
+    gave a summary, the answer is an `upstream` row."""
+
+    kind = "running_summary"
+    version = 1
+    reads = (RunningSummary,)
+
+    def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
+        return rows.of(RunningSummary, question)[-1:]
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        (last,) = self.needed(rows, question)
+        assert isinstance(last, RunningSummary)
+        return Context(
+            passages=(Passage("gist", None, last.summary or ""),), num_words=last.num_words
+        )
+
+
+class AnswerFromChunks(AnswerFromContext):
+    """From the pages that were found, in document order. A draft of the answer, where one was
+    searched for, stands after them, as the authors' code has it; its words count as read."""
+
+    kind = "chunks"
+    version = 1
+    reads = (Page, Query, Lookup)
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        found = raw_pages(rows, used, self.first_page)
+        drafts = [q.text or "" for q in searched(rows, question) if q.kind == "draft"]
+        notes = tuple(Passage("text", None, f"(A guess, made from memory: {d})") for d in drafts)
+        return replace(
+            found,
+            passages=(*found.passages, *notes),
+            num_words=found.num_words + sum(map(num_words, drafts)),
+        )
+
+
+class AnswerFromVisits(AnswerFromContext):
+    """The answer given at the last node visited; its segment and the working memory shown with it
+    are the final context. No calls."""
+
+    kind = "visits"
+    version = 1
+    reads = (Page, Visit, Lookup)
+    prompts = ()
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        last = rows.of(Visit, question)[-1]
+        found = raw_pages(rows, used, self.first_page)
+        return replace(found, num_words=found.num_words + last.num_memory_words)
+
+    async def answer_with_room(
+        self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
+    ) -> Answer:
+        """Problems: those of the last visit; no_answer where the navigation ended without one."""
+        last = rows.of(Visit, question)[-1]
+        empty = replace(empty, reader=last.reader)
+        if last.answer is None:
+            detail = "stopped at max_steps" if last.to_node is not None else None
+            return replace(empty, problem=last.problem or "no_answer", detail=detail)
+        context = self.context(rows, question, used_pages(rows, question))
+        return replace(
+            with_context(empty, context),
+            answer=last.answer,
+            answer_index=last.answer_index,
+            num_answer_words=num_words(last.answer),
+            problem=last.problem,
+        )
