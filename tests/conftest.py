@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.clusters.ray_head import RayHead
 from tests.support.command import WHOLE_QMSUM, gistmill
@@ -11,6 +12,9 @@ from tests.support.docs.browser import Browser, chromium
 from tests.support.runs.hand_run import HandRun
 from tests.support.sampled import keep_day, left_out_today
 
+# A loaded machine takes longer than Hypothesis allows an example by default.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 # Several tests run side by side: each Ray of theirs has one CPU, which most runs put one worker on.
 os.environ.setdefault("RAY_OVERRIDE_RESOURCES", '{"CPU": 1}')
 
