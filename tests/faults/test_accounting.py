@@ -115,7 +115,7 @@ def a_list(text: str) -> str:
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [(an_other_version, "other version"), (torn, "not JSON"), (a_list, "not a JSON object")],
+    [(an_other_version, "other version"), (torn, "no JSON object"), (a_list, "no JSON object")],
 )
 def test_a_step_that_another_one_made_makes_the_run_exit_1(
     words: list[str], change: Callable[[str], str], why: str
