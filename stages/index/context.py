@@ -56,7 +56,17 @@ def gist_memory(
 
 def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:
     """The raw pages `used` alone, in document order."""
-    return gist_memory(rows[Page], (), used, first_page)
+    used = set(used)
+    read = [page for page in rows[Page] if page.page_index in used]
+    return Context(
+        passages=tuple(
+            Passage("page", page.page_index + first_page, (page.text or "").strip())
+            for page in read
+        ),
+        spans=tuple(Span(page.start_char, page.end_char) for page in read),
+        page_indexes=tuple(page.page_index for page in read),
+        num_words=sum(page.num_words for page in read),
+    )
 
 
 def raw_text(

@@ -27,7 +27,7 @@ from stages.prompts.memorag.key_points import KeyPoints
 from stages.prompts.parsing.passages import Passage
 from stages.tables.keys import MemoryPassage
 from stages.tables.pages import Gist, Page
-from stages.text.fit_to_limit import Keep, largest_part
+from stages.text.fit_to_limit import largest_part
 from stages.text.words import num_words
 
 CLUES = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
@@ -169,8 +169,7 @@ class MemorizeText(Memorize):
         if self.memory_fit == "split":
             spans = await segments(text, limit, ask.text_tokens)
         else:
-            keep: Keep = "first" if self.memory_fit == "head" else "last"
-            spans = [await largest_part(text, keep, limit, ask.text_tokens)]
+            spans = [await self._span(text, limit, ask)]
         return [
             replace(
                 whole,
@@ -181,6 +180,15 @@ class MemorizeText(Memorize):
             )
             for part, (start, end) in enumerate(spans)
         ] or [whole]
+
+    async def _span(self, text: str, limit: int, ask: Ask) -> tuple[int, int]:
+        keep_first = self.memory_fit == "head"
+
+        async def size(num: int) -> int:
+            return await ask.text_tokens(text[:num] if keep_first else text[len(text) - num :])
+
+        num = await largest_part(text, "first" if keep_first else "last", limit, size)
+        return (0, num) if keep_first else (len(text) - num, len(text))
 
 
 class MemorizeGists(Memorize):

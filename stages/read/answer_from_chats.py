@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Question, Record, UnitRows
+from pipeline.core.rows import Question, Record, Span, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.context import Context, gist_memory
+from stages.index.context import Context
 from stages.prompts.longmemeval.answer_chats import AnswerFromChats
 from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
 from stages.prompts.longmemeval.note import NoteOnChat
@@ -30,15 +30,17 @@ History = Literal["json", "text"]
 def chat_context(pages: Sequence[Page], used: Collection[int], history: History) -> Context:
     """The pages `used` in document order, which is that of their dates where all can be read, each
     with its number and date; `json`: turns as a JSON list of objects with role and content."""
-    dates, whole = (
-        session_dates([page.text or "" for page in pages]),
-        gist_memory(pages, (), used, 0),
+    dates, used = session_dates([page.text or "" for page in pages]), set(used)
+    shown = [(page, dates[page.page_index]) for page in pages if page.page_index in used]
+    return Context(
+        passages=tuple(
+            Passage("text", None, item(number, date, chat(page, history)))
+            for number, (page, date) in enumerate(shown, 1)
+        ),
+        spans=tuple(Span(page.start_char, page.end_char) for page, _ in shown),
+        page_indexes=tuple(page.page_index for page, _ in shown),
+        num_words=sum(page.num_words for page, _ in shown),
     )
-    shown = (
-        item(number, dates[index], chat(pages[index], history))
-        for number, index in enumerate(whole.page_indexes, 1)
-    )
-    return replace(whole, passages=tuple(Passage("text", None, text) for text in shown))
 
 
 def item(number: int, date: str, text: str) -> str:

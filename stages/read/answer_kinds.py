@@ -46,19 +46,25 @@ class AnswerFromTruncatedText(AnswerFromContext):
     keep: Keep
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return raw_text(rows, None, None)
+        return self._kept(rows, len(rows.document.text))
+
+    def _kept(self, rows: UnitRows, num_chars: int) -> Context:
+        """The first or last characters of the text."""
+        text = rows.document.text
+        start = 0 if self.keep == "first" else len(text) - num_chars
+        return text_span(text, start, start + num_chars)
 
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
         """Cuts the text; a question that does not fit without it is a context_overflow."""
+
+        async def size(num_chars: int) -> int:
+            return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))
+
         text = rows.document.text
-
-        async def size(part: str) -> int:
-            return await ask.num_tokens(self.prompt(question, text_span(part, 0, len(part))))
-
-        span = await largest_part(text, self.keep, room_tokens(ask), size)
-        return await self.answer(empty, question, text_span(text, *span), ask)
+        num_chars = await largest_part(text, self.keep, room_tokens(ask), size)
+        return await self.answer(empty, question, self._kept(rows, num_chars), ask)
 
 
 class AnswerClosedBook(AnswerFromContext):

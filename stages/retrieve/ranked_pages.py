@@ -22,89 +22,96 @@ from stages.tables.pages import Page
 from stages.text.ranking import best_first, relevance, relevance_by_words
 from stages.text.words import covered_chars
 
+Ranking = Literal["plus_on_stems", "okapi_on_words"]
+
 
 class RankedPages(LookUp):
-    """Base class: ranks pages for texts and uses the best `top_k`; None: all, and the answer is
+    """Base class: ranks the pages and uses the best `top_k`; None: all, of which the answer is
     made from the best that fit the context."""
 
+    reads = (Page,)
     top_k: PositiveInt | None
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
-        """Questions -> their turns, pages best first. No calls. Problem: upstream (a query without
-        a reply)."""
-        texts = [self.texts(rows, question) for question in rows.questions]
-        ranked = iter(await self.rankings(rows, [text for own in texts for text in own]))
-        made: list[Lookup] = []
-        for question, own in zip(rows.questions, texts, strict=True):
-            made += self.found(rows, question, [next(ranked) for _ in own])
-        return made
+    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
+        """One turn: the best `top_k` pages, best first. No calls, no problems."""
+        return [ranked_turn(question, self.ranking(rows[Page], question), self.top_k)]
 
-    def texts(self, rows: UnitRows, question: Question) -> list[str]:
-        """The texts that are searched for on behalf of a question: itself."""
-        return [question.question]
-
-    def found(
-        self, rows: UnitRows, question: Question, rankings: Sequence[Sequence[RankedPage]]
-    ) -> list[Lookup]:
-        """The turns of a question; `rankings`: the pages for each of its texts, best first."""
-        return [ranked_turn(question, ranking, self.top_k) for ranking in rankings]
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        """The pages of `best` with what each scored; here with no score."""
+        return [RankedPage(index) for index in self.best(pages, question)]
 
     @abstractmethod
-    async def rankings(self, rows: UnitRows, texts: Sequence[str]) -> list[list[RankedPage]]:
-        """For each text the pages, best first."""
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        """Page indexes, best first."""
 
 
-class ByBM25(RankedPages):
-    """Base class: by the BM25 score of the rows of the first of `reads`, which are pages or keys; a
-    page's best one counts. Ties go to the earlier.
+class ScoredPages(RankedPages):
+    """Base class of rankings by a score."""
+
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        return [page.page_index for page in self.ranking(pages, question)]
+
+    @abstractmethod
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        """Pages and their scores, best first."""
+
+
+class BM25(ScoredPages):
+    """BM25 over the document's own pages (ReadAgent section 4.2). Ties go to the lower page.
 
     `plus_on_stems`: rank-bm25's BM25Plus on stems without stop words, since Okapi scores a word 0
     that half of few pages contain. `okapi_on_words`: Okapi, which the paper names, on lower-case
     words as they stand.
     """
 
-    bm25: Literal["plus_on_stems", "okapi_on_words"]
-
-    async def rankings(self, rows: UnitRows, texts: Sequence[str]) -> list[list[RankedPage]]:
-        # In a thread: for the tenths of a second that a book's index takes, no request is sent.
-        return await to_thread(lambda: [self._ranked(rows, text) for text in texts])
-
-    def _ranked(self, rows: UnitRows, text: str) -> list[RankedPage]:
-        score = relevance if self.bm25 == "plus_on_stems" else relevance_by_words
-        found = [row for row in rows.tables[self.reads[0]] if row.text is not None]
-        scores = score([row.text for row in found], text)
-        best: dict[int, float] = {}
-        for place in best_first(scores):
-            best.setdefault(found[place].page_index, float(scores[place]))
-        return [RankedPage(page, score) for page, score in best.items()]
-
-
-class ByVectors(RankedPages):
-    """Base class: by the embeddings of the pages, gists or keys, made once for all questions."""
-
-    # Not hashed here: the step of the embeddings names the model.
-    embedder: EmbedderSettings = Field(exclude=True)
-
-    async def rankings(self, rows: UnitRows, texts: Sequence[str]) -> list[list[RankedPage]]:
-        vectors = await self.embedder.embed(texts, "query")
-        return nearest(rows[Embedding], vectors) if texts else []
-
-
-class BM25(ByBM25):
-    """BM25 over the document's own pages (ReadAgent section 4.2)."""
-
     kind = "bm25"
     version = 1
-    reads = (Page,)
+
+    bm25: Ranking
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each, best page first. No calls, no problems."""
+        # In a thread: for the tenths of a second that a book's index takes, no request is sent.
+        return await to_thread(self._run, rows)
+
+    def _run(self, rows: UnitRows) -> list[Lookup]:
+        pages = rows[Page]
+        return [ranked_turn(q, self.ranking(pages, q), self.top_k) for q in rows.questions]
+
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+        return by_bm25(self.bm25, pages, question.question)
 
 
-class Dense(ByVectors):
+def by_bm25(bm25: Ranking, pages: Sequence[Page], query: str) -> list[RankedPage]:
+    """The pages with their BM25 scores, best first."""
+    score = relevance if bm25 == "plus_on_stems" else relevance_by_words
+    scores = score([page.text or "" for page in pages], query)
+    return [RankedPage(index, float(scores[index])) for index in best_first(scores)]
+
+
+class Dense(LookUp):
     """The pages whose embeddings are nearest to the question's ("neural retrieval", section 4.2).
-    The raw pages are read, whether they or their gists are embedded."""
+
+    The embeddings are those of pages or of gists; the raw pages are read in both cases. `top_k` as
+    for `RankedPages`.
+    """
 
     kind = "dense"
     version = 1
     reads = (Embedding,)
+    top_k: PositiveInt | None
+    # Not hashed here: the step of the embeddings names the model.
+    embedder: EmbedderSettings = Field(exclude=True)
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
+        asked = await self.embedder.embed([q.question for q in rows.questions], "query")
+        return [
+            ranked_turn(question, ranking, self.top_k)
+            for question, ranking in zip(
+                rows.questions, nearest(rows[Embedding], asked), strict=True
+            )
+        ]
 
 
 def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[RankedPage]]:
@@ -128,22 +135,7 @@ def _with_scores(order: Sequence[int], scores: Sequence[float]) -> list[RankedPa
     return [RankedPage(n, scores[n] if isfinite(scores[n]) else None) for n in order]
 
 
-class ChosenPages(LookUp):
-    """Base class of baselines, which look for nothing; `top_k` as for `RankedPages`."""
-
-    reads = (Page,)
-    top_k: PositiveInt | None
-
-    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
-        """One turn, best page first. No calls, no problems."""
-        return [ranked_turn(question, self.ranking(rows[Page], question), self.top_k)]
-
-    @abstractmethod
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        """Pages, best first."""
-
-
-class RandomPages(ChosenPages):
+class RandomPages(RankedPages):
     """A lower baseline: pages drawn at random, seeded by (seed, question_id, repeat)."""
 
     kind = "random"
@@ -151,12 +143,12 @@ class RandomPages(ChosenPages):
     seed: int
     repeat: int
 
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         draw = random.Random(f"{self.seed}/{question.question_id}/{self.repeat}")
-        return [RankedPage(index) for index in draw.sample(range(len(pages)), len(pages))]
+        return draw.sample(range(len(pages)), len(pages))
 
 
-class OraclePages(ChosenPages):
+class OraclePages(ScoredPages):
     """An upper bound: the pages with most gold evidence, scored by its characters. Skips questions
     without any."""
 
@@ -170,19 +162,22 @@ class OraclePages(ChosenPages):
         return await super().turns(rows, question, ask)
 
     def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        spans = ([Span(page.start_char, page.end_char)] for page in pages)
-        gold = np.array([covered_chars(question.evidence, s) for s in spans], dtype=np.float64)
+        gold = np.array([_gold_chars(page, question) for page in pages], dtype=np.float64)
         return [RankedPage(index, float(gold[index])) for index in best_first(gold) if gold[index]]
 
 
-class LatestPages(ChosenPages):
+def _gold_chars(page: Page, question: Question) -> int:
+    return covered_chars(question.evidence, [Span(page.start_char, page.end_char)])
+
+
+class LatestPages(RankedPages):
     """The last pages of the document, as LongMemEval's full history keeps its latest sessions."""
 
     kind = "latest"
     version = 1
 
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        return [RankedPage(page.page_index) for page in reversed(pages)]
+    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+        return [page.page_index for page in reversed(pages)]
 
 
 class VisitedLeaves(LookUp):

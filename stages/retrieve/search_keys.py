@@ -1,23 +1,28 @@
 """Find the values of a chat by their keys, within a time range (LongMemEval sections 5.3, 5.4)."""
 
+from abc import abstractmethod
+from asyncio import to_thread
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Literal
 
-from pydantic import NonNegativeInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
+from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, UnitRows
-from stages.retrieve.look_up import lost_turn, ranked_turn
-from stages.retrieve.ranked_pages import ByBM25, ByVectors, RankedPages
+from pipeline.engines.embedder import EmbedderSettings
+from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn
+from stages.retrieve.ranked_pages import Ranking, nearest
 from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Lookup, Query, RankedPage
+from stages.text.ranking import Scores, best_first, relevance, relevance_by_words
 
 Days = defaultdict[int, set[str]]
 """The days of each page, as YYYY/MM/DD."""
 
 
-class SearchKeys(RankedPages):
+class SearchKeys(LookUp):
     """Base class: ranks pages by their best key and uses the best `top_k`; None: all that have one.
 
     Where the question has a time range, made `widen_days` days longer at either end, pages of which
@@ -26,39 +31,77 @@ class SearchKeys(RankedPages):
     """
 
     name = "search_keys"
+    top_k: PositiveInt | None
     widen_days: NonNegativeInt
     out_of_range: Literal["last", "drop"]
 
-    def found(
-        self, rows: UnitRows, question: Question, rankings: Sequence[Sequence[RankedPage]]
-    ) -> list[Lookup]:
-        """One turn, best page first. Problem: upstream (a time range without a reply)."""
-        if lost := lost_turn(question, rows.of(Query, question)):
-            return [lost]
-        first, last = _range(rows.of(Query, question), self.widen_days)
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each, best page first. No calls. Problem: upstream (a time range
+        without a reply)."""
         days = _days(rows)
-        best = [page for page in rankings[0] if page.score is not None]
-        is_within = {page: _is_within(days[page.page_index], first, last) for page in best}
-        if self.out_of_range == "drop":
-            best = [page for page in best if is_within[page]]
-        kept = sorted(best, key=lambda page: not is_within[page])
-        return [ranked_turn(question, kept, self.top_k)]
+        ranked = await self.ranked(rows)
+        return [
+            self._turn(rows, question, best, days)
+            for question, best in zip(rows.questions, ranked, strict=True)
+        ]
+
+    @abstractmethod
+    async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
+        """For each question the pages that have a key, best first."""
+
+    def _turn(
+        self, rows: UnitRows, question: Question, best: Sequence[RankedPage], days: Days
+    ) -> Lookup:
+        if lost := lost_turn(question, rows.of(Query, question)):
+            return lost
+        first, last = _range(rows.of(Query, question), self.widen_days)
+        is_within = [_is_within(days[page.page_index], first, last) for page in best]
+        within = [page for page, is_in in zip(best, is_within, strict=True) if is_in]
+        outside = [page for page, is_in in zip(best, is_within, strict=True) if not is_in]
+        kept = [*within, *(outside if self.out_of_range == "last" else [])]
+        return ranked_turn(question, kept, self.top_k)
 
 
-class SearchKeysByBM25(SearchKeys, ByBM25):
-    """By BM25 over all keys of the document."""
+class SearchKeysByBM25(SearchKeys):
+    """By BM25 over all keys of the document; `bm25` as for the look-up of that name."""
 
     kind = "bm25"
     version = 1
     reads = (Key, Expansion, Query)
+    bm25: Ranking
+
+    async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
+        keys = [key for key in rows[Key] if key.text is not None]
+        texts = [key.text or "" for key in keys]
+        score = relevance if self.bm25 == "plus_on_stems" else relevance_by_words
+        asked = [q.question for q in rows.questions]
+        scores = await to_thread(lambda: [score(texts, question) for question in asked])
+        return [_best_keys(keys, own) for own in scores]
 
 
-class SearchKeysByVectors(SearchKeys, ByVectors):
+class SearchKeysByVectors(SearchKeys):
     """By the embeddings of the keys."""
 
     kind = "dense"
     version = 1
     reads = (Key, Expansion, Embedding, Query)
+    # Not hashed here: the step of the embeddings names the model.
+    embedder: EmbedderSettings = Field(exclude=True)
+
+    async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
+        asked = await self.embedder.embed([q.question for q in rows.questions], "query")
+        return [
+            [page for page in pages if page.score is not None]
+            for pages in nearest(rows[Embedding], asked)
+        ]
+
+
+def _best_keys(keys: Sequence[Key], scores: Scores) -> list[RankedPage]:
+    """The pages of these keys by their best one, best first; ties to the earlier."""
+    best: dict[int, float] = {}
+    for place in best_first(scores):
+        best.setdefault(keys[place].page_index, float(scores[place]))
+    return [RankedPage(page, score) for page, score in best.items()]
 
 
 def _range(queries: Sequence[Query], widen_days: int) -> tuple[str | None, str | None]:

@@ -15,7 +15,8 @@ from stages.prompts.memwalker.read_leaf import ReadLeaf
 from stages.prompts.memwalker.triage import Triage
 from stages.tables.lookups import Visit
 from stages.tables.pages import Node, Page
-from stages.text.fit_to_limit import Keep, largest_part
+from stages.text.fit_to_limit import Keep, fit_to_limit
+from stages.text.words import word_spans
 
 COLUMNS = (
     Column("valid_actions", "valid %", 22, has_interval=False),
@@ -105,10 +106,24 @@ async def ask_for_action(
 async def with_memory(prompt: ReadLeaf, memory: str, keep: Keep, ask: Ask) -> ReadLeaf:
     """The prompt with as many words of the working memory as fit, even when asked again."""
 
-    async def size(part: str) -> int:
-        again = replace(prompt, working_memory=part, num_invalid=MAX_REPLIES - 1)
-        return await ask.num_tokens(again)
+    def shown(most: int) -> ReadLeaf:
+        return replace(prompt, working_memory=cut_words(memory, most, keep))
 
-    limit = ask.context_tokens - ask.max_reply_tokens(ReadLeaf)
-    start, end = await largest_part(memory, keep, limit, size)
-    return replace(prompt, working_memory=memory[start:end])
+    async def size(most: int) -> int:
+        return await ask.num_tokens(replace(shown(most), num_invalid=MAX_REPLIES - 1))
+
+    limit, num = ask.context_tokens - ask.max_reply_tokens(ReadLeaf), len(word_spans(memory))
+    whole = await size(num)
+    if whole <= limit:
+        return shown(num)
+    return shown(await fit_to_limit(limit, size, range(num + 1), await size(0), whole))
+
+
+def cut_words(text: str, most: int, keep: Keep) -> str:
+    """The first or last `most` words of a text."""
+    words = word_spans(text)
+    if most >= len(words):
+        return text
+    if not most:
+        return ""
+    return text[: words[most - 1][1]] if keep == "first" else text[words[-most][0] :]

@@ -47,24 +47,14 @@ async def stretch_over(limit: int, size: Size, num_chars: int) -> tuple[int, int
         chars *= 2
 
 
-async def largest_part(
-    text: str, keep: Keep, limit: int, count: Callable[[str], Awaitable[int]]
-) -> tuple[int, int]:
-    """The span of the first or last words of `text` that are within `limit`; of all of it where
-    that fits. `count`: the size of such a part."""
-
-    def span(num_chars: int) -> tuple[int, int]:
-        return (0, num_chars) if keep == "first" else (len(text) - num_chars, len(text))
-
-    async def size(num_chars: int) -> int:
-        start, end = span(num_chars)
-        return await count(text[start:end])
-
+async def largest_part(text: str, keep: Keep, limit: int, size: Size) -> int:
+    """The number of characters of the first or last words of `text` that are within `limit`; all of
+    them where they fit. `size`: of the first or last so many characters."""
     num_chars, measured = await stretch_over(limit, size, len(text))
-    if measured > limit:
-        lengths = [0, *_word_ends(text, keep, num_chars)]
-        num_chars = await fit_to_limit(limit, size, lengths, await size(0), measured)
-    return span(num_chars)
+    if measured <= limit:
+        return num_chars
+    lengths = [0, *_word_ends(text, keep, num_chars)]
+    return await fit_to_limit(limit, size, lengths, await size(0), measured)
 
 
 def _word_ends(text: str, keep: Keep, num_chars: int) -> list[int]:

@@ -14,7 +14,6 @@ from upath import UPath
 from pipeline.asking.reply_log import SharedReplies
 from stages.index.make_keys import Expand
 from stages.retrieve.ranked_pages import BM25
-from stages.text.ranking import relevance
 from tests.support.reading import always, book, never, question, run
 from tests.support.runs.small_run import SmallRun
 
@@ -87,12 +86,13 @@ def test_shared_replies_are_read_and_written_in_threads(watch: Watch, tmp_path: 
 def test_an_index_is_built_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """The index of a book takes tenths of a second, in which no request would be sent."""
     threads: list[threading.Thread] = []
+    ranking = BM25.ranking
 
-    def ranked(texts: Any, query: str) -> Any:
+    def ranked(self: BM25, *given: Any) -> Any:
         threads.append(threading.current_thread())
-        return relevance(texts, query)
+        return ranking(self, *given)
 
-    monkeypatch.setattr("stages.retrieve.ranked_pages.relevance", ranked)
+    monkeypatch.setattr(BM25, "ranking", ranked)
     bm25 = BM25(top_k=1, bm25="plus_on_stems")
     (row,), _ = run(bm25, book(["The bell rang.", "A cat slept."], questions=[question()]), never())
     assert row.used == (0,)
