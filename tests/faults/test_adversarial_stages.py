@@ -84,7 +84,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[HostileRun]:
     walks = "methods=readagent_s(max_pages=3),memwalker_words(words=50,max_children=2)"
     movie_words = [*book_words(movie, 8, 4)[:-1], walks, "family=narrativeqa_movie"]
     return [
-        finished(book, book_words(book, 12, 4), seed=1),
+        finished(book, book_words(book, 12, 4), seed=4),
         finished(movie, movie_words, seed=2, is_constrained=True),
         finished(chat, chat_words(chat, 5), seed=3),
     ]
