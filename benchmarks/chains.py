@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.core.rows import Call
+from pipeline.core.calls import Call
 from pipeline.work.steps import Step
 
 

@@ -14,7 +14,8 @@ from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import resolve
 from jobs.run.provenance import provenance
-from pipeline.core.rows import Call, Document, Question, Record, UnitRows
+from pipeline.core.calls import Call
+from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
 from pipeline.store.upkeep.compaction import compact

@@ -14,8 +14,8 @@ from benchmarks.chains import longest_chain
 from benchmarks.figures import Figure, figure_with_bar, figure_without_bar
 from benchmarks.reading import Order, Reading, longest_first, read
 from jobs.config.run_config import RunConfig
+from pipeline.core.calls import Call
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import Call
 from pipeline.engines.simulated import SimulatedSettings
 from pipeline.work.units import DocumentKey
 

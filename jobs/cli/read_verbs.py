@@ -54,7 +54,9 @@ def report(
 ) -> None:
     """Print the table of a run: methods, scores, costs."""
     if options.plugins and not html:
-        raise UsageError("plugins= is for --html, which renders prompts; leave it out")
+        raise UsageError(
+            "plugins= is for --html, which shows the rows of their tables; leave it out"
+        )
     if corpus or picture:
         if html is not None:
             raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
@@ -83,7 +85,7 @@ def view(options: ReadOptions, json: Json = False) -> None:
 
     From the warehouse, for runs too large for a file; Ctrl-C ends it.
     """
-    from jobs.html.show_html import show_served  # imported here, as rendering prompts takes stages
+    from jobs.html.show_html import show_served  # here: it imports the stages
 
     show_served(options, json)
 

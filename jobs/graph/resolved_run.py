@@ -19,8 +19,9 @@ from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import CONF, sha
 from pipeline.families.family import Family, find_family, load_family
 from pipeline.store.sql.memory_names import SHARED
-from pipeline.work.methods import Method, StageSpec, expand_methods, method_of, stage_specs
+from pipeline.work.methods import Method, expand_methods, method_of
 from pipeline.work.stage import Role
+from pipeline.work.stage_specs import StageSpec, stage_specs
 from pipeline.work.steps import Step
 
 _GIVEN = CONF / "predictions.yaml"  # a method's layout

@@ -21,8 +21,8 @@ from jobs.plan.pilot import Pilot
 from pipeline.asking.ask import Reader
 from pipeline.asking.readers import reader_of
 from pipeline.asking.reply_log import SharedCopies
-from pipeline.core.calls import UsageCounters
-from pipeline.core.rows import Call, Record
+from pipeline.core.calls import Call, UsageCounters
+from pipeline.core.rows import Record
 from pipeline.engines.counting import CountingEngine
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from pipeline.files.place import AnyPath

@@ -13,8 +13,9 @@ from jobs.graph.preparation import Prepared
 from jobs.plan.cost_rates import Reference
 from jobs.plan.count_calls import DryRunShards, execute_pilot, load_pilot
 from jobs.plan.pilot import Pilot, choose_pilot
+from pipeline.core.calls import Call
 from pipeline.core.prompts import PROMPTS
-from pipeline.core.rows import Call, Document, Record
+from pipeline.core.rows import Document, Record
 from pipeline.engines.counting import CountingEngine, TokenCounts, token_counts
 from pipeline.engines.simulated import SimulatedSettings
 from pipeline.store.shards.shard_files import shard_content

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
 from pipeline.core.calls import (
+    Call,
     Subject,
     UnitProgress,
     UsageCounters,
@@ -29,7 +30,7 @@ from pipeline.core.engine import (
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Message, Prompt
 from pipeline.core.reply_forms import read_reply
-from pipeline.core.rows import Call, utc_now
+from pipeline.core.rows import utc_now
 from pipeline.core.settings import sha
 from pipeline.families.family import Family
 

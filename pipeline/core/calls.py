@@ -6,16 +6,53 @@ stage need not report any."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline.core.engine import Reply, Request
-from pipeline.core.rows import Call
+from pipeline.core.prompts import Constraint, Message
+from pipeline.core.rows import Record
 
 UNANSWERED = ("timeout", "engine_failed")  # problems of calls without a reply to keep
 _SENT = ("messages", "temperature", "seed", "max_reply_tokens", "constraint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Record):
+    """One model call. `request_sha` hashes rendered messages, model, sampling, seed and attempt."""
+
+    table: ClassVar[str] = "calls"
+    key: ClassVar[tuple[str, ...]] = ("unit", "call_index")
+    stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
+    call_index: int  # position within the unit, sorted by the columns below
+    stage: str  # the stage that asked
+    question_id: str | None  # the question that it was for; null: for the document
+    page_index: int | None  # the page that it was for
+    turn: int | None  # of a question's turns, from 0
+    reference_index: int | None  # the reference that an answer was compared with
+    prompt: str  # the name of its template
+    request_sha: str  # hash of rendered messages, model, sampling, seed and attempt
+    engine: str  # the engine and model
+    attempt: int  # 0, or how often the request had failed before
+    prompt_tokens: int  # counted by the engine
+    cached_tokens: int  # of the prompt's tokens, those that the engine had in its cache
+    reply_tokens: int  # counted by the engine, thinking included
+    finish_reason: str  # stop; length: the reply budget ended it; abort: no usable reply
+    seconds: float  # from when it was sent to its reply
+    reply: str  # without any thinking
+    thinking: str | None = None  # what the model wrote before its reply
+    # What was handed to the engine, before its chat template; null: it was not kept.
+    messages: tuple[Message, ...] | None = None
+    temperature: float | None = None  # of the request; null with `messages`
+    seed: int | None = None  # of the request; null with `messages`
+    max_reply_tokens: int | None = None  # of the request; null with `messages`
+    constraint: Constraint | None = None  # the legal replies, if the engine was given them
+    is_shared: bool = False  # copied from another page's identical request, at no cost
+    started_at: datetime | None = None  # UTC; when it was sent to the engine
+    worker: str | None = None  # host and process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

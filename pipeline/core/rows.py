@@ -1,4 +1,4 @@
-"""Rows: the base classes of every table's record, the records of documents, questions and calls,
+"""Rows: the base classes of every table's record, the records of documents and questions,
 and the rows that a stage reads. arrow.py derives their Arrow schemas.
 
 Importing a record class's module registers it in `RECORDS` by its table's name; its SQL is a file
@@ -29,7 +29,6 @@ from typing import (
 import pyarrow as pa
 
 from pipeline.core.errors import Problem, UsageError
-from pipeline.core.prompts import Constraint, Message
 from pipeline.core.registry import register
 from pipeline.core.sql_files import PARTS, table_sql
 from pipeline.core.trace_lines import Line, columns_line, titled
@@ -224,41 +223,6 @@ class Question(Record):
     classes: tuple[str, ...] = ()  # the labels that a classification task chooses from
     metadata: str = "{}"  # JSON object: other fields of the corpus format
     detail: str | None = None  # why it could not be loaded
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Record):
-    """One model call. `request_sha` hashes rendered messages, model, sampling, seed and attempt."""
-
-    table: ClassVar[str] = "calls"
-    key: ClassVar[tuple[str, ...]] = ("unit", "call_index")
-    stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
-    call_index: int  # position within the unit, sorted by the columns below
-    stage: str  # the stage that asked
-    question_id: str | None  # the question that it was for; null: for the document
-    page_index: int | None  # the page that it was for
-    turn: int | None  # of a question's turns, from 0
-    reference_index: int | None  # the reference that an answer was compared with
-    prompt: str  # the name of its template
-    request_sha: str  # hash of rendered messages, model, sampling, seed and attempt
-    engine: str  # the engine and model
-    attempt: int  # 0, or how often the request had failed before
-    prompt_tokens: int  # counted by the engine
-    cached_tokens: int  # of the prompt's tokens, those that the engine had in its cache
-    reply_tokens: int  # counted by the engine, thinking included
-    finish_reason: str  # stop; length: the reply budget ended it; abort: no usable reply
-    seconds: float  # from when it was sent to its reply
-    reply: str  # without any thinking
-    thinking: str | None = None  # what the model wrote before its reply
-    # What was handed to the engine, before its chat template; null: it was not kept.
-    messages: tuple[Message, ...] | None = None
-    temperature: float | None = None  # of the request; null with `messages`
-    seed: int | None = None  # of the request; null with `messages`
-    max_reply_tokens: int | None = None  # of the request; null with `messages`
-    constraint: Constraint | None = None  # the legal replies, if the engine was given them
-    is_shared: bool = False  # copied from another page's identical request, at no cost
-    started_at: datetime | None = None  # UTC; when it was sent to the engine
-    worker: str | None = None  # host and process
 
 
 R = TypeVar("R", bound=Record)

@@ -12,8 +12,8 @@ from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.reply_forms import read_reply
 from pipeline.families.family import Family, load_family
 from pipeline.families.family_file import read_family_file
-from pipeline.work.methods import stage_specs
 from pipeline.work.stage import STAGES, Stage
+from pipeline.work.stage_specs import stage_specs
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:

@@ -17,9 +17,9 @@ from typing import Any
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.journal import Journal
 from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
-from pipeline.core.calls import UsageCounters
+from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.errors import AccountingError, EngineError, OutageError, StorageError
-from pipeline.core.rows import Call, Document, Question, Record, UnitRows, utc_now
+from pipeline.core.rows import Document, Question, Record, UnitRows, utc_now
 from pipeline.store import Shards
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from benchmarks.chains import Made, dependencies, longest_chain
+from pipeline.core.calls import Call
 from pipeline.core.errors import Problem
-from pipeline.core.rows import Call, Document, IndexRow, QuestionRow, Record, UnitRows
+from pipeline.core.rows import Document, IndexRow, QuestionRow, Record, UnitRows
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
 

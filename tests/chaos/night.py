@@ -22,9 +22,9 @@ from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
 from pipeline.asking.ask import Reader
 from pipeline.asking.readers import start_reader
+from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message
-from pipeline.core.rows import Call
 from pipeline.store import Shards
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.units import Unit, plan_document

@@ -13,10 +13,11 @@ import yaml
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.asking.slots import Slots
+from pipeline.core.calls import Call
 from pipeline.core.engine import Engine, FinishReason, Reply, Request
 from pipeline.core.plugins import import_installed
 from pipeline.core.prompts import Message, Prompt
-from pipeline.core.rows import Call, Document, Question, Record, UnitRows
+from pipeline.core.rows import Document, Question, Record, UnitRows
 from pipeline.core.settings import CONF
 from pipeline.engines.scripted import ScriptedEngine
 from pipeline.families.family import Family, load_family

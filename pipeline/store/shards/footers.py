@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.arrow import empty_table, schema
+from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
-from pipeline.core.rows import RECORDS, Call, Record, is_per_question
+from pipeline.core.rows import RECORDS, Record, is_per_question
 from pipeline.files.place import file_size, is_remote, modified_at, path_kind, read
 from pipeline.files.storage_retries import with_retries
 

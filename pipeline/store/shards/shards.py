@@ -20,9 +20,9 @@ from pydantic import ValidationError
 from upath import UPath
 
 from pipeline.core.arrow import from_arrow, read_parquet
-from pipeline.core.calls import UNANSWERED
+from pipeline.core.calls import UNANSWERED, Call
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import Call, Record
+from pipeline.core.rows import Record
 from pipeline.files.place import (
     AnyPath,
     as_path,

@@ -8,7 +8,8 @@ Some combine sections of the tables' .sql files (`measures`, `memories`, `sizes`
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from pipeline.core.rows import RECORDS, Call, Document, Record
+from pipeline.core.calls import Call
+from pipeline.core.rows import RECORDS, Document, Record
 from pipeline.core.sql_files import filled, sql_beside, table_file, table_views
 from pipeline.store.sql.connection import View
 

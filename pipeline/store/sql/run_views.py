@@ -8,7 +8,7 @@ more does not appear.
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from pipeline.core.rows import Call
+from pipeline.core.calls import Call
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.shards.shard_files import STARTED_AT, WORKER
 

@@ -13,9 +13,10 @@ from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
 from pipeline.core.arrow import schema
+from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.core.plugins import import_installed
-from pipeline.core.rows import RECORDS, Call
+from pipeline.core.rows import RECORDS
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.place import file_size, is_remote
 from pipeline.store.runs.planned_units import UnitKey
@@ -215,6 +216,7 @@ def _raw_view(connection: Connection, table: str, columns: Any, files: _Files) -
         query += f" union all by name from {_source(compacted, files.compacted, False)} c"
         query += _NOT_SUPERSEDED.format(table=table) if files.is_superseded else ""
     names = ", ".join(f'"{name}"' for name in columns.names)
+    # Not calls, of which few queries read the prompts: thirty times their bytes in the file.
     is_copied = files.are_small and table != Call.table and (files.loose or files.compacted)
     kind = "table" if is_copied else "view"
     statement = f"create {kind} raw_{table} as select {names} from ({query})"

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.arrow import read_parquet
+from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
-from pipeline.core.rows import Call
 from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, map_in_threads, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.runs.planned_units import UnitKey

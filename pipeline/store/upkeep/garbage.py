@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from upath import UPath
 
 from pipeline.asking.journal import committed_journals
+from pipeline.core.calls import Call
 from pipeline.core.errors import IncompleteError
-from pipeline.core.rows import Call
 from pipeline.files.place import (
     AnyPath,
     as_path,

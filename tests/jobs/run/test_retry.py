@@ -15,10 +15,9 @@ from jobs.graph.preparation import prepare
 from jobs.run.retry import run_again
 from pipeline.asking.ask import Ask
 from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
-from pipeline.core.calls import Subject
+from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import AccountingError, UsageError
-from pipeline.core.rows import Call
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RETRYABLE, RetryPolicy
 from stages.prompts.readagent.gist import ShortenPage
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words

@@ -13,7 +13,7 @@ from pipeline.core.errors import LeftOutWarning, UsageError
 from pipeline.store.upkeep.compaction import compact
 from pipeline.work.units import RETRYABLE, RetryPolicy
 from tests.support.command import gistmill as command
-from tests.support.command import one_line, succeed
+from tests.support.command import one_line, sql, succeed
 from tests.support.docs.pages import blocks
 from tests.support.reading import written_family
 from tests.support.runs.finished_run import FinishedRun
@@ -111,6 +111,37 @@ def test_calls_of_an_earlier_version_were_not_kept(warehouse: Path, made: Finish
     printed = succeed("trace", "q1", "--prompts", f"warehouse={warehouse}")
     assert printed.count("what was sent was not kept") == 7
     assert printed.count("reply (stop") == 7
+
+
+def test_what_was_sent_is_left_out_where_that_is_asked_for(
+    made: FinishedRun, tmp_path: Path
+) -> None:
+    warehouse = tmp_path / "another"
+    printed = succeed(*made.words(warehouse), "engine.keep_prompts=false")
+    assert "what scripted was sent is not kept" in printed
+    calls = sql(warehouse, "from calls")
+    assert len(calls) == NUM_CALLS
+    assert all(call[name] is None for call in calls for name in SENT)
+    whole = succeed("report", f"warehouse={made.warehouse}")
+    assert "was sent is not kept" not in whole
+    # It shapes no reply: the same run goes on with it, or without.
+    done = json.loads(succeed(*made.words(warehouse), "--json"))
+    assert sum(done["calls"].values()) == 0
+
+
+def test_status_says_how_much_room_it_takes(warehouse: Path) -> None:
+    files = [pq.ParquetFile(f) for f in (warehouse / "tables" / "calls").glob("*/*.parquet")]
+    groups = [f.metadata.row_group(n) for f in files for n in range(f.metadata.num_row_groups)]
+    columns = [group.column(n) for group in groups for n in range(group.num_columns)]
+    sizes = [(c.path_in_schema.partition(".")[0], c.total_compressed_size) for c in columns]
+    whole = sum(size for _, size in sizes)
+    own = sum(size for name, size in sizes if name == "messages")
+    found = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))
+    assert found["calls"] == {"bytes": whole, "prompt_bytes": own}
+    assert 0 < own < whole
+    shutil.rmtree(warehouse / "tables" / "calls")
+    found = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))
+    assert found["calls"] == {"bytes": 0, "prompt_bytes": 0}
 
 
 def test_a_warehouse_of_both_versions_shows_what_it_has(made: FinishedRun, warehouse: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.warehouse.gc import retention
-from pipeline.core.rows import Call
+from pipeline.core.calls import Call
 from tests.pipeline.store.test_compaction import commit_some, stored
 from tests.support.command import refused, succeed
 from tests.support.runs.warehouse import Warehouse, document_unit, step

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from jobs.warehouse import rm
+from pipeline.core.calls import Call
 from pipeline.core.errors import IncompleteError
-from pipeline.core.rows import Call
 from pipeline.files.place import as_path
 from pipeline.store import Shards, connect
 from pipeline.store.runs.people import add_labels

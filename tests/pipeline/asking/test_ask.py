@@ -16,11 +16,11 @@ from pipeline.asking import reply_log as shared_replies
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Subject
+from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Asked, Message
-from pipeline.core.rows import Call, utc_now
+from pipeline.core.rows import utc_now
 from pipeline.files.place import commit
 from stages.prompts.readagent.gist import ShortenPage
 from tests.support.reading import family

@@ -13,9 +13,9 @@ import pytest
 from upath import UPath
 
 from pipeline.asking.journal import Journal, committed_journals
+from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
-from pipeline.core.rows import Call
 from pipeline.files.place import as_path
 from pipeline.worker.executor import Summary
 from tests.support.runs.small_run import SmallRun

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.arrow import from_arrow, schema, to_arrow
+from pipeline.core.calls import Call
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Constraint
 from pipeline.core.rows import (
     RECORDS,
-    Call,
     Document,
     IndexRow,
     Question,

@@ -17,11 +17,10 @@ import pytest
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.reply_log import ReplyLog
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Subject
+from pipeline.core.calls import Call, Subject
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Asked, Constraint, Message
-from pipeline.core.rows import Call
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
 from stages.prompts.readagent.gist import ShortenPage
 from tests.support.command import own_process, sql

@@ -13,10 +13,9 @@ from upath import UPath
 from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.reply_log import ReplyLog, SharedReplies
 from pipeline.asking.slots import Slots
-from pipeline.core.calls import Subject
+from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
-from pipeline.core.rows import Call
 from stages.index.gist_pages import GistPages
 from stages.prompts.judging.rate_permissive import PermissiveRating
 from stages.prompts.judging.rate_strict import StrictRating

@@ -19,8 +19,9 @@ import pytest
 from upath import UPath
 
 from jobs.run.compact_while_running import compact_if_worth_it, compact_periodically
+from pipeline.core.calls import Call
 from pipeline.core.errors import AccountingError, DamagedError
-from pipeline.core.rows import RECORDS, Call, Record
+from pipeline.core.rows import RECORDS, Record
 from pipeline.store import Shards, connect
 from pipeline.store.shards.shard_index import SCHEMA, Index, commit_next
 from pipeline.store.shards.shard_index import newest_index as newest_index

@@ -14,9 +14,9 @@ import pytest
 from upath import UPath
 
 from pipeline.asking.reply_log import SharedReplies
-from pipeline.core.calls import with_sent
+from pipeline.core.calls import Call, with_sent
 from pipeline.core.errors import AccountingError, DamagedError, LeftOutWarning, UsageError
-from pipeline.core.rows import RECORDS, Call
+from pipeline.core.rows import RECORDS
 from pipeline.store import Shards, connect
 from pipeline.store.sql.connection import query
 from tests.support.clusters.s3_server import BUCKET, client, s3_server

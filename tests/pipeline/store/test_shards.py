@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
+from pipeline.core.calls import Call
 from pipeline.core.errors import AccountingError, StorageError, UsageError
-from pipeline.core.rows import Call
 from pipeline.files.json_files import write_json
 from pipeline.store import Shards, read_parquet_rows
 from stages.tables.answers import Answer

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from upath import UPath
 
+from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import AccountingError, EngineError, UsageError
-from pipeline.core.rows import Call, UnitRows
+from pipeline.core.rows import UnitRows
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.executor import Summary
 from pipeline.worker.in_flight import InFlightMarkers, Placement

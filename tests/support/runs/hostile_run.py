@@ -14,9 +14,9 @@ from jobs.graph.read_run import read_run
 from jobs.run.provenance import provenance
 from pipeline.asking.ask import Reader
 from pipeline.asking.readers import reader_of
+from pipeline.core.calls import Call
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.prompts import PROMPTS, Message
-from pipeline.core.rows import Call
 from pipeline.store import Shards
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
