@@ -19,7 +19,8 @@ next at what is behind a row:
   .venv/bin/gistmill trace meeting-02 method=readagent   one question, step by step
   .venv/bin/gistmill show tide_mill_handbook page=1      a page beside its short form
   .venv/bin/gistmill report by=question_type             the table by type of question
-  .venv/bin/gistmill sql "from calls"                    every model call, with its reply
+  .venv/bin/gistmill trace meeting-02 --prompts          with every model call, as it was sent
+  .venv/bin/gistmill sql "select stage, reply from calls"   what came back
 """
 _INSTALLED = Path(".venv/base")  # contains the seconds that the installation took
 
