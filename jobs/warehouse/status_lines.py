@@ -57,7 +57,7 @@ def _head(found: Mapping[str, Any], width: int) -> list[str]:
         head.append(f"job {job['id']}: {job['status'].lower()}")
     if (calls := found["calls"])["bytes"]:
         of_all, sent = (decimal(calls[name]) for name in ("bytes", "prompt_bytes"))
-        head.append(_cut(f"calls of the warehouse {of_all}, of which {sent} what was sent", width))
+        head.append(_cut(f"calls of the warehouse: {of_all}, {sent} of it what was sent", width))
     return head
 
 
