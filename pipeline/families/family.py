@@ -20,8 +20,8 @@ from jinja2.sandbox import SandboxedEnvironment
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Message, Prompt
 from pipeline.core.refusals import Refusals
-from pipeline.core.reply_forms import read_reply
 from pipeline.core.registry import hint
+from pipeline.core.reply_forms import read_reply
 from pipeline.core.settings import sha
 from pipeline.families.family_file import GENERIC, family_layers, text_of
 
