@@ -77,7 +77,7 @@ class Prompt(Generic[T]):
         """
         return cast(T, reply.strip()) or None
 
-    def refused(self, text: str, refusals: Refusals) -> T | None:
+    def refusal(self, text: str, refusals: Refusals) -> T | None:
         """The value of a plain text in which `read` finds none, if it refuses in these words."""
         return None
 

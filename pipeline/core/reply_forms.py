@@ -31,7 +31,7 @@ def read_reply(
     refusals: Refusals | None = None,
 ) -> T | None:
     """The value of a reply: the one stated in the family's form, else the one that `prompt.read`
-    finds, or `prompt.refused` where the reply refuses in the family's words.
+    finds, or `prompt.refusal` where the reply refuses in the family's words.
 
     A justification may name other values in passing, so a statement takes precedence. None if two
     statements differ, as either would be a guess, and for a reply longer than `MOST_CHARS`.
@@ -53,7 +53,7 @@ def read_reply(
 def _value(prompt: Prompt[T], text: str, is_cut: bool, refusals: Refusals | None) -> T | None:
     value = prompt.read(text, is_cut)
     if value is None and refusals is not None and not is_cut:
-        return prompt.refused(plain_text(text), refusals)
+        return prompt.refusal(plain_text(text), refusals)
     return value
 
 

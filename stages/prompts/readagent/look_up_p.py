@@ -59,7 +59,7 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
         mislead."""
         return parse_page_list(reply) if is_cut else parse_pages(reply)
 
-    def refused(self, text: str, refusals: Refusals) -> tuple[int, ...] | None:
+    def refusal(self, text: str, refusals: Refusals) -> tuple[int, ...] | None:
         """No look-up; None where pages are named, of which it is not clear which are wanted."""
         names_pages = "[" in text or _UNBRACKETED.search(text)
         return () if not names_pages and refusals.are_in(text) else None

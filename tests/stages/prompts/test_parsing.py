@@ -361,14 +361,14 @@ def test_what_is_no_refusal(reply: str) -> None:
 def test_other_words_refuse_in_other_families() -> None:
     words = Refusals(negations=("keine",), needed=("seite",), enough=("genug",), alone=("nichts",))
     for reply in ("Ich brauche keine weitere Seite.", "Das ist genug.", "Nichts."):
-        assert LOOK_UP.refused(plain_text(reply), words) == ()
-        assert LOOK_UP.refused(plain_text(reply), WORDS) is None
-    assert LOOK_UP.refused("No page is needed.", words) is None
+        assert LOOK_UP.refusal(plain_text(reply), words) == ()
+        assert LOOK_UP.refusal(plain_text(reply), WORDS) is None
+    assert LOOK_UP.refusal("No page is needed.", words) is None
 
 
 def _pages(reply: str) -> tuple[int, ...] | None:
     read = parse_pages(reply)
-    return LOOK_UP.refused(plain_text(reply), WORDS) if read is None else read
+    return LOOK_UP.refusal(plain_text(reply), WORDS) if read is None else read
 
 
 @pytest.mark.parametrize(("reply", "turn"), TURNS)
