@@ -64,6 +64,11 @@ class Asked:
         question = _read(self.question, value, question_of) or ""
         references = _read(self.references, value, texts_of) or ()
         known = self.metadata
+        fields = {
+            "question_type": _read(self.question_type, value, label_of),
+            "metadata": known(value) if callable(known) else json_text(about(value, *known)),
+            **self.more(value),
+        }
         return Question(
             document_id=document_id,
             question_id=question_id,
@@ -71,9 +76,7 @@ class Asked:
             options=options,
             references=references or (() if right is None else (options[right],)),
             answer_index=right,
-            question_type=_read(self.question_type, value, label_of),
-            metadata=known(value) if callable(known) else json_text(about(value, *known)),
-            **self.more(value),
+            **fields,
         )
 
 

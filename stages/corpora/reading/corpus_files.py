@@ -36,6 +36,15 @@ def is_there(file: UPath) -> bool:
     return True
 
 
+def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
+    """The file of that name with one of the suffixes; None without one. Raises UsageError where
+    there are two."""
+    found = [path for end in suffixes if is_there(path := folder / f"{name}.{end}")]
+    if len(found) > 1:
+        raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
+    return found[0] if found else None
+
+
 def any_of(path: UPath, pattern: str) -> bool:
     """True if a file in the folder matches."""
     return any(True for _ in path.glob(pattern))
