@@ -16,7 +16,7 @@ from pipeline.core.rows import Document
 from pipeline.core.settings import Settings
 from pipeline.files.place import AnyPath, as_path, refuse_unreachable_path
 from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.opening import NotTextError, refuse_special
+from stages.corpora.reading.opening import refuse_no_file
 from stages.corpora.reading.row_checks import BadInputError
 from stages.text.words import Paragraphs, num_words, paragraph_spans
 
@@ -119,10 +119,7 @@ class FileCorpus(Corpus):
         if not exists:
             raise UsageError(f"{self.path}: no such file or folder; set corpus.path=...")
         if not self.path.is_dir():
-            try:
-                refuse_special(self.path)
-            except NotTextError as error:
-                raise UsageError(f"{self.path}: {error.strerror}; set corpus.path=...") from None
+            refuse_no_file(self.path, "set corpus.path=...")
         if self.split is not None and self.split not in self.splits:
             legal = f"one of {', '.join(self.splits)}" if self.splits else "null"
             raise UsageError(f"corpus.split={self.split}: format {self.format} takes {legal}")

@@ -8,7 +8,7 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from stages.corpora.reading.containers import json_row, read_rows
 from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.opening import NotTextError, opened, refuse_special
+from stages.corpora.reading.opening import opened, refuse_no_file
 
 
 def files_of(path: UPath, *patterns: str) -> list[UPath]:
@@ -29,10 +29,7 @@ def is_there(file: UPath) -> bool:
     """True if the file exists. Raises UsageError where it is anything but a file."""
     if not file.exists():
         return False
-    try:
-        refuse_special(file)
-    except NotTextError as error:
-        raise UsageError(f"{file}: {error.strerror}; remove it or set corpus.path=...") from None
+    refuse_no_file(file, "remove it or set corpus.path=...")
     return True
 
 
