@@ -14,10 +14,9 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
-from pipeline.files.place import refuse_unreachable_path
 from stages.corpora.formats.stories import story
 from stages.corpora.reading.asked import Value
-from stages.corpora.reading.corpus import Address, FileCorpus
+from stages.corpora.reading.corpus import Address, FileCorpus, refuse_missing
 from stages.corpora.reading.corpus_files import is_there, rows_of
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
@@ -45,12 +44,8 @@ class NarrativeQACorpus(FileCorpus):
     def check(self) -> None:
         """Raise UsageError where the path or the folder of the stories is missing."""
         super().check()
-        if self.stories is None:
-            return
-        with refuse_unreachable_path(self.stories, "corpus.stories"):
-            exists = self.stories.is_dir()
-        if not exists:
-            raise UsageError(f"{self.stories}: no such folder; set corpus.stories=...")
+        if self.stories is not None:
+            refuse_missing(self.stories, "corpus.stories", "folder")
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per row of documents.csv that is of the kind and split.
