@@ -50,7 +50,7 @@ class _Parts(NamedTuple):
 
 
 def _parts(value: Value) -> _Parts:
-    """Of an instruction; free-form is also what has several right letters, or a number."""
+    """An instruction in parts; several right letters, or a number, make it free-form, too."""
     whole, output = question_of(value, "question"), optional_text(value, "output")
     if label_of(value, "evaluation") != "exam":
         return _Parts(whole)
