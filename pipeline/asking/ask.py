@@ -29,7 +29,6 @@ from pipeline.core.engine import (
 )
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Message, Prompt
-from pipeline.core.reply_forms import read_reply
 from pipeline.core.rows import utc_now
 from pipeline.core.settings import sha
 from pipeline.families.family import Family
@@ -153,8 +152,7 @@ class Ask:
 
     def _read(self, prompt: Prompt[T], call: Call) -> T | None:
         """The parsed reply; None if it cannot be read."""
-        form = self._reader.family.form(type(prompt))
-        return read_reply(prompt, form, call.reply, is_cut=call.problem == "truncated")
+        return self._reader.family.read(prompt, call.reply, call.problem == "truncated")
 
     async def _call(self, request: Request, subject: Subject, is_shared: bool) -> Call | None:
         """The call that answers the request, from the first place that has it; None if the request

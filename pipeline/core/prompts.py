@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 
 from pipeline.core.errors import Problem, UsageError
+from pipeline.core.refusals import Refusals
 from pipeline.core.registry import register
 
 T = TypeVar("T")
@@ -75,6 +76,10 @@ class Prompt(Generic[T]):
         `is_cut`: the reply budget ended the reply. By default the value is any text, stripped.
         """
         return cast(T, reply.strip()) or None
+
+    def refusal(self, text: str, refusals: Refusals) -> T | None:
+        """The value of a plain text in which `read` finds none, if it refuses in these words."""
+        return None
 
     def legal(self, form: str) -> Constraint | None:
         """All replies that are legal in this form; None if they cannot be enumerated."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from pipeline.core.prompts import Prompt
+from pipeline.core.refusals import Refusals
 
 T = TypeVar("T")
 _DECORATION = str.maketrans("", "", "*_`\"'“”‘’«»\\#")
@@ -22,9 +23,15 @@ def plain_text(reply: str) -> str:
     return unicodedata.normalize("NFKC", reply).translate(_DECORATION).strip()
 
 
-def read_reply(prompt: Prompt[T], form: str | None, reply: str, is_cut: bool) -> T | None:
+def read_reply(
+    prompt: Prompt[T],
+    form: str | None,
+    reply: str,
+    is_cut: bool,
+    refusals: Refusals | None = None,
+) -> T | None:
     """The value of a reply: the one stated in the family's form, else the one that `prompt.read`
-    finds.
+    finds, or `prompt.refusal` where the reply refuses in the family's words.
 
     A justification may name other values in passing, so a statement takes precedence. None if two
     statements differ, as either would be a guess, and for a reply longer than `MOST_CHARS`.
@@ -35,12 +42,19 @@ def read_reply(prompt: Prompt[T], form: str | None, reply: str, is_cut: bool) ->
         return prompt.read(reply, is_cut)
     values: list[T] = []
     for statement in _statements(plain_text(reply), form, prompt.others):
-        value = prompt.read(statement, is_cut)
+        value = _value(prompt, statement, is_cut, refusals)
         if value is not None and value not in values:
             values.append(value)
     if values:
         return values[0] if len(values) == 1 else None
-    return prompt.read(reply, is_cut)
+    return _value(prompt, reply, is_cut, refusals)
+
+
+def _value(prompt: Prompt[T], text: str, is_cut: bool, refusals: Refusals | None) -> T | None:
+    value = prompt.read(text, is_cut)
+    if value is None and refusals is not None and not is_cut:
+        return prompt.refusal(plain_text(text), refusals)
+    return value
 
 
 def _statements(text: str, form: str, others: Sequence[str]) -> Iterator[str]:

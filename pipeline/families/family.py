@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 from jinja2.meta import find_referenced_templates
@@ -19,10 +19,13 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Message, Prompt
+from pipeline.core.refusals import Refusals
 from pipeline.core.registry import hint
+from pipeline.core.reply_forms import read_reply
 from pipeline.core.settings import sha
 from pipeline.families.family_file import GENERIC, family_layers, text_of
 
+T = TypeVar("T")
 # What an expression in a template may raise; the sandbox's own error is a TemplateError.
 _TEMPLATE_ERRORS = (
     jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError,
@@ -41,6 +44,7 @@ class Family:
     judging: Mapping[str, Mapping[str, Any]]
     reply_tokens: Mapping[str, int]
     forms: Mapping[str, str]
+    refusals: Mapping[str, Refusals]
     sources: Mapping[str, str]
     files: Mapping[str, str]
 
@@ -69,6 +73,11 @@ class Family:
     def form(self, prompt: type[Prompt[Any]]) -> str | None:
         """The form of a constrained reply; None if replies to the prompt are free text."""
         return self.forms.get(prompt.name, prompt.form)
+
+    def read(self, prompt: Prompt[T], reply: str, is_cut: bool) -> T | None:
+        """The value of a reply to the prompt; None if it cannot be read."""
+        form, refusals = self.form(type(prompt)), self.refusals.get(prompt.name)
+        return read_reply(prompt, form, reply, is_cut, refusals)
 
     def sha(self, prompt: type[Prompt[Any]]) -> str:
         """8 hex of the sha256 of the prompt's template and of every template it includes."""
@@ -167,6 +176,7 @@ def load_family(
         judging={k: v or {} for k, v in next((f.judging for f in files if f.judging), {}).items()},
         reply_tokens=_merged([reply_tokens or {}, *(f.reply_tokens for f in files)]),
         forms=_merged([f.forms for f in files]),
+        refusals=_merged([f.refusals for f in files]),
         sources={name: text_of(path) for name, path in templates.items()},
         files={name: str(path) for name, path in templates.items()},
     )

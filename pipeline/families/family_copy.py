@@ -89,7 +89,16 @@ def _yaml(name: str, family: Any, layers: Mapping[Path, FamilyFile]) -> str:
     forms = {prompt.name: family.form(prompt) for prompt in own}
     parts += ["forms:  # of constrained replies; {} stands for the value"]
     parts += [f"  {name}: {_line(form)}" for name, form in forms.items() if form is not None]
+    parts += ["refusals:  # words of replies that refuse, by prompt", *_refusals(family)]
     return "\n".join([*parts, *_examples(layers), ""])
+
+
+def _refusals(family: Any) -> Iterator[str]:
+    for prompt, words in family.refusals.items():
+        yield f"  {prompt}:"
+        yield from (
+            f"    {key}: {_line(value)}" for key, value in words.model_dump(mode="json").items()
+        )
 
 
 def _settings(settings: Mapping[str, Any], layers: Mapping[Path, FamilyFile]) -> Iterator[str]:

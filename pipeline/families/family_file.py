@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS
+from pipeline.core.refusals import Refusals
 from pipeline.core.registry import hint
 from pipeline.core.settings import YAML_LOADER, refuse_nonsense
 
@@ -44,6 +45,7 @@ class FamilyFile(BaseModel):
     judging: dict[str, dict[str, Any] | None] | None = None  # stages that follow every method
     reply_tokens: dict[str, PositiveInt] = {}  # budgets, by prompt
     forms: dict[str, str] = {}  # of constrained replies, by prompt; {} stands for the value
+    refusals: dict[str, Refusals] = {}  # words of replies that refuse, by prompt
     examples: dict[str, tuple[Example, ...]] = {}  # by prompt: `gistmill prompts check`
 
     @field_validator("base", mode="before")
@@ -53,7 +55,7 @@ class FamilyFile(BaseModel):
 
     def wrong_prompts(self) -> Iterator[str]:
         """One line per key that names no prompt, and per form that cannot be used."""
-        for key in ("reply_tokens", "forms", "examples"):
+        for key in ("reply_tokens", "forms", "refusals", "examples"):
             for name in getattr(self, key):
                 if name not in PROMPTS:
                     yield f"{key}.{name}: no such prompt; {hint(name, sorted(PROMPTS))}"

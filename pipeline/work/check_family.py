@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Prompt
-from pipeline.core.reply_forms import read_reply
 from pipeline.families.family import Family, load_family
 from pipeline.families.family_file import read_family_file
 from pipeline.work.stage import STAGES, Stage
@@ -143,7 +142,7 @@ def _misread(family: Family) -> Iterator[str]:
 
 
 def _read(family: Family, prompt: type[Prompt[Any]], reply: str) -> Any:
-    return read_reply(prompt.samples()[0], family.form(prompt), reply, is_cut=False)
+    return family.read(prompt.samples()[0], reply, is_cut=False)
 
 
 def _shown(read: object) -> object:

@@ -6,20 +6,14 @@ line, and the output begins with the letter.
 """
 
 import re
-from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise
 from string import ascii_uppercase
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from pipeline.core.rows import Question
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import files_of, rows_of
-from stages.corpora.reading.grouped import Format, Text, load_grouped
-from stages.corpora.reading.loaded import Loaded
+from stages.corpora.reading.asked import Asked, Value, about
+from stages.corpora.reading.grouped import Layout, RowsCorpus, Text
 from stages.corpora.reading.row_checks import (
     BadInputError,
-    json_text,
     kind_of,
     label_of,
     optional_text,
@@ -31,55 +25,44 @@ _OPTION = re.compile(r"(?:^|\s)\(?([A-Z])[).](?=\s)")
 _LETTER = re.compile(r"\s*\(?([A-Z])\b\)?")
 
 
-class LEvalCorpus(FileCorpus):
-    """The file of a task, or a folder of such files."""
-
-    papers: ClassVar[tuple[str, ...]] = ("leval",)
-    format: Literal["leval"]
-
-    def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document. Raises UsageError where no line can be read."""
-        return load_grouped(self, partial(rows_of, files_of(self.path, "*.jsonl")), _FORMAT)
+def _text(row: Value) -> Text:
+    return Text(text_of(row, "input"), metadata=about(row, "source"))
 
 
-def _text(row: dict[str, Any]) -> Text:
-    source = label_of(row, "source")
-    return Text(text_of(row, "input"), metadata={"source": source} if source else {})
-
-
-def _asked(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _entries(row: Value) -> list[tuple[str, Value]]:
     asked, outputs = row.get("instructions"), row.get("outputs")
     if not isinstance(asked, list) or not isinstance(outputs, list):
         wrong = "instructions" if not isinstance(asked, list) else "outputs"
         raise BadInputError(f"`{wrong}` is {kind_of(row.get(wrong))}, not a list; fix it")
     if len(asked) != len(outputs):
         raise BadInputError(f"{len(asked)} instructions, {len(outputs)} outputs; fix them")
-    kept = {key: row.get(key) for key in ("evaluation", "source")}
+    kept: dict[str, Any] = {key: row.get(key) for key in ("evaluation", "source")}
     return [
         (f"instructions[{index}]", {"question": question, "output": output, **kept})
         for index, (question, output) in enumerate(zip(asked, outputs, strict=True))
     ]
 
 
-def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
+class _Parts(NamedTuple):
+    question: str
+    options: tuple[str, ...] = ()
+    right: int | None = None
+
+
+def _parts(value: Value) -> _Parts:
+    """An instruction in parts; several right letters, or a number, make it free-form, too."""
     whole, output = question_of(value, "question"), optional_text(value, "output")
-    evaluation = label_of(value, "evaluation")
-    question, options = exam(whole) if evaluation == "exam" else (whole, ())
-    letter = _LETTER.match(output or "") if options else None
-    right = ascii_uppercase.index(letter[1]) if letter else None
-    if right is None or right >= len(options):  # several letters, or a number: free-form
-        question, options, right = whole, (), None
-    references = (options[right],) if right is not None else (output,) if output else ()
-    return Question(
-        document_id=document_id,
-        question_id=question_id,
-        question=question,
-        options=options,
-        references=references,
-        answer_index=right,
-        question_type=evaluation,
-        metadata=json_text({"source": source} if (source := label_of(value, "source")) else {}),
-    )
+    if label_of(value, "evaluation") != "exam":
+        return _Parts(whole)
+    question, options = exam(whole)
+    letter = _LETTER.match(output or "")
+    right = ascii_uppercase.index(letter[1]) if letter else len(options)
+    return _Parts(question, options, right) if right < len(options) else _Parts(whole)
+
+
+def _references(value: Value) -> tuple[str, ...]:
+    output = optional_text(value, "output")
+    return (output,) if output and not _parts(value).options else ()
 
 
 def exam(instruction: str) -> tuple[str, tuple[str, ...]]:
@@ -98,11 +81,21 @@ def exam(instruction: str) -> tuple[str, tuple[str, ...]]:
     return instruction[: ends[0]].strip(), tuple(options)
 
 
-_FORMAT = Format(
-    document_id=None,
-    question_id=None,
-    asks=("question",),
-    text=_text,
-    asked=_asked,
-    question=_question,
-)
+class LEvalCorpus(RowsCorpus):
+    """The file of a task, or a folder of such files."""
+
+    papers: ClassVar[tuple[str, ...]] = ("leval",)
+    format: Literal["leval"]
+    layout: ClassVar[Layout] = Layout(
+        text=_text,
+        entries=_entries,
+        makes_id=("question",),
+        asked=Asked(
+            question=lambda value: _parts(value).question,
+            options=lambda value: _parts(value).options,
+            right=lambda value, _: _parts(value).right,
+            references=_references,
+            question_type="evaluation",
+            metadata=("source",),
+        ),
+    )

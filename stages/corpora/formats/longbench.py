@@ -5,69 +5,47 @@ counts words or characters, depending on the language, and is not used. A questi
 dataset: the metric `longbench` scores it as LongBench does (stages/score/longbench_metrics.py).
 """
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from pipeline.core.rows import Question
-from stages.corpora.formats.scrolls import SUMMARY
-from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import files_of, rows_of
-from stages.corpora.reading.grouped import Format, Text, itself, load_grouped
-from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.row_checks import (
-    json_text,
-    label_of,
-    optional_text,
-    question_of,
-    text_of,
-    texts_of,
-)
+from stages.corpora.reading.asked import Asked, Value, about, question_or_summary
+from stages.corpora.reading.grouped import Layout, RowsCorpus, Text
+from stages.corpora.reading.row_checks import label_of, text_of, texts_of
 
-_KEPT = ("_id", "input", "answers", "dataset", "language", "all_classes")
 _SUMMARIZE = ("gov_report", "multi_news", "vcsum")
 
 
-class LongBenchCorpus(FileCorpus):
+def _text(row: Value) -> Text:
+    return Text(text_of(row, "context"), metadata=about(row, "dataset", "language"))
+
+
+def _task(value: Value) -> str | None:
+    return (label_of(value, "dataset") or "").removesuffix("_e") or None
+
+
+def _question(value: Value) -> str:
+    return question_or_summary(value, "input", _task(value) in _SUMMARIZE)
+
+
+def _more(value: Value) -> Mapping[str, Any]:
+    return {"task": _task(value), "classes": texts_of(value, "all_classes")}
+
+
+class LongBenchCorpus(RowsCorpus):
     """The file of a task, or a folder of such files."""
 
     papers: ClassVar[tuple[str, ...]] = ("longbench",)
     format: Literal["longbench"]
-
-    def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per context. Raises UsageError where no line can be read."""
-        return load_grouped(self, partial(rows_of, files_of(self.path, "*.jsonl")), _FORMAT)
-
-
-def _text(row: dict[str, Any]) -> Text:
-    return Text(text_of(row, "context"), metadata=_about(row))
-
-
-def _about(row: dict[str, Any]) -> dict[str, Any]:
-    known = {"dataset": label_of(row, "dataset"), "language": label_of(row, "language")}
-    return {key: fact for key, fact in known.items() if fact}
-
-
-def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
-    task = (label_of(value, "dataset") or "").removesuffix("_e")
-    summarizes = task in _SUMMARIZE and not (optional_text(value, "input") or "").strip()
-    return Question(
-        document_id=document_id,
-        question_id=question_id,
-        question=SUMMARY if summarizes else question_of(value, "input"),
-        references=texts_of(value, "answers"),
-        question_type=task or None,
-        task=task or None,
-        classes=texts_of(value, "all_classes"),
-        metadata=json_text(_about(value)),
+    layout: ClassVar[Layout] = Layout(
+        text=_text,
+        without=("context",),
+        makes_id=("input",),
+        asked=Asked(
+            question_id="_id",
+            question=_question,
+            references="answers",
+            question_type=_task,
+            metadata=("dataset", "language"),
+            more=_more,
+        ),
     )
-
-
-_FORMAT = Format(
-    document_id=None,
-    question_id="_id",
-    asks=("input",),
-    text=_text,
-    asked=partial(itself, _KEPT),
-    question=_question,
-)

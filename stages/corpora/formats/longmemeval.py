@@ -3,10 +3,11 @@
 A history is a document, its text as sessions.py writes it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
-from pipeline.core.rows import Document, Question
+from pipeline.core.rows import Document
 from stages.corpora.chats.sessions import (
     Session,
     by_date,
@@ -15,6 +16,7 @@ from stages.corpora.chats.sessions import (
     starts,
     written,
 )
+from stages.corpora.reading.asked import Asked, Value
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import files_of, rows_of
 from stages.corpora.reading.corpus_row import Row
@@ -27,7 +29,6 @@ from stages.corpora.reading.row_checks import (
     label_of,
     merged,
     optional_text,
-    question_of,
     texts_of,
 )
 
@@ -73,11 +74,8 @@ class HistoryCorpus(FileCorpus):
             document = self._document(document_id, sessions)
         except BadInputError as wrong:
             document = bad_document(document_id, row.detail(wrong))
-        usable = sessions if document.problem is None else []
-
-        def parse(value: dict[str, Any], question_id: str) -> Question:
-            return _question(document_id, usable, value, question_id)
-
+        asked = _asked(sessions if document.problem is None else [])
+        parse = partial(asked.read, document_id)
         return Loaded(document, (question_or_bad(row, document_id, found, parse),))
 
     def _document(self, document_id: str, sessions: Sequence[Session]) -> Document:
@@ -121,28 +119,31 @@ def sessions_of(value: dict[str, Any]) -> list[Session]:
     ]
 
 
-def _question(
-    document_id: str, sessions: Sequence[Session], value: dict[str, Any], question_id: str
-) -> Question:
+def _asked(sessions: Sequence[Session]) -> Asked:
+    """The question of a row; `sessions`: its history, none where that cannot be read."""
+    return Asked(question="question", references=_references, more=partial(_more, sessions))
+
+
+def _references(value: Value) -> tuple[str, ...]:
+    answer = label_of(value, "answer")
+    return () if answer is None else (answer,)
+
+
+def _more(sessions: Sequence[Session], value: Value) -> Mapping[str, Any]:
     kind = optional_text(value, "question_type")
     evidence_ids = texts_of(value, "answer_session_ids")
-    is_abstention = question_id.endswith("_abs")
-    answer = label_of(value, "answer")
-    turns = list(evidence_turns(sessions or (), evidence_ids))
+    turns = list(evidence_turns(sessions, evidence_ids))
+    is_abstention = (label_of(value, "question_id") or "").endswith("_abs")
     about: dict[str, Any] = {
         "answer_session_ids": evidence_ids,
         "is_abstention": is_abstention,
         "has_user_evidence": any(turn.startswith("user: ") for _, turn in turns),
     }
-    return Question(
-        only_judged=is_abstention or kind in _ONLY_JUDGED,
-        document_id=document_id,
-        question_id=question_id,
-        question=question_of(value, "question"),
-        references=() if answer is None else (answer,),
-        question_type=kind,
-        task="abstention" if is_abstention else None,
-        asked_at=optional_text(value, "question_date"),
-        evidence=merged((start, start + len(turn)) for start, turn in turns),
-        metadata=json_text(about),
-    )
+    return {
+        "only_judged": is_abstention or kind in _ONLY_JUDGED,
+        "question_type": kind,
+        "task": "abstention" if is_abstention else None,
+        "asked_at": optional_text(value, "question_date"),
+        "evidence": merged((start, start + len(turn)) for start, turn in turns),
+        "metadata": json_text(about),
+    }

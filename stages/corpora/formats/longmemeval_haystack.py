@@ -17,12 +17,11 @@ from typing import Any, ClassVar, Literal
 from pydantic import PositiveInt, StrictInt
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import refuse_unreachable_path
 from stages.corpora.chats.session_dates import Day, interval, read_date, with_dates
 from stages.corpora.chats.sessions import Session, by_date
 from stages.corpora.formats.fillers import Evidence, Fillers
 from stages.corpora.formats.longmemeval import HistoryCorpus, sessions_of
-from stages.corpora.reading.corpus import Address
+from stages.corpora.reading.corpus import Address, refuse_missing
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document
 from stages.corpora.reading.row_checks import BadInputError, optional_text, texts_of
@@ -42,7 +41,7 @@ class LongMemEvalHaystackCorpus(HistoryCorpus):
 
     papers: ClassVar[tuple[str, ...]] = ("longmemeval",)
     format: Literal["longmemeval_haystack"]
-    fillers: Address  # a file, see chat_files.py
+    fillers: Address  # a file, see fillers.py
     sessions: PositiveInt | None  # evidence included
     tokens: PositiveInt | None  # estimated: 1.3 per word
     first_date: Day  # of fillers; for null see session_dates.py
@@ -52,10 +51,7 @@ class LongMemEvalHaystackCorpus(HistoryCorpus):
     def check(self) -> None:
         """Raise UsageError also for a missing file, two targets or none, and reversed dates."""
         super().check()
-        with refuse_unreachable_path(self.fillers, "corpus.fillers"):
-            is_file = self.fillers.is_file()
-        if not is_file:
-            raise UsageError(f"{self.fillers}: no such file; set corpus.fillers=...")
+        refuse_missing(self.fillers, "corpus.fillers", "file")
         if (self.sessions is None) == (self.tokens is None):
             both = "neither is" if self.sessions is None else "both are"
             raise UsageError(f"corpus.sessions, corpus.tokens: {both} set; set one of them")

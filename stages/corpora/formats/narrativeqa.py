@@ -5,21 +5,22 @@ A document whose story is missing, or was not downloaded completely, is skipped 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
-from pipeline.files.place import refuse_unreachable_path
 from stages.corpora.formats.stories import story
-from stages.corpora.reading.corpus import Address, FileCorpus
+from stages.corpora.reading.asked import Value
+from stages.corpora.reading.corpus import Address, FileCorpus, refuse_missing
 from stages.corpora.reading.corpus_files import is_there, rows_of
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document
+from stages.corpora.reading.loaded import Loaded, document_or_bad
 from stages.corpora.reading.opening import read_whole
 from stages.corpora.reading.question_file import QuestionFile
 from stages.corpora.reading.row_checks import BadInputError, json_text, label_of, optional_text
@@ -43,12 +44,8 @@ class NarrativeQACorpus(FileCorpus):
     def check(self) -> None:
         """Raise UsageError where the path or the folder of the stories is missing."""
         super().check()
-        if self.stories is None:
-            return
-        with refuse_unreachable_path(self.stories, "corpus.stories"):
-            exists = self.stories.is_dir()
-        if not exists:
-            raise UsageError(f"{self.stories}: no such folder; set corpus.stories=...")
+        if self.stories is not None:
+            refuse_missing(self.stories, "corpus.stories", "folder")
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per row of documents.csv that is of the kind and split.
@@ -68,9 +65,9 @@ class NarrativeQACorpus(FileCorpus):
         summaries = self._summaries()
         document_ids = Ids()
         for row in chosen:
-            document = self._document(row, document_ids, summaries)
-            num_chars = None if document.problem else len(document.text)
-            taken = questions.take(document.document_id, num_chars)
+            made = partial(self._document, row.value or {}, summaries)
+            document = document_or_bad(row, document_ids.of_given(row, "document_id"), made)
+            taken = questions.take(document)
             yield Loaded(document, () if document.skipped else taken)
         yield from questions.take_rest(document_ids)
 
@@ -95,17 +92,8 @@ class NarrativeQACorpus(FileCorpus):
             for row in rows
         }
 
-    def _document(self, row: Row, ids: Ids, summaries: dict[str | None, str]) -> Document:
-        document_id, wrong = ids.of_given(row, "document_id")
-        if wrong:
-            return bad_document(document_id, row.detail(wrong))
-        try:
-            return self._readable(row.value or {}, document_id, summaries)
-        except BadInputError as error:
-            return bad_document(document_id, row.detail(error))
-
-    def _readable(
-        self, value: dict[str, Any], document_id: str, summaries: dict[str | None, str]
+    def _document(
+        self, value: Value, summaries: Mapping[str | None, str], document_id: str
     ) -> Document:
         title = label_of(value, "wiki_title") or ""
         about: dict[str, Any] = {key: value.get(key) for key in _ABOUT}

@@ -5,7 +5,7 @@ ids: a meeting's is made from its turns before cleaning, a question's from that 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 from upath import UPath
 
 from pipeline.core.rows import Question, Span
+from stages.corpora.reading.asked import Asked, Value
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import any_of, files_of, rows_of, split_of
 from stages.corpora.reading.corpus_row import Row, rows_within
@@ -31,7 +32,6 @@ from stages.corpora.reading.row_checks import (
     kind_of,
     merged,
     optional_text,
-    question_of,
     shown,
     text_of,
     whole_number,
@@ -74,7 +74,7 @@ class QMSumCorpus(FileCorpus):
 
 
 def _meeting(
-    corpus: QMSumCorpus, row: Row, meeting: dict[str, Any], document_ids: Ids, question_ids: Ids
+    corpus: QMSumCorpus, row: Row, meeting: Value, document_ids: Ids, question_ids: Ids
 ) -> Loaded:
     document_id, wrong = _document_id(row, meeting, document_ids)
     if wrong:
@@ -90,7 +90,7 @@ def _meeting(
     return Loaded(document, tuple(_questions(row, document_id, turns, question_ids)))
 
 
-def _document_id(row: Row, meeting: dict[str, Any], ids: Ids) -> tuple[str, str | None]:
+def _document_id(row: Row, meeting: Value, ids: Ids) -> tuple[str, str | None]:
     turns = meeting.get("meeting_transcripts")
     return ids.of_content(row, turns) if isinstance(turns, list) else (ids.of_place(row), None)
 
@@ -106,7 +106,7 @@ def _repeated(row: Row, document_id: str, wrong: str, ids: Ids) -> Loaded:
     return Loaded(document, tuple(queries))
 
 
-def _lines(meeting: dict[str, Any], clean: Literal["none", "tags"]) -> list[str]:
+def _lines(meeting: Value, clean: Literal["none", "tags"]) -> list[str]:
     turns = meeting.get("meeting_transcripts")
     if not isinstance(turns, list):
         raise BadInputError(f"`meeting_transcripts` is {kind_of(turns)}, not a list; fix it")
@@ -135,7 +135,7 @@ def _tile(lines: Sequence[str]) -> list[tuple[int, int]]:
     return [(start, start + len(line)) for start, line in zip(starts, lines, strict=False)]
 
 
-def _topics(meeting: dict[str, Any]) -> list[str]:
+def _topics(meeting: Value) -> list[str]:
     """The names of the topics, for metadata only, so malformed ones are left out."""
     topics = meeting.get("topic_list")
     entries = topics if isinstance(topics, list) else []
@@ -145,28 +145,28 @@ def _topics(meeting: dict[str, Any]) -> list[str]:
 
 def _questions(row: Row, document_id: str, turns: Turns, ids: Ids) -> Iterator[Question]:
     for key, kind in _KINDS.items():
+        asked = Asked(
+            question="query",
+            references=_references,
+            more=partial(_more, kind, turns),
+        )
         for entry in rows_within(row, key):
             query = (entry.value or {}).get("query")
             found = ids.of_row(entry, None, document_id, query)
-            parse = partial(_question, document_id, kind, turns)
-            yield question_or_bad(entry, document_id, found, parse)
+            yield question_or_bad(entry, document_id, found, partial(asked.read, document_id))
 
 
-def _question(
-    document_id: str, kind: str, turns: Turns, query: dict[str, Any], question_id: str
-) -> Question:
+def _more(kind: str, turns: Turns, query: Value) -> Mapping[str, Any]:
+    evidence = _evidence(query, turns) if kind == "specific" else ()
+    return {"question_type": kind, "evidence": evidence}
+
+
+def _references(query: Value) -> tuple[str, ...]:
     answer = optional_text(query, "answer")
-    return Question(
-        document_id=document_id,
-        question_id=question_id,
-        question=question_of(query, "query"),
-        references=() if answer is None else (answer,),
-        question_type=kind,
-        evidence=_evidence(query, turns) if kind == "specific" else (),
-    )
+    return () if answer is None else (answer,)
 
 
-def _evidence(query: dict[str, Any], turns: Turns) -> tuple[Span, ...]:
+def _evidence(query: Value, turns: Turns) -> tuple[Span, ...]:
     """The spans of `relevant_text_span`, a list of pairs of first and last turn, both inclusive."""
     pairs = query.get("relevant_text_span")
     if pairs is None or turns is None:

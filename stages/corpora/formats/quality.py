@@ -5,24 +5,25 @@ document. Labels count from 1 in the files and are absent in the test split. A q
 id has one made from article_id, question and options.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from upath import UPath
 
 from pipeline.core.rows import Document, Question
+from stages.corpora.reading.asked import Asked, Value
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_files import files_of, row_at, rows_of
 from stages.corpora.reading.corpus_row import Row, rows_within
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document, question_or_bad
+from stages.corpora.reading.loaded import Loaded, document_or_bad, question_or_bad
 from stages.corpora.reading.row_checks import (
     BadInputError,
     index_of,
     json_text,
     label_of,
-    question_of,
     text_of,
     texts_of,
 )
@@ -50,11 +51,10 @@ class QualityCorpus(FileCorpus):
         document_ids, question_ids = Ids(), Ids()
         for places in _articles(self.path, self.split).values():
             rows = [row_at(*place) for place in places]
-            document_id, wrong = document_ids.of_given(rows[0], "article_id")
-            document = (
-                bad_document(document_id, rows[0].detail(wrong))
-                if wrong
-                else _document(self, document_id, rows)
+            found = document_id, _ = document_ids.of_given(rows[0], "article_id")
+            document = _first_readable(
+                document_or_bad(row, found, partial(_document, self, row.value or {}))
+                for row in rows
             )
             questions = (q for row in rows for q in _questions(row, document_id, question_ids))
             yield Loaded(document, tuple(questions))
@@ -76,19 +76,13 @@ def _patterns(split: str | None) -> list[str]:
             *(f"*{s}.jsonl" for s in splits)]  # fmt: skip
 
 
-def _document(corpus: FileCorpus, document_id: str, rows: Sequence[Row]) -> Document:
-    """The document of the first readable line, else a bad_input one with the first line's fault."""
-    faults = []
-    for row in rows:
-        try:
-            return _readable(corpus, document_id, row)
-        except BadInputError as wrong:
-            faults.append(row.detail(wrong))
-    return bad_document(document_id, faults[0])
+def _first_readable(documents: Iterator[Document]) -> Document:
+    """The first document that can be read, else the first, which has the first line's fault."""
+    first = next(documents)
+    return first if not first.problem else next((d for d in documents if not d.problem), first)
 
 
-def _readable(corpus: FileCorpus, document_id: str, row: Row) -> Document:
-    value = row.value or {}
+def _document(corpus: FileCorpus, value: Value, document_id: str) -> Document:
     about = {key: value[key] for key in _ABOUT if value.get(key) is not None}
     text = article_text(text_of(value, "article"))
     return corpus.document(document_id, text, label_of(value, "title") or "", json_text(about))
@@ -101,23 +95,26 @@ def _questions(row: Row, document_id: str, ids: Ids) -> Iterator[Question]:
         value = entry.value or {}
         content = (document_id, value.get("question"), value.get("options"))
         found = ids.of_row(entry, "question_unique_id", *content)
-        yield question_or_bad(entry, document_id, found, partial(_question, document_id, about))
+        asked = replace(_ASKED, metadata=partial(_metadata, about))
+        yield question_or_bad(entry, document_id, found, partial(asked.read, document_id))
 
 
-def _question(
-    document_id: str, about: dict[str, Any], value: dict[str, Any], question_id: str
-) -> Question:
+def _metadata(about: Value, value: Value) -> str:
+    known = {"difficult": value.get("difficult"), **about}
+    return json_text({key: fact for key, fact in known.items() if fact is not None})
+
+
+def _options(value: Value) -> tuple[str, ...]:
     options = texts_of(value, "options")
     if not options:
         raise BadInputError("no `options`; add them")
-    right = index_of(value, "gold_label", first=1, num_options=len(options))
-    known = {"difficult": value.get("difficult"), **about}
-    return Question(
-        document_id=document_id,
-        question_id=question_id,
-        question=question_of(value, "question"),
-        options=options,
-        references=() if right is None else (options[right],),
-        answer_index=right,
-        metadata=json_text({key: fact for key, fact in known.items() if fact is not None}),
-    )
+    return options
+
+
+_ASKED = Asked(
+    question="question",
+    options=_options,
+    right=lambda value, num_options: index_of(
+        value, "gold_label", first=1, num_options=num_options
+    ),
+)

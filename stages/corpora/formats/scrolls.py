@@ -7,19 +7,17 @@ the same id are one question with several references, as in the official evaluat
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pipeline.core.rows import Question
-from stages.corpora.reading.corpus import FileCorpus
+from stages.corpora.reading.asked import SUMMARY, Asked, Value
 from stages.corpora.reading.corpus_files import files_of, rows_of, split_of
-from stages.corpora.reading.grouped import Format, Text, load_grouped
+from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.grouped import Layout, RowsCorpus, Text, load_grouped
 from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.row_checks import BadInputError, question_of, text_of, texts_of
-
-SUMMARY = "Write a summary of the text."  # the question where the format has none
+from stages.corpora.reading.row_checks import BadInputError, text_of
 
 
-class ScrollsCorpus(FileCorpus):
+class ScrollsCorpus(RowsCorpus):
     """The file of a task, or its folder of train, validation and test."""
 
     papers: ClassVar[tuple[str, ...]] = ("scrolls",)
@@ -28,22 +26,21 @@ class ScrollsCorpus(FileCorpus):
 
     splits: ClassVar[tuple[str, ...]] = ("train", "validation", "test")
 
+    def rows(self) -> Iterator[Row]:
+        return rows_of(files_of(split_of(self.path, self.split, "jsonl"), *self.files))
+
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document. Raises UsageError where no line can be read."""
-        files = files_of(split_of(self.path, self.split, "jsonl"), "*.jsonl")
-        form = Format(
-            document_id=None,
-            question_id="id",
-            asks=("question",),
-            text=partial(_text, self.has_question),
-            asked=partial(_asked, self.has_question),
-            question=_question,
-            references="output",
+        layout = Layout(
+            text=lambda row: Text(_parts(self.has_question, row)[1]),
+            entries=partial(_entries, self.has_question),
+            makes_id=("question",),
+            asked=Asked(question_id="id", question="question", references="output"),
+            joined="output",
         )
-        return load_grouped(self, partial(rows_of, files), form)
+        return load_grouped(self, self.rows, layout)
 
 
-def _parts(has_question: bool, row: dict[str, Any]) -> tuple[str, str]:
+def _parts(has_question: bool, row: Value) -> tuple[str, str]:
     """Question and document."""
     both = text_of(row, "input")
     if not has_question:
@@ -54,21 +51,8 @@ def _parts(has_question: bool, row: dict[str, Any]) -> tuple[str, str]:
     return question, text
 
 
-def _text(has_question: bool, row: dict[str, Any]) -> Text:
-    return Text(_parts(has_question, row)[1])
-
-
-def _asked(has_question: bool, row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _entries(has_question: bool, row: Value) -> list[tuple[str, Value]]:
     output = row.get("output")
     question = _parts(has_question, row)[0]
     references = [] if output is None else [output]  # test rows have none
     return [("", {"id": row.get("id"), "question": question, "output": references})]
-
-
-def _question(document_id: str, value: dict[str, Any], question_id: str) -> Question:
-    return Question(
-        document_id=document_id,
-        question_id=question_id,
-        question=question_of(value, "question"),
-        references=texts_of(value, "output"),
-    )

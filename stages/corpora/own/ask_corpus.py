@@ -22,7 +22,7 @@ from stages.corpora.reading.corpus import Address, FileCorpus, Unhashed
 from stages.corpora.reading.folders import Entry
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.opening import NotTextError, refuse_special
+from stages.corpora.reading.opening import refuse_no_file
 
 _HEX_DIGITS = 16
 
@@ -48,11 +48,8 @@ class AskCorpus(FileCorpus):
                 is_there = path.exists()
             if not is_there:
                 raise UsageError(f"{path}: no such file or folder; {_nearest(path)}")
-            try:
-                if not path.is_dir():
-                    refuse_special(path)
-            except NotTextError as error:
-                raise UsageError(f"{path}: {error.strerror}; name another") from None
+            if not path.is_dir():
+                refuse_no_file(path, "name another")
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document, with the question where it can be read.

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import NonNegativeInt
 
 from pipeline.core.errors import UsageError
-from stages.corpora.own.own_rows import Fields, form_of, refuse_unnamed
+from stages.corpora.own.own_rows import Fields, layout_of, refuse_unnamed
 from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.grouped import load_grouped
@@ -38,7 +38,7 @@ class HuggingFaceCorpus(FileCorpus):
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document. Raises UsageError where the dataset cannot be loaded."""
         refuse_unnamed(self.fields, self._rows())
-        return load_grouped(self, self._rows, form_of(self.fields, self.first_option))
+        return load_grouped(self, self._rows, layout_of(self.fields, self.first_option))
 
     def _rows(self) -> Iterator[Row]:
         dataset = self._dataset()

@@ -5,7 +5,7 @@ rows contain is read once. Keys that no field names are kept in metadata. A ques
 has one made from the document's id, question and options.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeInt
 
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import Question
 from pipeline.core.settings import Settings
+from stages.corpora.reading.asked import Asked, Value, one_or_more
 from stages.corpora.reading.corpus import FileCorpus, Unhashed
 from stages.corpora.reading.corpus_files import files_of, rows_of
 from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.grouped import Format, Text, load_grouped
+from stages.corpora.reading.grouped import Layout, Text, load_grouped
 from stages.corpora.reading.loaded import Loaded
 from stages.corpora.reading.row_checks import (
     BadInputError,
@@ -26,7 +26,6 @@ from stages.corpora.reading.row_checks import (
     label_of,
     metadata_of,
     optional_text,
-    question_of,
     text_of,
     texts_of,
 )
@@ -71,18 +70,26 @@ class RecordsCorpus(FileCorpus):
         """Yield one Loaded per document. Raises UsageError where no row can be used."""
         rows = partial(rows_of, files_of(self.path, *self.pattern.split("|")))
         refuse_unnamed(self.fields, rows())
-        return load_grouped(self, rows, form_of(self.fields, self.first_option))
+        return load_grouped(self, rows, layout_of(self.fields, self.first_option))
 
 
-def form_of(fields: Fields, first_option: int) -> Format:
-    """The Format of rows with these fields."""
-    return Format(
+def layout_of(fields: Fields, first_option: int) -> Layout:
+    """The layout of rows with these fields."""
+    return Layout(
         document_id=fields.document_id,
-        question_id=fields.question_id,
-        asks=[fields.question or "", *fields.options],
         text=partial(_text, fields),
-        asked=partial(_asked, fields),
-        question=partial(_question, fields, first_option),
+        entries=partial(_entries, fields),
+        makes_id=[fields.question or "", *fields.options],
+        asked=Asked(
+            question_id=fields.question_id,
+            question=fields.question or "",
+            options=partial(_options, fields),
+            right=partial(_right, fields.answer_index, first_option),
+            references=partial(_references, fields.references),
+            question_type=fields.question_type,
+            metadata=lambda value: metadata_of(value, fields.named()),
+            more=partial(_more, fields.asked_at),
+        ),
     )
 
 
@@ -106,39 +113,19 @@ def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
             )
 
 
-def _text(fields: Fields, row: dict[str, Any]) -> Text:
+def _text(fields: Fields, row: Value) -> Text:
     title = label_of(row, fields.title) if fields.title else None
     about = {} if fields.question else {k: v for k, v in row.items() if k not in fields.named()}
     return Text(text_of(row, fields.text), title or "", about)
 
 
-def _asked(fields: Fields, row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _entries(fields: Fields, row: Value) -> list[tuple[str, Value]]:
     if fields.question is None:
         return []
     return [("", {key: row[key] for key in row if key not in fields.of_documents()})]
 
 
-def _question(
-    fields: Fields, first_option: int, document_id: str, value: dict[str, Any], question_id: str
-) -> Question:
-    assert fields.question
-    options = _options(fields, value)
-    right = _right(fields, value, first_option, len(options))
-    kind, asked_at = fields.question_type, fields.asked_at
-    return Question(
-        document_id=document_id,
-        question_id=question_id,
-        question=question_of(value, fields.question),
-        options=options,
-        references=_references(fields, value) or (() if right is None else (options[right],)),
-        answer_index=right,
-        question_type=label_of(value, kind) if kind else None,
-        asked_at=optional_text(value, asked_at) if asked_at else None,
-        metadata=metadata_of(value, fields.named()),
-    )
-
-
-def _options(fields: Fields, value: dict[str, Any]) -> tuple[str, ...]:
+def _options(fields: Fields, value: Value) -> tuple[str, ...]:
     if len(fields.options) < 2:
         return texts_of(value, fields.options[0]) if fields.options else ()
     found = tuple(text_of(value, key) for key in fields.options if value.get(key) is not None)
@@ -147,17 +134,13 @@ def _options(fields: Fields, value: dict[str, Any]) -> tuple[str, ...]:
     return found
 
 
-def _right(
-    fields: Fields, value: dict[str, Any], first_option: int, num_options: int
-) -> int | None:
-    key = fields.answer_index
-    if key is None or not num_options:
-        return None
-    return choice_of(value, key, first_option, num_options)
+def _right(key: str | None, first: int, value: Value, num_options: int) -> int | None:
+    return choice_of(value, key, first, num_options) if key and num_options else None
 
 
-def _references(fields: Fields, value: dict[str, Any]) -> tuple[str, ...]:
-    if fields.references is None:
-        return ()
-    one = value.get(fields.references)
-    return (one,) if isinstance(one, str) else texts_of(value, fields.references)
+def _references(key: str | None, value: Value) -> tuple[str, ...]:
+    return one_or_more(value, key) if key else ()
+
+
+def _more(asked_at: str | None, value: Value) -> Mapping[str, Any]:
+    return {"asked_at": optional_text(value, asked_at) if asked_at else None}

@@ -17,7 +17,7 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
 from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import is_there, rows_of
+from stages.corpora.reading.corpus_files import one_of, rows_of
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.file_text import SUFFIXES, text_of_file
 from stages.corpora.reading.folders import Entry, suffix_of, walk
@@ -27,7 +27,8 @@ from stages.corpora.reading.question_file import QuestionFile
 from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
 from stages.extract.isolated import Extractor
 
-QUESTION_FILES = tuple(f"questions.{end}" for end in ("jsonl", "json", "csv", "tsv", "parquet"))
+_ENDS = ("jsonl", "json", "csv", "tsv", "parquet")
+QUESTION_FILES = tuple(f"questions.{end}" for end in _ENDS)
 
 
 class TextCorpus(FileCorpus):
@@ -42,15 +43,12 @@ class TextCorpus(FileCorpus):
         skipped one that says why. Raises UsageError where no document can be read, or where the
         questions' file holds no question.
         """
-        asked = _question_file(self.path) if self.path.is_dir() else None
+        asked = one_of(self.path, "questions", *_ENDS) if self.path.is_dir() else None
         questions = QuestionFile(rows_of([asked]) if asked else ())
         ids = Ids()
         for entry, loaded in documents_of(self, entries_of(self.path, QUESTION_FILES), ids):
-            document = loaded.document
-            num_chars = None if document.problem else len(document.text)
             also = None if entry.left_out else without_lone_surrogates(entry.name)
-            asked_of_it = questions.take(document.document_id, num_chars, also)
-            yield replace(loaded, questions=asked_of_it)
+            yield replace(loaded, questions=questions.take(loaded.document, also))
         yield from questions.take_rest(ids)
 
 
@@ -85,13 +83,6 @@ def documents_of(
     if not is_any_read:
         bad = [loaded.document.detail for _, loaded in waiting if loaded.document.problem]
         raise UsageError(f"{corpus.path}: no document in it can be read: {bad[0]}")
-
-
-def _question_file(folder: UPath) -> UPath | None:
-    found = [file for name in QUESTION_FILES if is_there(file := folder / name)]
-    if len(found) > 1:
-        raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
-    return found[0] if found else None
 
 
 def _ids_of(entries: Sequence[Entry], ids: Ids) -> list[tuple[str, str | None]]:

@@ -16,7 +16,7 @@ from pipeline.core.rows import Document
 from pipeline.core.settings import Settings
 from pipeline.files.place import AnyPath, as_path, refuse_unreachable_path
 from stages.corpora.reading.loaded import Loaded
-from stages.corpora.reading.opening import NotTextError, refuse_special
+from stages.corpora.reading.opening import refuse_no_file
 from stages.corpora.reading.row_checks import BadInputError
 from stages.text.words import Paragraphs, num_words, paragraph_spans
 
@@ -114,18 +114,20 @@ class FileCorpus(Corpus):
 
     def check(self) -> None:
         """Raise UsageError where the path is missing or the format has no such split."""
-        with refuse_unreachable_path(self.path, "corpus.path"):
-            exists = self.path.exists()
-        if not exists:
-            raise UsageError(f"{self.path}: no such file or folder; set corpus.path=...")
+        refuse_missing(self.path, "corpus.path")
         if not self.path.is_dir():
-            try:
-                refuse_special(self.path)
-            except NotTextError as error:
-                raise UsageError(f"{self.path}: {error.strerror}; set corpus.path=...") from None
+            refuse_no_file(self.path, "set corpus.path=...")
         if self.split is not None and self.split not in self.splits:
             legal = f"one of {', '.join(self.splits)}" if self.splits else "null"
             raise UsageError(f"corpus.split={self.split}: format {self.format} takes {legal}")
+
+
+def refuse_missing(path: UPath, key: str, kind: str = "file or folder") -> None:
+    """Raise UsageError where there is no such file or folder, or not of that kind."""
+    with refuse_unreachable_path(path, key):
+        is_there = {"file": path.is_file, "folder": path.is_dir}.get(kind, path.exists)()
+    if not is_there:
+        raise UsageError(f"{path}: no such {kind}; set {key}=...")
 
 
 def _is_unhashed(field: FieldInfo) -> bool:

@@ -8,7 +8,7 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from stages.corpora.reading.containers import json_row, read_rows
 from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.opening import NotTextError, opened, refuse_special
+from stages.corpora.reading.opening import opened, refuse_no_file
 
 
 def files_of(path: UPath, *patterns: str) -> list[UPath]:
@@ -29,11 +29,17 @@ def is_there(file: UPath) -> bool:
     """True if the file exists. Raises UsageError where it is anything but a file."""
     if not file.exists():
         return False
-    try:
-        refuse_special(file)
-    except NotTextError as error:
-        raise UsageError(f"{file}: {error.strerror}; remove it or set corpus.path=...") from None
+    refuse_no_file(file, "remove it or set corpus.path=...")
     return True
+
+
+def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
+    """The file of that name with one of the suffixes; None without one. Raises UsageError where
+    there are two."""
+    found = [path for end in suffixes if is_there(path := folder / f"{name}.{end}")]
+    if len(found) > 1:
+        raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
+    return found[0] if found else None
 
 
 def any_of(path: UPath, pattern: str) -> bool:

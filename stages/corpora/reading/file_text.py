@@ -1,12 +1,21 @@
-"""The text of one file, whatever its kind: text, Markdown, HTML, PDF, EPUB, Word."""
+"""The text of one file, whatever its kind: text of any encoding, Markdown, HTML, PDF, EPUB, Word;
+gzip or not."""
 
+import gzip
+import io
+import zlib
 from collections.abc import Mapping
 
 from upath import UPath
 
-from stages.corpora.reading.decoding import decoded, unpacked
 from stages.corpora.reading.folders import suffix_of
-from stages.corpora.reading.opening import read_whole, refuse_binary
+from stages.corpora.reading.opening import (
+    NotTextError,
+    encoding_of,
+    read_whole,
+    refuse_binary,
+    up_to_most,
+)
 from stages.corpora.reading.row_checks import BadInputError, without_lone_surrogates
 from stages.extract.extracted import Extracted, UnreadableError
 from stages.extract.isolated import Extractor
@@ -17,6 +26,7 @@ _KINDS: Mapping[str, str] = {
     ".pdf": "pdf", ".epub": "epub", ".docx": "docx",
 }  # fmt: skip
 SUFFIXES = tuple(_KINDS)
+_GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 2**16
 
 
@@ -39,3 +49,39 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
         raise BadInputError(str(error)) from None
     except OSError as error:
         raise BadInputError(f"{error.strerror}; fix or delete it") from None
+
+
+def decoded(content: bytes) -> str:
+    """Decode a text file: UTF-16 or -32 with a byte order mark, UTF-8, or else Latin-1 (old
+    Gutenberg).
+
+    gzip is decompressed; lines end in a newline; byte order mark and NULs are removed. Raises
+    BadInputError where the gzip is damaged or too large, or the file is no text.
+    """
+    content = unpacked(content)
+    try:
+        refuse_binary(content[:_HEAD_BYTES])
+    except NotTextError as error:
+        raise BadInputError(f"{error.strerror}; fix or delete it") from None
+    try:
+        text = content.decode(encoding_of(content) or "utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def unpacked(content: bytes) -> bytes:
+    """The content of a gzip file, or of any other as it is.
+
+    Raises BadInputError where the gzip is damaged or too large.
+    """
+    if not content.startswith(_GZIP):
+        return content
+    try:
+        with gzip.open(io.BytesIO(content)) as packed:
+            return up_to_most(packed)
+    except NotTextError as error:
+        raise BadInputError(f"{error.strerror}; fix or delete it") from None
+    except (EOFError, OSError, zlib.error) as error:
+        why = str(error).split("\n")[0]
+        raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None

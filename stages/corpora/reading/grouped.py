@@ -1,4 +1,4 @@
-"""Reader for formats whose rows each hold a question and the whole document it is about.
+"""Read formats whose rows each hold a question and the whole document it is about.
 
 Rows with the same text are one document, even where their document ids differ. The files are read
 twice: first for the questions, which are kept in memory, then for the texts, which are not.
@@ -8,14 +8,21 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline.core.rows import Document, Question
-from stages.corpora.reading.corpus import Corpus
+from stages.corpora.reading.asked import Asked, Value
+from stages.corpora.reading.corpus import Corpus, FileCorpus
+from stages.corpora.reading.corpus_files import files_of, rows_of
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document, question_or_bad
-from stages.corpora.reading.row_checks import BadInputError, json_text
+from stages.corpora.reading.loaded import (
+    Loaded,
+    bad_document,
+    document_or_bad,
+    question_or_bad,
+)
+from stages.corpora.reading.row_checks import BadInputError, json_text, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +35,56 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
-    """Functions that extract the document and its questions from a row. The functions raise
-    BadInputError.
+class Layout:
+    """Where a row has the document and its questions; functions raise BadInputError.
 
-    `asked` returns the row's questions without the text: their position in the row (`outputs[3]`,
-    or "" for the row itself) and their values. `question` makes a Question from document_id, these
-    values and question_id.
+    `text`: a key, or a function. `entries`: the row's questions, their position in the row
+    (`outputs[3]`, or "" for the row itself) and their values; None: the row is one, but for its
+    text and what `without` names.
     """
 
-    document_id: str | None  # the key of the document's id; null: the format has none
-    question_id: str | None
-    asks: Sequence[str]  # keys of the question and its options; without an id it is made from them
-    text: Callable[[dict[str, Any]], Text]
-    asked: Callable[[dict[str, Any]], Sequence[tuple[str, dict[str, Any]]]]
-    question: Callable[[str, dict[str, Any], str], Question]
-    references: str | None = None  # key of lists to join over rows of equal id and question
+    text: str | Callable[[Value], Text]
+    asked: Asked
+    makes_id: Sequence[str]  # keys of what a question without an id is known by
+    document_id: str | None = None  # the key of the document's id; None: the format has none
+    entries: Callable[[Value], Sequence[tuple[str, Value]]] | None = None
+    without: Sequence[str] = ()
+    joined: str | None = None  # key of lists to join over rows of equal id and question
+
+    def text_of(self, row: Row) -> Text:
+        """The document of a row."""
+        if row.value is None:
+            raise BadInputError(row.wrong)
+        if isinstance(self.text, str):
+            return Text(text_of(row.value, self.text))
+        return self.text(row.value)
+
+    def asked_in(self, row: Row) -> Iterator[Row]:
+        """The row's questions; where they cannot be read, one row that holds the reason."""
+        value = row.value
+        if value is None:
+            return
+        whole = [("", {key: value[key] for key in value if key not in (self.text, *self.without)})]
+        try:
+            for inside, entry in self.entries(value) if self.entries else whole:
+                yield replace(row, value=entry, inside=inside)
+        except BadInputError as wrong:
+            yield replace(row, value=None, wrong=str(wrong))
 
 
-def itself(keys: Sequence[str], row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The `asked` of a format with one question per row: the values under `keys`."""
-    return [("", {key: row[key] for key in keys if key in row})]
+class RowsCorpus(FileCorpus):
+    """Base of published formats that are read so: each declares its files and its layout."""
+
+    files: ClassVar[tuple[str, ...]] = ("*.jsonl",)  # those of a folder
+    layout: ClassVar[Layout]
+
+    def rows(self) -> Iterator[Row]:
+        """The rows of all files, in order."""
+        return rows_of(files_of(self.path, *self.files))
+
+    def load(self) -> Iterator[Loaded]:
+        """Yield one Loaded per text. Raises UsageError where no row can be read."""
+        return load_grouped(self, self.rows, self.layout)
 
 
 @dataclass(slots=True)
@@ -59,7 +95,7 @@ class _Group:
 
 
 def load_grouped(
-    corpus: Corpus, rows: Callable[[], Iterator[Row]], form: Format
+    corpus: Corpus, rows: Callable[[], Iterator[Row]], layout: Layout
 ) -> Iterator[Loaded]:
     """Yield one Loaded per text, in the order of its first row, with the questions of all its rows.
 
@@ -67,76 +103,58 @@ def load_grouped(
     """
     groups: dict[bytes | int, _Group] = {}
     for number, row in enumerate(rows()):
-        group = groups.setdefault(_key(form, row, number), _Group(number))
-        for entry in _asked(form, row):
-            _add(form, group, entry)
+        group = groups.setdefault(_key(layout, row, number), _Group(number))
+        for entry in layout.asked_in(row):
+            _add(layout, group, entry)
     document_ids, question_ids = Ids(), Ids()
     by_first = {group.first: group for group in groups.values()}
     for number, row in enumerate(rows()):
         if number in by_first:
             asked = by_first.pop(number).asked
-            document = _document(corpus, form, row, document_ids)
-            made = partial(_question, form, document.document_id, question_ids)
+            document = _document(corpus, layout, row, document_ids)
+            made = partial(_question, layout, document.document_id, question_ids)
             yield Loaded(document, tuple(made(entry) for entry in asked))
 
 
-def _key(form: Format, row: Row, number: int) -> bytes | int:
+def _key(layout: Layout, row: Row, number: int) -> bytes | int:
     """The hash of the row's text; without a readable text, the number of the row."""
     try:
-        return hashlib.sha256(_text(form, row).text.encode()).digest()
+        return hashlib.sha256(layout.text_of(row).text.encode()).digest()
     except BadInputError:
         return number
 
 
-def _text(form: Format, row: Row) -> Text:
-    if row.value is None:
-        raise BadInputError(row.wrong)
-    return form.text(row.value)
-
-
-def _asked(form: Format, row: Row) -> Iterator[Row]:
-    """The row's questions; where they cannot be read, one row that holds the reason."""
-    if row.value is None:
-        return
-    try:
-        for inside, value in form.asked(row.value):
-            yield replace(row, value=value, inside=inside)
-    except BadInputError as wrong:
-        yield replace(row, value=None, wrong=str(wrong))
-
-
-def _add(form: Format, group: _Group, entry: Row) -> None:
+def _add(layout: Layout, group: _Group, entry: Row) -> None:
     """Add the question to the group, or its references to the same question from another row."""
-    if form.references is None or entry.value is None or form.question_id is None:
+    key = layout.asked.question_id
+    if layout.joined is None or entry.value is None or key is None:
         group.asked.append(entry)
         return
-    given = entry.given_id(form.question_id)
+    given = entry.given_id(key)
     name = (given or "", entry.value.get("question"))
     if given is None or name not in group.by_id:
         group.by_id[name] = entry
         group.asked.append(entry)
         return
-    references = (group.by_id[name].value or {})[form.references]
-    references += entry.value[form.references]
+    references = (group.by_id[name].value or {})[layout.joined]
+    references += entry.value[layout.joined]
 
 
-def _document(corpus: Corpus, form: Format, row: Row, ids: Ids) -> Document:
+def _document(corpus: Corpus, layout: Layout, row: Row, ids: Ids) -> Document:
     try:
-        found = _text(form, row)
+        found = layout.text_of(row)
     except BadInputError as error:
         # Not the id in the row: a later row may have a readable text under it.
         return bad_document(ids.of_place(row), row.detail(error))
-    document_id, wrong = ids.of_row(row, form.document_id, found.text)
-    if wrong:
-        return bad_document(document_id, row.detail(wrong))
-    try:
-        return corpus.document(document_id, found.text, found.title, json_text(found.metadata))
-    except BadInputError as error:
-        return bad_document(document_id, row.detail(error))
+    return document_or_bad(
+        row,
+        ids.of_row(row, layout.document_id, found.text),
+        lambda name: corpus.document(name, found.text, found.title, json_text(found.metadata)),
+    )
 
 
-def _question(form: Format, document_id: str, ids: Ids, entry: Row) -> Question:
+def _question(layout: Layout, document_id: str, ids: Ids, entry: Row) -> Question:
     value = entry.value or {}
-    asked = [value.get(key) for key in form.asks]
-    found = ids.of_row(entry, form.question_id, document_id, asked)
-    return question_or_bad(entry, document_id, found, partial(form.question, document_id))
+    content = [value.get(key) for key in layout.makes_id]
+    found = ids.of_row(entry, layout.asked.question_id, document_id, content)
+    return question_or_bad(entry, document_id, found, partial(layout.asked.read, document_id))

@@ -28,6 +28,22 @@ def bad_document(document_id: str, detail: str) -> Document:
     return Document(document_id=document_id, problem="bad_input", detail=detail)
 
 
+def document_or_bad(
+    row: Row, found: tuple[str, str | None], make: Callable[[str], Document]
+) -> Document:
+    """Make the row's Document, or one with problem `bad_input`.
+
+    `found`: its id and the reason why it is bad input, as Ids returns them.
+    """
+    document_id, wrong = found
+    try:
+        if wrong:
+            raise BadInputError(wrong)
+        return make(document_id)
+    except BadInputError as error:
+        return bad_document(document_id, row.detail(error))
+
+
 def unreadable(row: Row, ids: Ids) -> Loaded:
     """Make the `bad_input` document for a row that is not a JSON object."""
     return Loaded(bad_document(ids.of_place(row), row.detail(row.wrong)), ())

@@ -1,5 +1,5 @@
 """Open the files of a corpus: what is no regular file is never opened, gzip is decompressed, UTF-16
-and the line ends of old Macs are read as UTF-8 and newlines."""
+with a byte order mark is read as UTF-8."""
 
 import codecs
 import errno
@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from upath import UPath
 
+from pipeline.core.errors import UsageError
 from pipeline.files.place import is_remote
 from stages.extract.extracted import MOST_BYTES, TOO_LARGE
 
@@ -61,6 +62,14 @@ def refuse_special(file: UPath) -> None:
     for is_kind, what in _KINDS:
         if mode and is_kind(mode):
             raise NotTextError(f"{what}, not a file")
+
+
+def refuse_no_file(file: UPath, advice: str) -> None:
+    """Raise UsageError, with `advice`, for what exists and is no regular file."""
+    try:
+        refuse_special(file)
+    except NotTextError as error:
+        raise UsageError(f"{file}: {error.strerror}; {advice}") from None
 
 
 @contextmanager
@@ -136,11 +145,6 @@ def refuse_binary(head: bytes) -> None:
     for magic, what in _MAGIC.items():
         if head.startswith(magic):
             raise NotTextError(f"{what}, not text; convert it to text")
-    order = None if encoding_of(head) else _utf_16_without_mark(head)
-    if order:
-        raise NotTextError(
-            f"looks like {order} without a byte order mark; convert it by iconv -f {order} -t UTF-8"
-        )
 
 
 def encoding_of(head: bytes) -> str | None:
@@ -148,22 +152,11 @@ def encoding_of(head: bytes) -> str | None:
     return next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
 
 
-def _utf_16_without_mark(head: bytes) -> str | None:
-    """UTF-16 of mostly ASCII: every other byte is NUL, and the others are not."""
-    even, odd = head[0::2], head[1::2]
-    for order, high, low in (("UTF-16BE", even, odd), ("UTF-16LE", odd, even)):
-        if len(high) > 1 and high.count(0) > 0.7 * len(high) and not low.count(0):
-            return order
-    return None
-
-
 def _as_text(raw: Any, head: bytes) -> Any:
     raw.seek(0)
     refuse_binary(head)
     if encoding := encoding_of(head):
         return _as_utf_8(raw, encoding)
-    if b"\r" in head.strip() and b"\n" not in head:
-        return io.BufferedReader(_OldMac(raw))
     return raw
 
 
@@ -177,24 +170,3 @@ def _as_utf_8(raw: Any, encoding: str) -> Any:
         raise NotTextError(f"damaged {encoding.upper()} ({error}); save it as UTF-8") from None
     made.seek(0)
     return _as_text(made, made.read(_HEAD_BYTES))
-
-
-class _OldMac(io.RawIOBase):
-    """Bytes with newlines for carriage returns, each in its place."""
-
-    def __init__(self, raw: Any) -> None:
-        self._raw = raw
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, *to: int) -> int:
-        return int(self._raw.seek(*to))
-
-    def readinto(self, buffer: Any) -> int:
-        found = self._raw.read(len(buffer)).replace(b"\r", b"\n")
-        buffer[: len(found)] = found
-        return len(found)

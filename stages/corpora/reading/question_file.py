@@ -16,7 +16,8 @@ from typing import Any
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
-from pipeline.core.rows import Question, Span
+from pipeline.core.rows import Document, Question, Span
+from stages.corpora.reading.asked import Asked, one_or_more
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.loaded import Loaded, bad_document, bad_question, question_or_bad
@@ -28,9 +29,7 @@ from stages.corpora.reading.row_checks import (
     merged,
     metadata_of,
     optional_text,
-    question_of,
     shown,
-    texts_of,
     whole_number,
 )
 
@@ -59,21 +58,18 @@ class QuestionFile:
             else:
                 self._rows.setdefault(document_id, []).append(row)
 
-    def take(
-        self, document_id: str, num_chars: int | None, also: str | None = None
-    ) -> tuple[Question, ...]:
+    def take(self, document: Document, also: str | None = None) -> tuple[Question, ...]:
         """Remove and return the document's questions, in file order.
 
-        `num_chars`: the length of its text, which limits evidence spans; None: the document has no
-        text, and evidence is left out. `also`: another name that rows may have for it.
+        Of one that cannot be read evidence is left out. `also`: another name that rows may have for
+        it.
         """
-        rows = self._rows.pop(document_id, [])
+        name = document.document_id
+        rows = self._rows.pop(name, [])
         if also is not None:
             rows = sorted([*rows, *self._rows.pop(also, [])], key=lambda row: row.line)
-        parse = partial(_question, document_id, num_chars)
-        return tuple(
-            question_or_bad(row, document_id, self._id(row, document_id), parse) for row in rows
-        )
+        parse = partial(_asked(None if document.problem else len(document.text)).read, name)
+        return tuple(question_or_bad(row, name, self._id(row, name), parse) for row in rows)
 
     def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
         """Yield the questions that were not taken, all with problem `bad_input`.
@@ -142,28 +138,21 @@ def _no_document(row: Row) -> str:
     return row.wrong or "no `document_id`; add it"
 
 
-def _question(
-    document_id: str, num_chars: int | None, value: dict[str, Any], question_id: str
-) -> Question:
-    options = texts_of(value, "options")
-    right = choice_of(value, "answer_index", first=0, num_options=len(options))
-    return Question(
-        document_id=document_id,
-        question_id=question_id,
-        question=question_of(value, "question"),
-        options=options,
-        references=_references(value) or (() if right is None else (options[right],)),
-        answer_index=right,
-        question_type=optional_text(value, "question_type"),
-        evidence=_evidence(value, num_chars),
-        asked_at=optional_text(value, "asked_at"),
-        metadata=metadata_of(value, _COLUMNS),
+def _asked(num_chars: int | None) -> Asked:
+    """A row of a question file; `num_chars`: of the document's text, None without one."""
+    return Asked(
+        question_id="question_id",
+        question="question",
+        options="options",
+        right=lambda value, num: choice_of(value, "answer_index", first=0, num_options=num),
+        references=lambda value: one_or_more(value, "references"),
+        question_type=lambda value: optional_text(value, "question_type"),
+        metadata=lambda value: metadata_of(value, _COLUMNS),
+        more=lambda value: {
+            "evidence": _evidence(value, num_chars),
+            "asked_at": optional_text(value, "asked_at"),
+        },
     )
-
-
-def _references(value: dict[str, Any]) -> tuple[str, ...]:
-    one = value.get("references")
-    return (one,) if isinstance(one, str) else texts_of(value, "references")
 
 
 def _evidence(value: dict[str, Any], num_chars: int | None) -> tuple[Span, ...]:

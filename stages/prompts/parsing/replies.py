@@ -10,25 +10,25 @@ T = TypeVar("T", bound=Hashable)
 _SPECIAL = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
 
 # Negations in words, within a sentence or a part of one. Apostrophes are gone by then.
-SENTENCE_END = re.compile(r"[.!?;:\n]")
-EXCEPT = re.compile(r"\b(?:but|except|only|just|than|besides|apart|unless|so)\b", re.IGNORECASE)
-NOT = r"\b(?:not|dont|doesnt|didnt|wont|wouldnt|isnt|arent|neednt|no\s+longer|never)"
-HEDGE = (
+_SENTENCE_END = re.compile(r"[.!?;:\n]")
+_EXCEPT = re.compile(r"\b(?:but|except|only|just|than|besides|apart|unless|so)\b", re.IGNORECASE)
+_NOT = r"\b(?:not|dont|doesnt|didnt|wont|wouldnt|isnt|arent|neednt|no\s+longer|never)"
+_HEDGE = (
     r"(?:(?:think|believe|feel|see|that|i|we|it|its|there|is|any|an?|the|to|be|really"
     r"|actually|currently|strictly|seem|even|pages?|further|more|additional)\s+)*"
 )
-READ = r"(?:look|re-?read|see|check|consult|view|revisit|open|request)\b"
+_READ = r"(?:look|re-?read|see|check|consult|view|revisit|open|request)\b"
 _DECLINED = re.compile(
-    rf"(?:{NOT}|\bno)\s+{HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
-    rf"(?!.*{EXCEPT.pattern})|\b(?:neither|nor|not)\s*\Z",
+    rf"(?:{_NOT}|\bno)\s+{_HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
+    rf"(?!.*{_EXCEPT.pattern})|\b(?:neither|nor|not)\s*\Z",
     re.IGNORECASE,
 )
-NOT_NEEDED = (
-    rf"(?:{NOT}\s+{HEDGE}(?:needed|necessary|required|help|helpful|relevant|useful)"
+_NOT_NEEDED = (
+    rf"(?:{_NOT}\s+{_HEDGE}(?:needed|necessary|required|help|helpful|relevant|useful)"
     r"|\bunnecessary|\bunneeded|\birrelevant)\b"
 )
 _DECLINED_AFTER = re.compile(
-    rf"(?:(?!\b(?:pages?|since|because|as|but|to|if)\b)[^(,])*?{NOT_NEEDED}", re.IGNORECASE
+    rf"(?:(?!\b(?:pages?|since|because|as|but|to|if)\b)[^(,])*?{_NOT_NEEDED}", re.IGNORECASE
 )
 
 
@@ -40,7 +40,7 @@ _HEDGED = re.compile(
 )
 _REQUESTED = re.compile(
     rf"\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
-    rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z",
+    rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{_READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z",
     re.IGNORECASE,
 )
 
@@ -73,8 +73,8 @@ def is_requested(text: str, page: re.Match[str]) -> bool:
 
 def is_declined(text: str, page: re.Match[str]) -> bool:
     """True if the sentence that names the page says that it is not wanted."""
-    before = SENTENCE_END.split(_before(text, page))[-1]
-    after = SENTENCE_END.split(text[page.end() : page.end() + _SENTENCE_CHARS])[0]
+    before = _SENTENCE_END.split(_before(text, page))[-1]
+    after = _SENTENCE_END.split(text[page.end() : page.end() + _SENTENCE_CHARS])[0]
     return bool(_DECLINED.search(before) or _DECLINED_AFTER.match(after))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pipeline.core.prompts import Constraint, Prompt
+from pipeline.core.refusals import Refusals
 from pipeline.core.reply_forms import plain_text
 from stages.prompts.parsing.passages import (
     DATE,
@@ -18,13 +19,7 @@ from stages.prompts.parsing.passages import (
     ranked_pages,
 )
 from stages.prompts.parsing.replies import (
-    EXCEPT,
-    HEDGE,
-    NOT,
-    NOT_NEEDED,
     NUMBERS,
-    READ,
-    SENTENCE_END,
     is_declined,
     is_requested,
     list_of,
@@ -32,7 +27,6 @@ from stages.prompts.parsing.replies import (
 )
 
 _EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
-_CLAUSE_END = re.compile(r"[.!?;:,\n]")
 _ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*+:?\s*+\[([^\[\]]*)\]", re.IGNORECASE)
 _JOINED = re.compile(r"\]\s*+(?:,|&|,?\s*+and\b)\s*+(?:pages?\s*+)?\[", re.IGNORECASE)
 _LIST = re.compile(r"\[([^\[\]]*)\]")
@@ -44,41 +38,6 @@ _BETWEEN = (
 )
 _NUMBER = r"[(<]?\d+[)>]?"
 _UNBRACKETED = re.compile(rf"{_PAGE}({_NUMBER}(?:{_BETWEEN}{_NUMBER})*)", re.IGNORECASE)
-
-# No look-up in words: what is refused, or why.
-_MORE = r"(?:(?:more|other|else|further|additional|extra|specific|particular|single|full)\s+)*"
-_REFUSALS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"\A(?:pages?\s*+:?\s*+)?none\s*+(?=\Z|[.,;:!\n(–-]|because\b|since\b|as\b)",
-        rf"\b(?:no|zero|0)\s+{_MORE}(?:pages?|re-?reading|look\s*+-?\s*+ups?)\b",
-        r"\bpages?\s+none\b|\bnone\s+of\s+(?:(?:the|these|those|its)\s+)?(?:\w+\s+)?pages\b",
-        r"\b(?:none|nothing)\s+(?:(?:more|else|further|of\s+\w+|is|are|that|i|we|to)\s+)*"
-        rf"(?:need(?:ed)?|necessary|required|missing|{READ})\b",
-        r"\bno\s+(?:more|other|further|additional|extra)\s+(?:\w+\s+){0,2}?(?:needed|required"
-        r"|necessary)\b",
-        NOT_NEEDED,
-        rf"(?:{NOT}|\bno)\s+{HEDGE}(?:need|want|wish|have|require)(?:\s+for)?(?:\s+to\s+(?:{READ}|read\b"
-        r"|be\s+shown)|\s+(?:the\s+|an?\s+)?(?:any|anything|pages?|more|further|additional|another"
-        r"|others?|full|rest|text)\b)",
-        rf"(?:{NOT}|\bno)\s+{HEDGE}need\s*(?:\Z|[.,])|\bneed(?:nt|\s+not)\b",
-        rf"{NOT}\s+look\s+(?:up|at)\b|\blook\s+up\s+(?:nothing|none)\b",
-    )
-)
-_ENOUGH = re.compile(
-    r"\b(?:notes?|gists?|texts?|summar(?:y|ies)|memory|context|information|passages?|script|pages?"
-    r"|above|this|that|it|(?:know|have|has|given|is))\b[^,]{0,99}?\b(?:enough|sufficient|suffices?)\b"
-    r"|\b(?:enough|sufficient)\s+(?:\w+\s+)?(?:to\s+answer|for\b)"
-    r"|\bcan\s+(?:(?:already|now|be|directly)\s+)*answer(?:ed)?\b"
-    r"|\b(?:all|everything)\s+(?:the\s+\w+\s+)?(?:that\s+)?(?:i|we)\s+need\b"
-    r"|\b(?:i|we)\s+(?:already\s+)?(?:know|have)\s+the\s+answer\b",
-    re.IGNORECASE,
-)
-_NOT_ENOUGH = re.compile(
-    rf"{NOT}\b|\b(?:no|nor|neither|cannot|cant|hardly|barely|before|until|if|whether|once"
-    r"|to\s+have|to\s+know|would\s+(?:need|want))\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -99,6 +58,11 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
         """The pages asked for; of a cut reply only a closed list counts, as the rest may
         mislead."""
         return parse_page_list(reply) if is_cut else parse_pages(reply)
+
+    def refusal(self, text: str, refusals: Refusals) -> tuple[int, ...] | None:
+        """No look-up; None where pages are named, of which it is not clear which are wanted."""
+        names_pages = "[" in text or _UNBRACKETED.search(text)
+        return () if not names_pages and refusals.are_in(text) else None
 
     def legal(self, form: str) -> Constraint:
         return list_of(form, page_numbers(self.passages), self.max_pages)
@@ -137,8 +101,8 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
     """The pages asked for, as written and in that order: `I want to look up Page [2, 7] to ...`.
 
     A list after "look up Page" goes before others, those before pages named without brackets (what
-    is asked for before what is mentioned) and numbers alone. (), no look-up, is `[]`, "none" or a
-    refusal in words; a range, lists that differ and a reply that says none of these are None.
+    is asked for before what is mentioned) and numbers alone. (), no look-up, is `[]` and pages said
+    not to be needed; a range, lists that differ and a reply that says none of these are None.
     """
     text = plain_text(reply)
     if "[" in text:
@@ -150,7 +114,7 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
     if wanted:
         asked = [_numbers(page[1]) for page in wanted if is_requested(text, page)]
         return settled(asked, [_numbers(page[1]) for page in wanted])
-    return () if named or _is_refusal(text) else None
+    return () if named else None
 
 
 def parse_page_list(reply: str) -> tuple[int, ...] | None:
@@ -170,13 +134,3 @@ def _numbers(listed: str) -> tuple[int, ...] | None:
     if not numbers and listed.strip() and items != ["none"]:
         return None
     return tuple(int(number) for item in numbers for number in item.split())
-
-
-def _is_refusal(text: str) -> bool:
-    """True if a reply that names no page says that none is needed."""
-    for sentence in SENTENCE_END.split(text):
-        for found in (pattern.search(sentence.strip()) for pattern in _REFUSALS):
-            if found and not EXCEPT.search(found.string, found.end()):
-                return True
-    clauses = _CLAUSE_END.split(text)
-    return any(_ENOUGH.search(part) and not _NOT_ENOUGH.search(part) for part in clauses)

@@ -2,13 +2,21 @@
 
 import pytest
 
+from pipeline.core.refusals import Refusals
+from pipeline.core.reply_forms import plain_text
+from pipeline.core.settings import CONF
+from pipeline.families.family import load_family
 from stages.prompts.judging.verdicts import parse_strict, parse_verdict
 from stages.prompts.readagent.answer import parse_option
 from stages.prompts.readagent.break_point import parse_break_point
-from stages.prompts.readagent.look_up_p import parse_page_list, parse_pages
+from stages.prompts.readagent.look_up_p import ParallelLookUp, parse_page_list, parse_pages
 from stages.prompts.readagent.look_up_s import parse_page_or_stop
 
 pytestmark = pytest.mark.sampled
+
+PROMPTS_FOLDER = CONF / "prompts"
+WORDS = load_family(PROMPTS_FOLDER / "generic", [PROMPTS_FOLDER]).refusals["look_up_p"]
+LOOK_UP = ParallelLookUp.samples()[0]
 
 BREAK_POINTS: list[tuple[str, int | None]] = [
     ("Break point: <57>\nBecause the scene ends.", 57),
@@ -154,6 +162,23 @@ PAGES: list[tuple[str, tuple[int, ...] | None]] = [
     ("5 pages", None),
     ("1234567890", None),
 ]
+
+REFUSED = (
+    "We never really need any more.", "I won't look at pages.", "Neither page: none - clear",
+    "No extra reading is required.", "Zero pages need to be read again.", "no look-ups, please",
+    "Nothing else is missing.", "None of them needed", "It is unneeded.", "They are irrelevant.",
+    "They are not relevant.", "That does not help.", "You needn't read on.", "I need not.",
+    "The gists suffice.", "It can now be answered.", "I can already answer it.",
+    "We have everything we need.", "I already know the answer.", "I have the answer",
+    "So the summary is sufficient, as I said.", "It is not useful to see the full text",
+)  # fmt: skip
+NOT_REFUSED = (
+    "I cannot answer it.", "If I can answer", "I do not have the answer.", "I do not know,",
+    "The notes are hardly enough.", "It is enough once I read more", "I need more.", "No.",
+    "Nothing in the gists says it.", "I do not know the page.", "Not sure which page.",
+    "No page except the last one is needed.", "All pages are needed.", "The book does not say it",
+    "I want to look up nothing but page twelve", "Every page is required.", "No, the last page.",
+)  # fmt: skip
 
 TURNS: list[tuple[str, int | str | None]] = [
     ("Page 3", 3),
@@ -319,7 +344,31 @@ def test_break_point(reply: str, label: int | None) -> None:
 
 @pytest.mark.parametrize(("reply", "pages"), PAGES)
 def test_pages(reply: str, pages: tuple[int, ...] | None) -> None:
-    assert parse_pages(reply) == pages
+    assert _pages(reply) == pages
+
+
+@pytest.mark.parametrize("reply", REFUSED)
+def test_refusals(reply: str) -> None:
+    assert parse_pages(reply) is None, "the family's words alone tell"
+    assert _pages(reply) == ()
+
+
+@pytest.mark.parametrize("reply", NOT_REFUSED)
+def test_what_is_no_refusal(reply: str) -> None:
+    assert _pages(reply) is None
+
+
+def test_other_words_refuse_in_other_families() -> None:
+    words = Refusals(negations=("keine",), needed=("seite",), enough=("genug",), alone=("nichts",))
+    for reply in ("Ich brauche keine weitere Seite.", "Das ist genug.", "Nichts."):
+        assert LOOK_UP.refusal(plain_text(reply), words) == ()
+        assert LOOK_UP.refusal(plain_text(reply), WORDS) is None
+    assert LOOK_UP.refusal("No page is needed.", words) is None
+
+
+def _pages(reply: str) -> tuple[int, ...] | None:
+    read = parse_pages(reply)
+    return LOOK_UP.refusal(plain_text(reply), WORDS) if read is None else read
 
 
 @pytest.mark.parametrize(("reply", "turn"), TURNS)

@@ -216,9 +216,6 @@ BROKEN: dict[str, Broken] = {
     "qmsum: UTF-16": Broken(
         "qmsum", {"m.jsonl": json.dumps(MEETING).encode("utf-16")},
         [("*", "A: one")], ["What?"]),
-    "qmsum: UTF-16 without a mark": Broken(
-        "qmsum", {"m.jsonl": json.dumps(MEETING).encode("utf-16-be")},
-        refused=r"m\.jsonl: looks like UTF-16BE without a byte order mark; convert it by iconv"),
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from upath import UPath
 
 from pipeline.core.errors import UsageError
 from stages.corpora.reading import opening
@@ -138,11 +139,14 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "b.txt").write_text("two")
     (tmp_path / "documents.jsonl").write_bytes(jsonl(GOOD))
 
-    def forbidden(file: Any) -> None:
+    real = type(UPath(tmp_path)).open
+
+    def forbidden(file: Any, *mode: Any, **more: Any) -> Any:
         if "b.txt" not in str(file):
             raise PermissionError(13, "Permission denied")
+        return real(file, *mode, **more)
 
-    monkeypatch.setattr(opening, "refuse_special", forbidden)
+    monkeypatch.setattr(type(UPath(tmp_path)), "open", forbidden)
     corpus = loaded(tmp_path, "text")
     assert details(corpus)[0] == "a.txt: Permission denied; fix or delete it"
     assert "documents.jsonl: Permission denied; set corpus.path=" in refused(tmp_path, "tables")
@@ -257,10 +261,6 @@ NAMED = {
     "bzip2": (b"BZh91AY&SY", "compressed by bzip2, not text"),
     "xz": (b"\xfd7zXZ\0", "compressed by xz, not text"),
     "zstd": (b"\x28\xb5\x2f\xfd\x04", "compressed by zstd, not text"),
-    "UTF-16 without a mark": (
-        "A longer text.".encode("utf-16-le"),
-        "looks like UTF-16LE without a byte order mark; convert it by iconv -f UTF-16LE -t UTF-8",
-    ),
 }
 
 
@@ -286,7 +286,7 @@ ENCODED = {
 
 
 @pytest.mark.parametrize("encoding", ENCODED.values(), ids=ENCODED)
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 @pytest.mark.parametrize("kind", ["tables", "csv"])
 def test_rows_in_every_encoding(tmp_path: Path, encoding: str, line_end: str, kind: str) -> None:
     name, text = {"tables": ("documents.jsonl", ROWS), "csv": ("a.csv", TABLE)}[kind]

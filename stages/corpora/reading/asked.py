@@ -1,0 +1,88 @@
+"""Declare where a row has a question: the key of each field, or a function for what is peculiar."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pipeline.core.rows import Question
+from stages.corpora.reading.row_checks import (
+    json_text,
+    label_of,
+    optional_text,
+    question_of,
+    texts_of,
+)
+
+T = TypeVar("T")
+Value = dict[str, Any]
+SUMMARY = "Write a summary of the text."  # the question where a format has none
+
+
+def one_or_more(value: Value, key: str) -> tuple[str, ...]:
+    """The strings under `key`, which may be one string or a list, empty where it is absent."""
+    one = value.get(key)
+    return (one,) if isinstance(one, str) else texts_of(value, key)
+
+
+def about(value: Value, *keys: str) -> dict[str, Any]:
+    """The labels under these keys, without those that are absent or empty."""
+    return {key: label for key in keys if (label := label_of(value, key))}
+
+
+def question_or_summary(value: Value, key: str, summarizes: bool) -> str:
+    """The question under `key`; of a task that summarizes, SUMMARY where it is blank."""
+    is_blank = not (optional_text(value, key) or "").strip()
+    return SUMMARY if summarizes and is_blank else question_of(value, key)
+
+
+def _nothing(value: Value) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question's fields, read in this order; functions raise BadInputError.
+
+    `options` and `references`: of a key, a list of strings. `right`: the position of the right
+    option, of the row and the number of options; it is the reference where the row has no other.
+    `metadata`: of keys, their labels. `more`: other fields of Question.
+    """
+
+    question: str | Callable[[Value], str]
+    question_id: str | None = None
+    options: str | Callable[[Value], tuple[str, ...]] | None = None
+    right: Callable[[Value, int], int | None] | None = None
+    references: str | Callable[[Value], tuple[str, ...]] | None = None
+    question_type: str | Callable[[Value], str | None] | None = None
+    metadata: tuple[str, ...] | Callable[[Value], str] = ()
+    more: Callable[[Value], Mapping[str, Any]] = _nothing
+
+    def read(self, document_id: str, value: Value, question_id: str) -> Question:
+        """The question in a row. Raises BadInputError where it cannot be used."""
+        options = _read(self.options, value, texts_of) or ()
+        right = self.right(value, len(options)) if self.right else None
+        question = _read(self.question, value, question_of) or ""
+        references = _read(self.references, value, texts_of) or ()
+        known = self.metadata
+        fields = {
+            "question_type": _read(self.question_type, value, label_of),
+            "metadata": known(value) if callable(known) else json_text(about(value, *known)),
+            **self.more(value),
+        }
+        return Question(
+            document_id=document_id,
+            question_id=question_id,
+            question=question,
+            options=options,
+            references=references or (() if right is None else (options[right],)),
+            answer_index=right,
+            **fields,
+        )
+
+
+def _read(
+    where: str | Callable[[Value], T] | None, value: Value, of_key: Callable[[Value, str], T]
+) -> T | None:
+    if where is None:
+        return None
+    return of_key(value, where) if isinstance(where, str) else where(value)
