@@ -212,7 +212,8 @@ class _Graph:
         )
 
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
-        """The hashed part of a step's prompts: template, reply budget and constrained form."""
+        """The hashed part of a step's prompts: template, reply budget, constrained form,
+        and words of refusals where they are the family's own."""
         family, is_constrained = self.family, engine and self.config.is_constrained(engine)
         found: dict[str, Any] = {
             prompt.name: {"max_reply_tokens": family.max_reply_tokens(prompt)}
@@ -222,6 +223,8 @@ class _Graph:
             found[prompt.name]["template"] = family.sha(prompt)
             if is_constrained and (form := family.form(prompt)):
                 found[prompt.name]["form"] = form
+            if words := family.own_refusals.get(prompt.name):
+                found[prompt.name]["refusals"] = words
         return found
 
 

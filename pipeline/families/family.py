@@ -35,7 +35,10 @@ _TEMPLATE_ERRORS = (
 
 @dataclass(frozen=True)
 class Family:
-    """A resolved family. `sources`: its templates by file name; `files`: the path of each."""
+    """A resolved family. `sources`: its templates by file name; `files`: the path of each.
+
+    `own_refusals`: its words of refusals where they are not the shipped ones, as steps hash them.
+    """
 
     name: str
     folder: str
@@ -45,6 +48,7 @@ class Family:
     reply_tokens: Mapping[str, int]
     forms: Mapping[str, str]
     refusals: Mapping[str, Refusals]
+    own_refusals: Mapping[str, Any]
     sources: Mapping[str, str]
     files: Mapping[str, str]
 
@@ -135,6 +139,7 @@ class Family:
             "settings": sha([self.settings, self.judging], 8),
             "reply_tokens": dict(self.reply_tokens),  # not hashed: commands may override them
             "templates": {name: sha(text, 8) for name, text in sorted(self.sources.items())},
+            **({"refusals": sha(self.own_refusals, 8)} if self.own_refusals else {}),
         }
 
 
@@ -168,6 +173,7 @@ def load_family(
     templates = {
         t.name: t for layer in reversed(list(layers)) for t in sorted(layer.glob("*.jinja"))
     }
+    refusals, shipped = _merged([f.refusals for f in files]), files[-1].refusals
     return Family(
         name=folder.name,
         folder=str(folder),
@@ -176,7 +182,8 @@ def load_family(
         judging={k: v or {} for k, v in next((f.judging for f in files if f.judging), {}).items()},
         reply_tokens=_merged([reply_tokens or {}, *(f.reply_tokens for f in files)]),
         forms=_merged([f.forms for f in files]),
-        refusals=_merged([f.refusals for f in files]),
+        refusals=refusals,
+        own_refusals={k: v.model_dump() for k, v in refusals.items() if shipped.get(k) != v},
         sources={name: text_of(path) for name, path in templates.items()},
         files={name: str(path) for name, path in templates.items()},
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
@@ -18,8 +19,11 @@ METHODS = "methods=gist_only,readagent_p(max_pages=2),readagent_s(max_pages=2),b
 
 def steps(of: str | Path) -> set[str]:
     """The names of a run's steps with this family."""
-    resolved = read_run(["experiment=demo", METHODS, f"family={of}"])
-    return {step.id for step, *_ in resolved.steps_with_engines}
+    return {step.id for step in run_of(of).steps}
+
+
+def run_of(of: str | Path) -> ResolvedRun:
+    return read_run(["experiment=demo", METHODS, f"family={of}"])
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -36,6 +40,7 @@ def test_a_copy_renders_the_same_and_passes_its_check(name: str, tmp_path: Path)
             assert copy.form(prompt) == ours.form(prompt)
             assert copy.max_reply_tokens(prompt) == ours.max_reply_tokens(prompt)
     assert (copy.settings, copy.judging) == (ours.settings, ours.judging)
+    assert copy.refusals == ours.refusals and copy.refusals["look_up_p"].negations[0] == "no"
     succeed("prompts", "check", folder)
 
 
@@ -46,6 +51,17 @@ def test_its_steps_are_those_of_the_family(name: str, tmp_path: Path) -> None:
     assert steps(folder) == steps(name)
     (folder / "gist.jinja").write_text("Shorten this: {{ page }}")
     assert steps(folder) != steps(name)
+
+
+def test_other_words_of_refusals_are_other_steps(tmp_path: Path) -> None:
+    """Where replies are read by them, and in no run of the shipped words."""
+    words = {"look_up_p": {"negations": ["keine"], "needed": ["seite"]}}
+    mine = written_family(tmp_path, base="generic", refusals=words)
+    ours, with_words = run_of("generic"), run_of(mine)
+    changed = [step.name for step in ours.steps if step.id not in steps(mine)]
+    assert changed == ["look_up", "answer", "rate", "score"]  # of readagent_p alone
+    assert "refusals" not in ours.hashed["family"]
+    assert "refusals" in with_words.hashed["family"]
 
 
 def test_what_is_deleted_is_again_the_familys(tmp_path: Path) -> None:
