@@ -2,4 +2,5 @@
 
 from jobs.cli import main
 
-main()
+if __name__ == "__main__":  # not in processes that this one spawns
+    main()
