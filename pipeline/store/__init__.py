@@ -11,15 +11,21 @@ from pipeline.store.shards.shards import Shards, read_parquet_rows
 __all__ = ["Shards", "connect", "read_parquet_rows"]
 
 
-def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) -> Any:
+def connect(
+    warehouse: AnyPath,
+    run: str | None = None,
+    unsafe: bool = False,
+    memory_limit: str | None = None,
+) -> Any:
     """An in-memory DuckDB connection with the views of one run, by default the latest.
 
-    Its SQL opens the warehouse's committed files and no others, and changes no setting; make a
-    DataFrame available to it by `register`. `unsafe` lifts that: COPY, ATTACH and the like work.
-    Raises UsageError if the warehouse or the run does not exist.
+    Its SQL reads the warehouse's committed files and no others, writes none, and changes no
+    setting; make a DataFrame available to it by `register`. `unsafe` lifts that: COPY, ATTACH and
+    the like work. `memory_limit`: such as 2GB; by default 80% of the machine's memory. Raises
+    UsageError if the warehouse or the run does not exist.
     """
     from pipeline.store.sql import (
         connect as sql,  # imported here, so that workers start without DuckDB
     )
 
-    return sql.connect(warehouse, run, unsafe)
+    return sql.connect(warehouse, run, unsafe, memory_limit)

@@ -72,6 +72,7 @@ def killed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
         wait_for(lambda: any((warehouse / "tables").glob("gists/*/*.parquet")), run)
+        wait_for(lambda: bool(engines_of(run.pid)), run)  # a process may not be listed for a moment
         (first,) = engines_of(run.pid)
         os.kill(first, signal.SIGKILL)
         wait_for(lambda: len(workers(warehouse)) > 1, run)

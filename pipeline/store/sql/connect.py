@@ -40,9 +40,10 @@ from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_pa
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
+from pipeline.store.sql.read_only_files import addresses
 from pipeline.store.sql.run_views import LEFT_OUT, run_views
-from pipeline.store.sql.shard_views import shard_views, sql_list
-from pipeline.store.sql.sql_sandbox import lock
+from pipeline.store.sql.shard_views import shard_views
+from pipeline.store.sql.sql_sandbox import limit_memory, lock
 from pipeline.store.sql.view_files import create_table
 
 _STEPS = pa.schema(
@@ -74,11 +75,17 @@ class _Description(BaseModel):
     upstream: list[str]
 
 
-def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) -> Connection:
+def connect(
+    warehouse: AnyPath,
+    run: str | None = None,
+    unsafe: bool = False,
+    memory_limit: str | None = None,
+) -> Connection:
     """An in-memory connection with the views of one run, by default the latest.
 
     It sees the files committed so far; later ones need a new connection. It is locked
-    (sql_sandbox.py) unless `unsafe`. Damaged files are left out with a LeftOutWarning each; the
+    (sql_sandbox.py) unless `unsafe`. `memory_limit`: such as 2GB; by default 80% of what the
+    machine has. Damaged files are left out with a LeftOutWarning each; the
     view `left_out` has them. Raises UsageError where the warehouse or the run does not exist,
     DamagedError where the run's planned inputs cannot be read; the connection raises UsageError
     where a view is named of which the SQL of a table is wrong (`unsafe`: this does).
@@ -87,6 +94,7 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
     left_out.unless_damaged(lambda: check_layout(folder), None)
     name = run_name(folder, run)
     connection = Connection()
+    limit_memory(connection, memory_limit)
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     planned = left_out.sound(sorted(planned_files(folder)), check_planned)
     tables, steps = shard_views(connection, folder, left_out, _gone(folder, planned, left_out))
@@ -102,7 +110,7 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
     if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
         connection.make_all()
     else:
-        lock(connection.raw, (address for file in connection.files for address in _addresses(file)))
+        lock(connection.raw, connection.files)
     return connection
 
 
@@ -142,13 +150,6 @@ def _gone(folder: UPath, planned: Sequence[UPath], left_out: DamagedFiles) -> se
     return units_in(marks) - units_in(planned) if marks else set()
 
 
-def _addresses(file: UPath) -> set[str]:
-    """The names that DuckDB may have for a file: the one it was given, and that in a remote
-    filesystem's listing."""
-    listed = file.fs.unstrip_protocol(file.path) if is_remote(file) else str(file)
-    return {str(file), listed}
-
-
 def _view_of(
     connection: Any, name: str, columns: Any, rows: list[dict[str, Any]], statement: str = ""
 ) -> None:
@@ -175,7 +176,7 @@ def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
         connection.register("planned_rows", pa.concat_tables(parts))
         connection.add(View("create view all_planned as from planned_rows"))
     else:
-        source = f"read_parquet({sql_list(files)}, union_by_name = true, filename = true)"
+        source = f"read_parquet({addresses(files)}, union_by_name = true, filename = true)"
         columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
         connection.add(View(f"create view all_planned as select {columns} from {source}"))
 

@@ -12,16 +12,18 @@ import pyarrow as pa
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
-from pipeline.files.place import exists
 from pipeline.store.shards.damaged_files import damaged_inside
+from pipeline.store.sql.read_only_files import ReadOnlyFiles
 from pipeline.store.sql.syntax_tree import nodes, syntax_tree
 
-# Errors about a statement, which no file causes.
+# Errors about a statement, its limits or the locks, which no file causes.
 _OF_STATEMENTS = (
     duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException,
     duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
+_OF_LIMITS = (duckdb.OutOfMemoryException, duckdb.InterruptException, duckdb.PermissionException)
 _WORD, _LINE = re.compile(r"\w+"), re.compile(r"LINE \d+: ")
+_OF_FILES = re.compile(r"^\w*Error: .*", re.MULTILINE)  # of the filesystem, after its traceback
 # Single statements that name the views that they read.
 _NAMING = (
     duckdb.StatementType.SELECT, duckdb.StatementType.CREATE, duckdb.StatementType.INSERT,
@@ -66,6 +68,7 @@ class Connection:
         self.files: list[UPath] = []
         self.raw = duckdb.connect()
         self._views: dict[str, View] = {}  # that are not made yet
+        self.raw.register_filesystem(ReadOnlyFiles())
         _hide_progress(self.raw)
 
     def add(self, view: View) -> None:
@@ -133,8 +136,9 @@ class Connection:
         a name may be of a common table expression, and the view of that name read this one."""
         may_read = self._views.keys() & {*_WORD.findall(view.body.lower())} - {view.name}
         tree = syntax_tree(self.raw, view.body) if may_read else None  # which takes a millisecond
-        for node in nodes(tree, "BASE_TABLE"):
-            other = self._views.get(node["table_name"].lower())
+        for node in nodes(tree):
+            named = node["table_name"] if node["type"] == "BASE_TABLE" else ""
+            other = self._views.get(named.lower())
             if other and other.name not in (view.name, *within):
                 self._make_one(other, within=(*within, view.name))
         if view.name not in self._views:
@@ -163,12 +167,18 @@ def _hide_progress(connection: Any) -> None:
         connection.execute("set enable_progress_bar = false")
 
 
-def query(connection: Any, statement: str) -> list[dict[str, Any]]:
-    """The rows of a user's query. Raises UsageError with DuckDB's error and hints, and DamagedError
-    if a file caused it: `connect` had read only the footers."""
+def query(connection: Any, statement: str, most_rows: int | None = None) -> list[dict[str, Any]]:
+    """The rows of a user's query, the first `most_rows` or all. Raises UsageError with DuckDB's
+    error and hints, and DamagedError if a file caused it: `connect` had read only the footers."""
     with errors_of(connection):
         done = connection.execute(statement)
-        rows = [] if done is None else done.fetchall()
+        rows = (
+            []
+            if done is None
+            else done.fetchall()
+            if most_rows is None
+            else done.fetchmany(most_rows)
+        )
     if done is None:
         raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
     names = _unique([column[0] for column in connection.description or ()])
@@ -202,14 +212,14 @@ def errors_of_arrow() -> Iterator[None]:
 def _to_blame(error: duckdb.Error, files: list[UPath]) -> DamagedError | None:
     """The first damaged file of those that the views read, if a file may have caused the error;
     else None."""
-    if isinstance(error, duckdb.PermissionException):  # raised for a missing path
-        files = [file for file in files if not exists(file)]
-    return None if isinstance(error, _OF_STATEMENTS) else damaged_inside(files)
+    is_another = isinstance(error, (*_OF_STATEMENTS, *_OF_LIMITS))
+    return None if is_another else damaged_inside(files)
 
 
 def _sql_error(text: str) -> UsageError:
     """DuckDB's error as a UsageError: its first line, the names it suggests, and the line of the
     statement with the mistake marked; nothing else, such as values."""
+    *_, text = _OF_FILES.findall(text) if text.startswith("Traceback") else [text]
     first, *others = text.splitlines()
     meant = [line for line in others if line.startswith(("Did you mean", "Candidate bindings"))]
     place = next((n for n, line in enumerate(others[:-1]) if _LINE.match(line)), None)

@@ -1,7 +1,7 @@
 """The views of the shards, loose and compacted: `raw_<table>`, `raw_shards` and `footers`."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from pipeline.store.shards.loose import (
 from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index, is_among
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.contracts import derived
+from pipeline.store.sql.read_only_files import address, addresses
 from pipeline.store.sql.run_views import run_views, text
 from pipeline.store.sql.view_files import create_table
 
@@ -78,7 +79,7 @@ def shard_views(
     written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
     _footers_view(connection, written)
     calls = [*loose.get(Call.table, []), *compacted.get(Call.table, [])]
-    of_files = f"parquet_metadata({sql_list(calls)})"
+    of_files = f"parquet_metadata({addresses(calls)})"
     none = "(select 0 as total_compressed_size, '' as path_in_schema where false)"
     connection.add(View(filled(_SQL["call_bytes"], columns=of_files if calls else none)))
     connection.files += chain(*loose.values(), *compacted.values())
@@ -115,7 +116,7 @@ def _steps(index: Index, loose: Mapping[str, list[UPath]]) -> dict[str, set[str]
 def _index_rows(connection: Connection, index: Index) -> None:
     """Add `index_rows`, the index."""
     if index.path is not None and not is_remote(index.path):
-        source = f"read_parquet({text(str(index.path))})"
+        source = f"read_parquet({text(address(index.path))})"
         connection.add(View(f"create view index_rows as from {source}"))
     else:
         columns = [*_KEY.names, "file", "num_rows", "footer"]
@@ -231,7 +232,7 @@ def _source(name: str, files: list[UPath], are_alike: bool) -> str:
     """The SQL source of these files' rows in a query; remote ones are registered as `name`. Unless
     they are alike, DuckDB reads the columns of every file whenever it binds a view."""
     by_name = str(not are_alike).lower()
-    listed = f"read_parquet({sql_list(files)}, union_by_name = {by_name})"
+    listed = f"read_parquet({addresses(files)}, union_by_name = {by_name})"
     return name if is_remote(files[0]) else listed
 
 
@@ -268,11 +269,7 @@ def _footers_view(connection: Connection, files: list[UPath]) -> None:
     """A row per key of a shard's footer: file_name, key, value. Read when a query asks for it."""
     statement = filled(_SQL["footers"], key=", ".join(_KEY.names))
     if files:
-        if is_remote(files[0]):
-            connection.raw.register_filesystem(files[0].fs)
-        statement += f" union all by name from parquet_kv_metadata({sql_list(files)})"
+        path = f"substr(file_name, {len(address(files[0])) - len(str(files[0])) + 1}) as file_name"
+        footers = f"parquet_kv_metadata({addresses(files)})"
+        statement += f" union all by name select * replace ({path}) from {footers}"
     connection.add(View(statement))
-
-
-def sql_list(files: Iterable[UPath]) -> str:
-    return "[" + ", ".join(text(str(file)) for file in files) + "]"

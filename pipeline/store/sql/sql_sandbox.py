@@ -4,14 +4,20 @@ DuckDB itself keeps files, settings and extensions locked (`lock`); its own pars
 of statement a text is (`only_select`, `expression`). Works with DuckDB 1.5 and 2.0.
 """
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
+from upath import UPath
+
 from pipeline.core.errors import UsageError
-from pipeline.store.sql.connection import errors_of
-from pipeline.store.sql.run_views import text
+from pipeline.store.sql.connection import errors_of, query
+from pipeline.store.sql.read_only_files import addresses
 from pipeline.store.sql.syntax_tree import nodes, syntax_tree
 
+# What a SELECT and the bodies of its subqueries and common table expressions are made of; others,
+# such as COPY_QUERY_NODE of DuckDB 2.0, write.
+_READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 # Table functions that read no file, change no setting and hide no statement in a text.
 _TABLE_FUNCTIONS = {
     "unnest", "range", "generate_series", "json_each", "json_tree",
@@ -19,13 +25,45 @@ _TABLE_FUNCTIONS = {
 }  # fmt: skip
 
 
-def lock(connection: Any, files: Iterable[str]) -> None:
-    """Let a connection open `files` and no others, for good: no other file is read or written,
-    nothing is attached or installed, no setting changed, no variable of this process scanned."""
-    connection.execute(f"set allowed_paths = [{', '.join(map(text, files))}]")
+def lock(connection: Any, files: Iterable[UPath]) -> None:
+    """Let a connection read `files` and nothing else, for good: no file is written, not even to
+    spill, nothing is attached or installed, no setting changed, no variable of this process
+    scanned."""
+    connection.execute(f"set allowed_paths = {addresses(files)}")
+    connection.execute("set temp_directory = ''")
+    connection.execute("set disabled_filesystems = 'LocalFileSystem'")
     connection.execute("set enable_external_access = false")
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
+
+
+def limit_memory(connection: Any, most: str | None) -> None:
+    """Set how much memory statements may take. Raises UsageError for what is no size."""
+    if most is not None:
+        try:
+            with errors_of(connection):
+                connection.execute("set memory_limit = ?", [most])
+        except UsageError:
+            raise UsageError(f"memory_limit={most}: not a size; write one such as 2GB") from None
+
+
+def rows_within(
+    connection: Any, statement: str, most_rows: int, seconds: float
+) -> tuple[list[dict[str, Any]], bool]:
+    """The first rows of a query, and whether there are more. Raises as `query` does, and UsageError
+    where they take longer than `seconds`."""
+    timer = threading.Timer(seconds, connection.raw.interrupt)
+    timer.start()
+    try:
+        rows = query(connection, statement, most_rows + 1)
+    except UsageError:
+        if timer.is_alive():
+            raise
+        more = "ask for less, or add seconds=N"
+        raise UsageError(f"sql: stopped after {seconds:g} seconds; {more}") from None
+    finally:
+        timer.cancel()
+    return rows[:most_rows], len(rows) > most_rows
 
 
 def only_select(connection: Any, statement: str) -> str:
@@ -59,12 +97,14 @@ def _parsed(connection: Any, statement: str) -> list[dict[str, Any]]:
         connection.extract_statements(statement)  # its errors show the place
     try:
         tree = syntax_tree(connection, statement)
-        functions = [node["function"]["function_name"] for node in nodes(tree, "TABLE_FUNCTION")]
+        found = [*nodes(tree)]
     except RecursionError:
         raise UsageError("sql: nested too deeply; use fewer levels, or add --unsafe") from None
-    if tree["error"]:  # a statement of another kind
+    kinds = {node["type"] for node in found}
+    if tree["error"] or any(kind.endswith("_NODE") for kind in kinds - _READING):
         raise UsageError(_NO_SELECT)
-    for name in functions:
-        if name not in _TABLE_FUNCTIONS:
+    for node in found:
+        name = node["function"]["function_name"] if node["type"] == "TABLE_FUNCTION" else ""
+        if name and name not in _TABLE_FUNCTIONS:
             raise UsageError(f"sql: {name}() is not allowed; read the views, or add --unsafe")
     return list(tree["statements"])

@@ -15,12 +15,12 @@ def syntax_tree(connection: Any, sql: str) -> dict[str, Any]:
     return tree
 
 
-def nodes(tree: Any, kind: str) -> Iterator[dict[str, Any]]:
-    """The nodes of a type, such as BASE_TABLE, wherever in a tree they are."""
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """The nodes, such as those of the type BASE_TABLE, wherever in a tree they are."""
     if isinstance(tree, dict):
-        if tree.get("type") == kind:
+        if isinstance(tree.get("type"), str):
             yield tree
         tree = [*tree.values()]
     if isinstance(tree, list):
         for inner in tree:
-            yield from nodes(inner, kind)
+            yield from nodes(inner)

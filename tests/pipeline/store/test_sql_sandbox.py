@@ -1,5 +1,6 @@
 """A user's SQL reads the views of the warehouse; it opens no other file and writes none."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pipeline.core.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.sql_sandbox import expression, only_select
-from tests.support.command import refused, succeed
+from tests.support.command import gistmill, refused, succeed
 from tests.support.runs.warehouse import (
     Warehouse,
     answer,
@@ -72,6 +73,11 @@ WRITES = [
     "begin",
     "drop view answers",
     "insert into answers values (1)",
+    "with x as (copy (select 1) to '{0}/new.parquet' (use_tmp_file false)) from x",
+    "with x as (insert into raw_answers from raw_answers returning *) from x",
+    "with x as (update raw_answers set problem = 'x' returning *) from x",
+    "with x as (delete from raw_answers returning *) from x",
+    "select (with x as (delete from raw_answers returning 1) from x)",
 ]
 READS = [
     "from read_text('{0}/secret.txt')",
@@ -106,6 +112,38 @@ def test_sql_reads_views_and_nothing_else(folder: Path) -> None:
                 query(connection, only_select(connection, statement.format(folder)))
             assert SECRET not in str(told.value)
     assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("place", ["{}", "read://{}"])
+def test_no_statement_replaces_a_shard(folder: Path, place: str) -> None:
+    """Not even those that `only_select` never sees, on a connection of Python."""
+    shards = sorted((folder / "w's [1]").rglob("*.parquet"))
+    before = [shard.read_bytes() for shard in shards]
+    for shard in shards:
+        target = place.format(shard).replace("'", "''")
+        copy = f"copy (select 1 as a) to '{target}' (format parquet, use_tmp_file false)"
+        told = refused("sql", f"with x as ({copy}) from x", f"warehouse={folder}/w's [1]")
+        assert told.startswith("sql: ")
+        with opened(folder) as connection:
+            for statement in (copy, f"with x as ({copy}) from x"):
+                with pytest.raises(duckdb.Error):
+                    connection.execute(statement)
+    assert [shard.read_bytes() for shard in shards] == before
+
+
+def test_rows_time_and_memory_have_limits(folder: Path) -> None:
+    warehouse, endless = f"warehouse={folder}/w's [1]", "from range(1e18::bigint)"
+    done = gistmill("sql", endless, warehouse, "rows=2", "--json")
+    assert json.loads(done.stdout) == [{"range": 0}, {"range": 1}]
+    assert done.stderr == "gistmill: only the first 2 rows; add rows=N for more\n"
+    assert gistmill("sql", "from range(2)", warehouse, "rows=2").stderr == ""
+    told = refused("sql", f"select max(hash(range)) {endless}", warehouse, "seconds=0.5")
+    assert told == "sql: stopped after 0.5 seconds; ask for less, or add seconds=N"
+    many = "select repeat('x', 999) || range as a from range(1e6::bigint) order by a desc"
+    told = refused("sql", f"select max(a) from ({many} offset 9)", warehouse, "memory_limit=100MB")
+    assert told.startswith("sql: Out of Memory Error: ")
+    told = refused("sql", "select 1", warehouse, "memory_limit=much")
+    assert told == "memory_limit=much: not a size; write one such as 2GB"
 
 
 def test_what_nests_too_deeply_is_one_line(folder: Path) -> None:

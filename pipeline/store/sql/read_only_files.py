@@ -1,0 +1,81 @@
+"""The filesystem that DuckDB reads a warehouse's files through. It has no way to write one."""
+
+import os
+import threading
+import weakref
+from collections.abc import Iterable
+from datetime import datetime
+from errno import EROFS
+from typing import Any
+
+from fsspec import AbstractFileSystem
+from upath import UPath
+
+from pipeline.files.place import as_path, file_size, is_remote, modified_at
+from pipeline.store.sql.run_views import text
+
+_PROTOCOL = "read"
+
+
+def address(file: UPath) -> str:
+    """The name by which DuckDB opens a file: `read://` and its path."""
+    return f"{_PROTOCOL}://{file}"
+
+
+def addresses(files: Iterable[UPath]) -> str:
+    """The addresses of files, as a list in SQL."""
+    return "[" + ", ".join(text(address(file)) for file in files) + "]"
+
+
+class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """The files of `address`, for reading alone. Raises what their own filesystem raises."""
+
+    protocol = _PROTOCOL
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return path.removeprefix(f"{_PROTOCOL}://")
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+        """A file to read. Raises OSError for every mode but `rb`."""
+        if mode != "rb":
+            raise OSError(EROFS, os.strerror(EROFS), path)
+        place = self._place(path)
+        return place.open("rb") if is_remote(place) else _LocalFile(str(place))
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """The path itself: it may hold characters that are a pattern elsewhere."""
+        return [path]
+
+    def size(self, path: str) -> int:
+        return file_size(self._place(path))
+
+    def modified(self, path: str) -> datetime:
+        return datetime.fromtimestamp(modified_at(self._place(path)))
+
+    def exists(self, path: str, **_: Any) -> bool:
+        return self._place(path).exists()
+
+    def _place(self, path: str) -> UPath:
+        return as_path(self._strip_protocol(path))
+
+
+class _LocalFile:
+    """A file of this machine. DuckDB seeks and reads in several threads at once, so that each has
+    a position of its own."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDONLY)
+        self.close = weakref.finalize(self, os.close, self._file)  # DuckDB may not close it
+        self._of_thread = threading.local()
+
+    def seek(self, place: int, whence: int = os.SEEK_SET) -> None:
+        self._of_thread.place = place
+
+    def tell(self) -> int:
+        return getattr(self._of_thread, "place", 0)
+
+    def read(self, size: int) -> bytes:
+        content = os.pread(self._file, size, self.tell())
+        self._of_thread.place = self.tell() + len(content)
+        return content
