@@ -18,7 +18,7 @@ from jobs.report.report import Report, make_report, report_of
 from jobs.run.rate_run import shown_rater
 from jobs.trace.sent import read_sent
 from pipeline.core.errors import UsageError
-from pipeline.core.secrets import without_passwords
+from pipeline.core.redaction import redacted
 from pipeline.files.place import AnyPath, as_path
 from pipeline.files.storage_retries import filesystem_errors, refusal_error
 from pipeline.store import connect
@@ -146,7 +146,7 @@ def _refuse_other(function: str, words: Sequence[object]) -> None:
 
 
 def _warn(line: str) -> None:
-    _LOG.warning("%s", without_passwords(line))
+    _LOG.warning("%s", redacted(line))
 
 
 def run_and_report(

@@ -8,7 +8,7 @@ import typer
 
 from jobs.config.completion import completed
 from jobs.output.cells import printable
-from pipeline.core.secrets import without_passwords
+from pipeline.core.redaction import redacted
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
@@ -49,4 +49,4 @@ def gistmill(
 
 def warn(line: str) -> None:
     """Print a line on standard error."""
-    sys.stderr.write(printable(without_passwords(line)) + "\n")
+    sys.stderr.write(printable(redacted(line)) + "\n")

@@ -3,6 +3,8 @@
 import sys
 from dataclasses import dataclass
 
+from pipeline.core.redaction import redacted
+
 INCOMPLETE = 4
 
 
@@ -18,4 +20,4 @@ class Submission:
 
 def print_to_stderr(line: str) -> None:
     """Print a line for the user on standard error."""
-    sys.stderr.write(f"gistmill: {line}\n")
+    sys.stderr.write(redacted(f"gistmill: {line}\n"))

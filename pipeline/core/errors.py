@@ -6,6 +6,8 @@ Those that end a command carry its exit code. All other failures become rows.
 import re
 from typing import ClassVar, Literal, get_args
 
+from pipeline.core.redaction import redacted
+
 Problem = Literal[
     "truncated",  # the reply budget ended the reply; its text is kept
     "unparseable",  # the reply cannot be parsed; its text is kept in calls
@@ -30,6 +32,9 @@ class CommandError(Exception):
     exit_code: ClassVar[int] = 1
     hints: tuple[str, ...] = ()  # lines that show where the mistake is
 
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(str(message)))
+
 
 class UsageError(CommandError):
     """A mistake in a command, config or file: one line that names it and what to do."""
@@ -39,7 +44,7 @@ class UsageError(CommandError):
     def __init__(self, message: str, hints: tuple[str, ...] = ()) -> None:
         """Line breaks and other control characters, of a name in the message, are escaped."""
         super().__init__(_escaped(message))
-        self.hints = tuple(map(_escaped, hints))
+        self.hints = tuple(redacted(_escaped(hint)) for hint in hints)
 
 
 def _escaped(text: str) -> str:
@@ -60,7 +65,7 @@ class DamagedError(AccountingError):
 
 
 class LeftOutWarning(UserWarning):
-    """A reader has left out a damaged file."""
+    """A reader has left out a damaged file, or a part of what was given."""
 
 
 class IncompleteError(CommandError):

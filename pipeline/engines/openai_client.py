@@ -12,11 +12,11 @@ from typing import Any
 
 from pipeline.core.engine import FinishReason, Reply
 from pipeline.core.prompts import Message
+from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.outage import FailedError
 
 _CONNECT_SECONDS = 5.0
 _SHOWN_CHARS = 300  # of a server's own error message
-_KEY_SHOWN = 8  # characters of a key by which it is found in a message
 _KEY, _AWAY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or every request is
 _MOST_TOKENS = 2**31
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"stop": "stop", "length": "length"}
@@ -40,7 +40,7 @@ class OpenAIClient:
         self._retries = retries
         self._root = base_url.removesuffix("/v1")
         self._key_env = api_key_env
-        self._key = os.environ.get(api_key_env) if api_key_env else None
+        self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
         self._client = AsyncOpenAI(
             base_url=base_url,
             api_key=self._key or "none",
@@ -152,10 +152,7 @@ class OpenAIClient:
     def _message(self, body: object) -> str:
         """The message in the body of an error response, in one short line and without the key."""
         message = body.get("message", body) if isinstance(body, dict) else body
-        text = " ".join(str(message).split())
-        if self._key:  # servers shorten it in ways of their own, but begin as it does
-            text = re.sub(re.escape(self._key[:_KEY_SHOWN]) + r"[^\s'\",)]*", "***", text)
-        return text[:_SHOWN_CHARS]
+        return redacted(" ".join(str(message).split()))[:_SHOWN_CHARS]
 
 
 def _http_library() -> Any:

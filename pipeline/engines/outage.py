@@ -11,6 +11,7 @@ from itertools import count
 from typing import Literal, TypeVar
 
 from pipeline.core.errors import OutageError, Problem
+from pipeline.core.redaction import redacted
 
 T = TypeVar("T")
 Blame = Literal["server", "either", "request"]
@@ -30,7 +31,7 @@ class FailedError(Exception):
         after: float = 0.0,
         is_key: bool = False,  # the server refuses the key
     ) -> None:
-        super().__init__(why)
+        super().__init__(redacted(why))
         self.blame, self.problem, self.is_key = blame, problem, is_key
         self.after = min(after, _MOST_ASKED_FOR)
 

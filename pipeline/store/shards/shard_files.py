@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.arrow import to_arrow
+from pipeline.core.redaction import redacted
 from pipeline.core.rows import Record, utc_now
 from pipeline.files.place import is_remote, list_paths
 from pipeline.files.process import process_name
@@ -35,6 +37,7 @@ def shard_content(
     started_at: datetime | None = None,
 ) -> bytes:
     """The Parquet content of a shard; `started_at` as in `commit`."""
+    rows = [_with_redacted_detail(row) for row in rows]
     arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
     footer = {
         ROWS_WRITTEN: str(arrow.num_rows),
@@ -43,6 +46,11 @@ def shard_content(
         WORKER: process_name(),
     }
     return parquet_content(arrow.replace_schema_metadata(footer))
+
+
+def _with_redacted_detail(row: Any) -> Any:
+    detail = getattr(row, "detail", None)
+    return replace(row, detail=redacted(detail)) if detail else row
 
 
 def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:

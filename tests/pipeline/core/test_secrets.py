@@ -1,14 +1,19 @@
 """Secrets in words and YAML: refused in one line that does not repeat them, and never stored."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from jobs.graph.read_run import read_run
 from pipeline.core.compose import compose
-from pipeline.core.errors import UsageError
-from pipeline.core.secrets import refuse_secret, refuse_secrets, without_passwords
+from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError
+from pipeline.core.redaction import redacted, remember_key
+from pipeline.core.secrets import refuse_secret, refuse_secrets
+from pipeline.engines.outage import FailedError
 from tests.support.command import refused
+from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 SECRET = "0p3nSesame"
 OPENAI = ("engine=openai", "engine.model=m", "engine.base_url=http://127.0.0.1:1/v1")
@@ -95,6 +100,13 @@ NAMED = [
     (KUBERAY, "cluster.runtime_env.env_vars.HF_TOKEN"),
     (KUBERAY, "cluster.runtime_env.env_vars.AWS_SECRET_ACCESS_KEY"),
     (("rater=openai",), "rater.args.api_key"),
+    (OPENAI, "engine.args.auth"),
+    (OPENAI, "engine.args.pass"),
+    (OPENAI, "engine.args.pw"),
+    (OPENAI, "engine.args.user_key"),
+    (OPENAI, "engine.args.pat"),
+    (OPENAI, "engine.args.extra_query.code"),
+    (OPENAI, "engine.args.extra_query"),
 ]
 
 
@@ -120,6 +132,11 @@ PASSWORDS = [
     "engine.base_url=https://host/v1?key=0p3nSesame",
     "engine.base_url=https://host/sk-0p3nSesame0p3nSesame/v1",
     "engine.base_url=https://host/abc0p3nSesame0123456789def/v1",
+    "engine.base_url=https://host/0b5ea111-0aec-4e1b-9f0e-0123456789ab/v1",
+    "engine.args.proxy=http://0p3nSesame@proxy:3128",
+    "corpus.path=https://host/corpus#access_token=0p3nSesame",
+    "plugins=https://me:0p3nSesame@host",
+    "warehouse=ssh://me:a/0p3nSesame@host",
     "engine.args.proxy=http://me:0p3nSesame@proxy:3128",
     "engine.model=sk-0p3nSesame0p3nSesame",
     "engine.args.user='Bearer 0p3nSesame0p3nSesame'",
@@ -194,6 +211,61 @@ def test_hydras_own_keys_are_refused(word: str) -> None:
 
 def test_lines_are_printed_without_passwords() -> None:
     line = "no answer from http://me:0p3nSesame@proxy:3128/x and s3://k:v@b; a:b@c stays"
-    assert without_passwords(line) == (
+    assert redacted(line) == (
         "no answer from http://me:***@proxy:3128/x and s3://k:***@b; a:b@c stays"
     )
+    assert redacted("ssh://me:a/b@h http://tok@h http://h:80/v1@2") == (
+        "ssh://me:***@h http://***@h http://h:80/v1@2"
+    )
+
+
+LINES = [
+    ("Illegal header value b'Bearer {key}\\n'", "Illegal header value b'Bearer ***\\n'"),
+    ("no credit on {key}.", "no credit on ***."),
+    ("Incorrect API key provided: {head}***x.", "Incorrect API key provided: ***"),
+    ("key (ending in ...{tail}) is used up", "key (ending in ***) is used up"),
+    ("the key {head}...{tail}, say", "the key ***, say"),
+    ("nothing of it", "nothing of it"),
+]
+
+
+@pytest.mark.parametrize(("line", "shown"), LINES)
+def test_a_known_key_is_hidden_whole_and_by_its_ends(line: str, shown: str) -> None:
+    key = "sk-hidden-0123456789abcdef"
+    assert remember_key(f" {key}\r\n") == key
+    assert redacted(line.format(key=key, head=key[:6], tail=key[-6:])) == shown
+
+
+def test_a_short_key_is_hidden_whole_alone() -> None:
+    assert remember_key("q7\n") == "q7"
+    assert redacted("q7 of q70, said q") == "*** of ***0, said q"
+    assert remember_key(" \n") == ""
+    assert redacted("a b") == "a b"
+
+
+def test_rows_and_errors_hide_it_too(tmp_path: Path) -> None:
+    key = remember_key("sk-in-a-row-0123456789")
+    answers = step("answers", "full_text")
+    unit = chunk(answers, "d1", "q1")
+    row = replace(answer(), problem="unit_failed", detail=f"ValueError: bad header {key}")
+    shard = Warehouse(tmp_path).commit(answers, unit, [row])
+    assert pq.read_table(str(shard))["detail"].to_pylist() == ["ValueError: bad header ***"]
+    for error in (
+        UsageError(f"a {key}", (key,)),
+        DamagedError("f", key),
+        FailedError(key, "server"),
+    ):
+        assert key not in f"{error} {getattr(error, 'hints', '')}"
+
+
+def test_white_space_around_a_key_is_left_out_with_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-white-0123456789\n")
+    with pytest.warns(LeftOutWarning, match="^white space around the key in OPENAI_API_KEY$"):
+        read_run(["experiment=demo", *OPENAI])
+
+
+def test_the_key_itself_is_refused_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    for word in (f"engine.base_url=http://h/{SECRET}/v1", f"engine.args.user={SECRET}",
+                 f"warehouse=w-{SECRET}"):  # fmt: skip
+        assert complaint(*OPENAI, word).startswith(word.partition("=")[0])

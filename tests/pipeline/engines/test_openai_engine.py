@@ -402,6 +402,24 @@ def test_a_refusal_that_quotes_the_key_does_not_show_it(monkeypatch: pytest.Monk
         assert start_error(settings(server.url)).endswith("402: no credit on ***")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", " ", "\t"])
+def test_white_space_around_the_key_is_not_sent(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a line end in it the client refuses the header, and quotes the key in its refusal."""
+    monkeypatch.setenv("OPENAI_API_KEY", f"{end}{KEY}{end}")
+    with LoopbackServer(key=KEY) as server:
+        assert reply(settings(server.url)).text == "a short reply"
+    assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
+
+
+def test_a_line_end_within_the_key_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n{KEY[::-1]}")
+    with LoopbackServer(key=KEY) as server:
+        told = start_error(settings(server.url))
+    assert KEY not in told and KEY[::-1] not in told
+
+
 def test_without_a_key_none_is_sent() -> None:
     for env in ("OPENAI_API_KEY", None):
         assert sent(request(), api_key_env=env).headers["Authorization"] == "Bearer none"
