@@ -16,7 +16,7 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.rows import Record
 
-UNANSWERED = ("timeout", "engine_failed")  # problems of calls without a reply to keep
+UNANSWERED = ("timeout", "refused", "engine_failed")  # problems of calls without a reply to keep
 _SENT = ("messages", "temperature", "seed", "max_reply_tokens", "constraint")
 
 

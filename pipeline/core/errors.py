@@ -16,7 +16,8 @@ Problem = Literal[
     "context_overflow",  # prompt + reply budget exceed the engine's context; not sent
     "empty_input",  # a text without words
     "timeout",  # no reply within engine.deadline_seconds of the request's admission
-    "engine_failed",  # the engine aborted or refused the request
+    "refused",  # the server refused the request by an HTTP status, which calls.reply begins with
+    "engine_failed",  # the engine aborted the request, or gave no usable reply
     "unit_failed",  # a stage raised, or crashed its worker, on this unit
     "upstream",  # a row that this one depends on has a problem itself
     "bad_input",  # an entry of a file that is no valid document, question or answer

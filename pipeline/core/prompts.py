@@ -114,8 +114,8 @@ class Asked(Generic[T]):
     """A parsed reply. `value` is None if there is a problem other than truncated.
 
     `raw` is the reply without thinking, kept in any case. Problems: context_overflow (not sent),
-    timeout, engine_failed, unparseable; truncated (if the prompt `is_whole`, or if the truncated
-    reply cannot be parsed).
+    timeout, refused, engine_failed, unparseable; truncated (if the prompt `is_whole`, or if the
+    truncated reply cannot be parsed).
     """
 
     value: T | None

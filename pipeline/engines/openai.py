@@ -171,9 +171,10 @@ class OpenAIEngine:
         """The reply to one request. If the server does not answer it while it answers others, a
         Reply with finish_reason abort and the server's message.
 
-        Problem: context_overflow if the server refuses it because of the length; timeout if it
-        takes longer than `deadline_seconds`, which do not count while the server is unreachable.
-        Raises OutageError if the server stays unreachable or refuses the key.
+        Problem: refused if the server refuses it by an HTTP status; context_overflow if it does so
+        because of the length; timeout if it takes longer than `deadline_seconds`, which do not
+        count while the server is unreachable. Raises OutageError if the server stays unreachable or
+        refuses the key.
         """
         async with self._reply_slots:
             try:
@@ -267,7 +268,8 @@ class OpenAIEngine:
     async def _count_there(self, messages: Sequence[Message]) -> int | None:
         """The count of tokens by the server; None if it cannot count these messages."""
         try:
-            return await self.outage.send_when_up(partial(self._count, messages))
+            count = partial(self._count, messages)
+            return await self.outage.send_when_up(count, tells_of_others=False)
         except FailedError:
             return None
 

@@ -134,8 +134,10 @@ class OpenAIClient:
             raise FailedError(
                 f"the response was cut off ({type(error).__name__})", "either"
             ) from None
-        except ValueError:
+        except (ValueError, RecursionError):  # nested too deeply
             raise FailedError("the response is not JSON", "either") from None
+        except (openai.OpenAIError, http.InvalidURL, http.StreamError) as error:
+            raise FailedError(f"no reply ({type(error).__name__}: {error})", "either") from None
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
         """The error for an error status."""
@@ -144,10 +146,11 @@ class OpenAIClient:
             return FailedError(self._key_refused(words), "either", is_key=True)
         if status in _AWAY:
             after = headers.get("retry-after", "")
-            return FailedError(words, "server", after=float(after) if after.isdecimal() else 0.0)
+            wait = float(after) if after.isdecimal() else 0.0
+            return FailedError(words, "server", "refused", after=wait)
         if status == 400 and _OVERFLOW.search(str(body)):
             return FailedError(words, "request", "context_overflow")
-        return FailedError(words, "either" if status >= 500 else "request")
+        return FailedError(words, "either" if status >= 500 else "request", "refused")
 
     def _message(self, body: object) -> str:
         """The message in the body of an error response, in one short line and without the key."""

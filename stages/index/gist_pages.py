@@ -37,7 +37,7 @@ class GistPages(Stage):
         """Pages -> one Gist each, in order.
 
         Problems: truncated (the text is kept), unparseable (a complete reply without a word);
-        without a gist: context_overflow, empty_input, timeout, engine_failed.
+        without a gist: context_overflow, empty_input, timeout, refused, engine_failed.
         """
         headers = self._headers(rows[Page])
         gists = zip(rows[Page], headers, strict=True)

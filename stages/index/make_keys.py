@@ -55,7 +55,7 @@ class Expand(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Expansion]:
         """Pages -> Expansions, in page order. A text that several histories share is asked about
         once, for events once per date. Problems: truncated, unparseable; empty_input (a page
-        without words); context_overflow, timeout, engine_failed."""
+        without words); context_overflow, timeout, refused, engine_failed."""
         if not self.prompts_used():
             return [Expansion.about(page, kind="none") for page in rows[Page]]
         dates = session_dates([page.text or "" for page in rows[Page]])

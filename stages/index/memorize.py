@@ -216,7 +216,7 @@ class MemorizeChunks(Memorize):
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         """Problems: truncated (the text is kept), unparseable (a complete reply without a word);
-        without a gist: context_overflow, empty_input, timeout, engine_failed."""
+        without a gist: context_overflow, empty_input, timeout, refused, engine_failed."""
         return list(await asyncio.gather(*(self._passage(page, ask) for page in rows[Page])))
 
     async def _passage(self, page: Page, ask: Ask) -> MemoryPassage:

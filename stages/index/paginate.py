@@ -137,7 +137,8 @@ class PaginateByModel(_FromText):
 
         chosen_by: model, rule (one legal label, no call), end (the tail, no call), fallback (the
         last label, as the reply names no legal one). A fallback by itself is no problem.
-        Problems: context_overflow, timeout, engine_failed (fallback pages, which keep their text).
+        Problems: context_overflow, timeout, refused, engine_failed (fallback pages, which keep
+        their text).
         """
         made: list[Page] = []
         for parts in self.parts(rows.document.text, self.max_words):

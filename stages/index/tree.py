@@ -41,8 +41,8 @@ class BuildTree(Stage):
         """Pages -> Nodes by node index; all calls of a level at once.
 
         Problems: truncated (the text is kept), unparseable (a reply without a word); without a
-        summary: context_overflow, empty_input, timeout, engine_failed, upstream (no child has a
-        summary, or with `strict` one has none). `detail` names the children left out.
+        summary: context_overflow, empty_input, timeout, refused, engine_failed, upstream (no child
+        has a summary, or with `strict` one has none). `detail` names the children left out.
         """
         made = self._empty(rows)
         for level in range(made[-1].level + 1 if made else 0):

@@ -47,7 +47,7 @@ class AnswerRater(Stage):
         """Questions + Answers -> Ratings, in question order, then by reference.
 
         Problems: upstream; truncated, unparseable (a verdict that cannot be parsed is None, never
-        "no"); context_overflow, timeout, engine_failed.
+        "no"); context_overflow, timeout, refused, engine_failed.
         """
         answers = {answer.question_id: answer for answer in rows[Answer]}
         rated = await asyncio.gather(

@@ -21,7 +21,7 @@ Kind = Literal[
 
 class MakeQueries(Stage):
     """Base class: writes a row per query, numbered from 0. Problems of rows: unparseable, truncated
-    (there is no such query); context_overflow, timeout, engine_failed.
+    (there is no such query); context_overflow, timeout, refused, engine_failed.
     """
 
     name = "queries"

@@ -54,8 +54,8 @@ class AnswerFromContext(Stage):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
         """Questions + the rows of `reads` -> one Answer each, in question order.
 
-        Problems: context_overflow, timeout, engine_failed (no answer); truncated, unparseable,
-        out_of_range (the text is kept); upstream.
+        Problems: context_overflow, timeout, refused, engine_failed (no answer); truncated,
+        unparseable, out_of_range (the text is kept); upstream.
         """
         return list(await asyncio.gather(*(self._one(rows, q, ask) for q in rows.questions)))
 

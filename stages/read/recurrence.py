@@ -41,7 +41,7 @@ class UpdateRunningSummary(Stage):
         """Questions -> a RunningSummary per segment each, in question order, then by segment.
 
         Problems: truncated (longer than `summary_tokens` or the reply budget; cut there); with the
-        previous summary: unparseable (no text), context_overflow, timeout, engine_failed,
+        previous summary: unparseable (no text), context_overflow, timeout, refused, engine_failed,
         empty_input (the document has no words).
         """
         text = rows.document.text

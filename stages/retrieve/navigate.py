@@ -55,7 +55,7 @@ class Navigate(Stage):
 
         Problems, of the last visit: unparseable or truncated (three replies without a legal
         action), truncated and out_of_range (of the answer, whose text is kept); context_overflow,
-        timeout, engine_failed (no reply); empty_input (a document without a segment).
+        timeout, refused, engine_failed (no reply); empty_input (a document without a segment).
         """
         walks = await asyncio.gather(*(self._walk(rows, q, ask) for q in rows.questions))
         return [visit for visits in walks for visit in visits]

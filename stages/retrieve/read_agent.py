@@ -58,7 +58,7 @@ class ReadAgentP(_FromGists):
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One turn. Problems: unparseable, truncated (nothing used, the gists remain);
-        context_overflow, timeout, engine_failed (used is None)."""
+        context_overflow, timeout, refused, engine_failed (used is None)."""
         subject = Subject(question_id=question.question_id, turn=0)
         asked = await ask(self._prompt(rows, question, ()), subject)
         if not asked.has_reply:
@@ -135,7 +135,7 @@ class ReadAgentS(_FromGists):
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One row per turn; STOP is a row with empty `used`. Problems: unparseable, truncated (the
-        look-up stops); context_overflow, timeout, engine_failed (`used` is None)."""
+        look-up stops); context_overflow, timeout, refused, engine_failed (`used` is None)."""
         found: list[Lookup] = []
         used: list[int] = []
         while len(used) < self.max_pages:

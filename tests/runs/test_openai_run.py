@@ -168,6 +168,35 @@ def test_a_key_that_expires_ends_the_run_in_one_line(tmp_path: Path) -> None:
     assert {row["problem"] for row in calls(tmp_path)} == {None}
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_one_request_that_is_always_refused_is_one_row(tmp_path: Path, status: int) -> None:
+    """Its siblings of the same document are answered and kept; `retry` asks it again."""
+    write(tmp_path / "corpus", [document(1)], [question(n, of=1) for n in range(4)])
+
+    def refusing(body: dict[str, Any]) -> Answer:
+        is_bad = "number 2" in body["messages"][0]["content"]
+        return Answer(status=status, body="{}") if is_bad else Answer(seconds=0.1)
+
+    more = ("methods=closed_book", "engine.retries=1", "engine.outage_minutes=0.05",
+            "engine.sequences=2", "max_problem_rate=1.0")  # fmt: skip
+    with LoopbackServer(answer=refusing) as server:
+        command = [word for word in words(tmp_path / "other", server, *more)
+                   if not word.startswith(("corpus.path", "warehouse"))]  # fmt: skip
+        place = f"warehouse={tmp_path / 'warehouse'}"
+        succeeded(gistmill(*command, f"corpus.path={tmp_path / 'corpus'}", place))
+        rows = "select question_id, problem, answer is not null as answered from answers"
+        found = sql(tmp_path / "warehouse", f"{rows} order by question_id")
+        problems = {row["question_id"]: row["problem"] for row in found}
+        assert problems == {"q0": None, "q1": None, "q2": "refused", "q3": None}
+        (call,) = (row for row in calls(tmp_path) if row["problem"])
+        assert call["reply"].startswith(f"{status}: ")
+        server.answer = lambda body: Answer()
+        server.asked.clear()
+        succeeded(gistmill("retry", place))
+        assert len(server.asked) == 1
+    assert {row["problem"] for row in sql(tmp_path / "warehouse", rows)} == {None}
+
+
 def test_what_the_server_keeps_to_itself_is_a_timeout_row(tmp_path: Path) -> None:
     def slow_at_two(body: dict[str, Any]) -> Answer:
         return Answer(seconds=60 if "number 2" in body["messages"][0]["content"] else 0)

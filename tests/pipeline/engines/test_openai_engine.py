@@ -206,7 +206,7 @@ def test_retries_are_bounded_and_wait_longer_each_time(status: int) -> None:
     body = json.dumps({"error": {"message": "CUDA error"}})
     with LoopbackServer(answer=answers(Answer(status=status, body=body))) as server:
         found = reply(settings(server.url, retries=2, outage_minutes=AWAY))
-    assert (found.finish_reason, found.problem) == ("abort", None)
+    assert (found.finish_reason, found.problem) == ("abort", "refused")
     assert found.text == f"{status}: CUDA error", "the server's own words are kept"
     first, second, third = (asked.at for asked in server.asked)
     assert second - first >= 0.25
@@ -229,7 +229,7 @@ def test_permanent_errors_are_not_retried(status: int) -> None:
     body = json.dumps({"error": {"message": "no such thing"}})
     with LoopbackServer(answer=answers(Answer(status=status, body=body))) as server:
         found = reply(settings(server.url, retries=3))
-    assert (found.finish_reason, found.problem) == ("abort", None)
+    assert (found.finish_reason, found.problem) == ("abort", "refused")
     assert found.text == f"{status}: no such thing"
     assert len(server.asked) == 1
 

@@ -1,12 +1,14 @@
 """A server that is away has not replied: requests wait for it, and none gets a row for it."""
 
 import asyncio
+import importlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import openai
 import pytest
 
 from pipeline.core.engine import Reply
@@ -15,6 +17,30 @@ from pipeline.engines.openai import OpenAIEngine
 from pipeline.engines.outage import Blame, FailedError, Outage
 from tests.pipeline.engines.test_openai_engine import AWAY, KEY, NO_PATIENCE, request, settings
 from tests.support.engines.loopback_server import Answer, LoopbackServer
+
+http: Any = importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.split(".")[0])
+REFUSING = (400, 402, 404, 405, 408, 409, 413, 418, 422, 425, 429, 451, 500, 501, 502, 503, 504)
+
+
+def subclasses(kind: type[Exception]) -> set[type[Exception]]:
+    return {kind}.union(*map(subclasses, kind.__subclasses__()))
+
+
+# Those of the HTTP library, and of the client where it raises them from a response or by itself.
+CLIENT_ERRORS = sorted(
+    {*subclasses(http.HTTPError), *subclasses(http.StreamError), http.InvalidURL,
+     *subclasses(openai.OpenAIError), *subclasses(ValueError) & {UnicodeDecodeError, ValueError},
+     RecursionError} - {http.HTTPStatusError, *subclasses(openai.APIStatusError)},
+    key=lambda kind: kind.__name__,
+)  # fmt: skip
+
+
+def made(kind: type[Exception], asked: Any) -> Exception:
+    """An exception of the kind, whatever its arguments are called."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, "poisoned")
+    error.__dict__.update(request=asked, message="poisoned", body=None, code=None)
+    return error
 
 
 @pytest.fixture(autouse=True)
@@ -80,12 +106,69 @@ def test_a_busy_server_is_waited_for_as_long_as_it_takes() -> None:
     assert asyncio.run(server.outage(retries=0).send_when_up(server.send)) == "reply"
 
 
-@pytest.mark.parametrize("of_probe", [[], ["server"] * 99])
-def test_one_that_stays_away_ends_the_run(of_probe: list[Blame]) -> None:
-    """Whether it is away, or only busy, for longer than it may be."""
-    server = Server(["server"] * 99, of_probe)
+def test_one_that_stays_away_ends_the_run() -> None:
+    server = Server(["server"] * 99, of_probe=["server"] * 99)
     with pytest.raises(OutageError, match=r"^http://h/v1: .*outage_minutes\); run the same"):
         asyncio.run(server.outage(minutes=0.0).send_when_up(server.send))
+
+
+def test_one_that_is_busy_for_too_long_ends_the_run() -> None:
+    """For two requests; one that is alone may be at fault itself, but not the next one, too."""
+    server = Server(["server"] * 999)
+
+    async def together() -> None:
+        outage = server.outage(minutes=0.0005)
+        both = (outage.send_when_up(server.send) for _ in range(2))
+        for told in await asyncio.gather(*both, return_exceptions=True):
+            assert isinstance(told, OutageError)
+
+    async def alone() -> None:
+        outage = server.outage(minutes=0.0)
+        for kind in (FailedError, OutageError, OutageError):
+            with pytest.raises(kind):
+                await outage.send_when_up(server.send)
+        server.failures = []
+        await outage.send_when_up(server.send)
+        server.failures = ["server"] * 99
+        with pytest.raises(FailedError):
+            await outage.send_when_up(server.send)
+
+    asyncio.run(together())
+    asyncio.run(alone())
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_one_that_is_busy_for_a_single_request_is_up(retries: int) -> None:
+    """The first refusal may be of a busy moment. Four times as many as there are retries (at
+    least four) are believed, each after another request was answered."""
+    bad, good = Server(["server"] * 99), Server()
+
+    async def ask() -> None:
+        outage = bad.outage(retries=retries)
+        failing = asyncio.create_task(outage.send_when_up(bad.send))
+        while not failing.done():
+            assert await outage.send_when_up(good.send) == "reply"
+            await asyncio.sleep(0.001)
+        with pytest.raises(FailedError):
+            await failing
+
+    asyncio.run(ask())
+    assert bad.num_sent == 1 + 4 * max(1, retries)
+
+
+def test_counting_tokens_is_no_sign_that_it_is_up() -> None:
+    """A server counts them while it is too busy to reply."""
+    bad, good = Server(["server"] * 30), Server()
+
+    async def ask() -> str:
+        outage = bad.outage(retries=0)
+        failing = asyncio.create_task(outage.send_when_up(bad.send))
+        while not failing.done():
+            await outage.send_when_up(good.send, tells_of_others=False)
+            await asyncio.sleep(0.001)
+        return await failing
+
+    assert asyncio.run(ask()) == "reply"
 
 
 def test_one_that_is_always_there_at_the_second_probe_ends_the_run() -> None:
@@ -259,6 +342,66 @@ def test_one_that_hangs_up_on_a_single_request_goes_on_without_it() -> None:
     assert (poison.finish_reason, poison.problem) == ("abort", None)
     assert "no server answers" in poison.text
     assert bread.text == "a short reply"
+
+
+DEEP = json.dumps({"choices": [{"message": {"content": "x"}}]})[:-1] + ', "more": ' + "[" * 100_000
+TO_NOWHERE = {"location": "http://127.0.0.1:9/v1"}
+BAD = [
+    *((Answer(status=status, body="{}"), "refused", f"{status}: ") for status in REFUSING),
+    (
+        Answer(status=307, body="", headers={"location": "http://127.0.0.1:9/v1"}),
+        None,
+        "no server answers",
+    ),
+    (Answer(hang_up=True), None, "no server answers"),
+    (Answer(body="[" * 100_000 + "]" * 100_000), None, "the response is not JSON"),
+    (Answer(body=DEEP + "]" * 100_000 + "}"), None, "the response is not JSON"),
+    (Answer(body="no JSON"), None, "the response is not JSON"),
+    (Answer(body="[]"), None, "the response has no reply of text"),
+    (Answer(body='{"choices": 1}'), None, "the response has no reply of text"),
+]
+
+
+@pytest.mark.parametrize(("bad", "problem", "says"), BAD)
+def test_one_bad_request_among_good_ones(bad: Answer, problem: str | None, says: str) -> None:
+    """It is given up, and the good ones are answered meanwhile."""
+
+    def answer(body: dict[str, Any]) -> Answer:
+        return bad if "poison" in body["messages"][0]["content"] else Answer()
+
+    async def ask(engine: OpenAIEngine) -> Reply:
+        failing = asyncio.create_task(engine.generate(request("poison")))
+        while not failing.done():
+            assert (await engine.generate(request("bread"))).text == "a short reply"
+        return await failing
+
+    with LoopbackServer(answer=answer) as server:
+        found = with_engine(server, ask)
+    assert (found.finish_reason, found.problem) == ("abort", problem)
+    assert says in found.text
+
+
+@pytest.mark.parametrize("kind", CLIENT_ERRORS, ids=lambda kind: str(kind.__name__))
+def test_every_exception_of_the_client_is_the_requests(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = http.AsyncHTTPTransport.handle_async_request
+
+    async def raising(self: Any, asked: Any) -> Any:
+        if b"poison" in asked.content:
+            raise made(kind, asked)
+        return await send(self, asked)
+
+    monkeypatch.setattr(http.AsyncHTTPTransport, "handle_async_request", raising)
+
+    async def ask(engine: OpenAIEngine) -> Reply:
+        failing = asyncio.create_task(engine.generate(request("poison")))
+        while not failing.done():
+            assert (await engine.generate(request("bread"))).text == "a short reply"
+        return await failing
+
+    with LoopbackServer() as server:
+        assert with_engine(server, ask).finish_reason == "abort"
 
 
 def test_a_key_refused_from_now_on_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
