@@ -23,11 +23,19 @@ from jobs.run.progress import Progress
 from jobs.run.provenance import provenance
 from jobs.run.run_lock import refuse_lapsed, run_lock
 from pipeline.core.errors import EndedError, UsageError
-from pipeline.files.place import as_path, is_remote, refuse_unreachable_path, unwritable, write
+from pipeline.files.place import (
+    as_path,
+    is_remote,
+    refuse_unreachable_path,
+    unwritable,
+    write,
+    write_always,
+    write_only_while,
+)
 from pipeline.files.storage_retries import retry_for
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import check_layout, raise_layout
+from pipeline.store.shards.layout import FILE, check_layout, raise_layout
 from pipeline.store.sql.accounts import accounts
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
@@ -72,7 +80,11 @@ def run(
             has_work = _plan(prepared, folder)
             refuse_lapsed(held)
             resolved = prepared.run
-            progress = _execute(prepared, folder, warn, stop, has_work)
+            write_only_while(folder.warehouse, FILE)
+            try:
+                progress = _execute(prepared, folder, warn, stop, has_work)
+            finally:
+                write_always(folder.warehouse)
             del prepared  # its units would need as much memory again beside the accounting
             return _outcome(resolved, folder, progress, look)
 

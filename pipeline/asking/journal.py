@@ -19,7 +19,14 @@ from typing import Self
 from upath import UPath
 
 from pipeline.core.calls import UNANSWERED, Call, call_from_json, call_to_json
-from pipeline.files.place import delete_folder, is_remote, list_paths, read, write
+from pipeline.files.place import (
+    delete_folder,
+    is_remote,
+    list_paths,
+    prepare_folder,
+    read,
+    write,
+)
 from pipeline.files.process import process_name
 from pipeline.files.storage_retries import ignore_refusals
 
@@ -98,7 +105,7 @@ class Journal:
                 write(self._folder / f"{self._name}.{self._num_parts}.jsonl", content)
                 self._num_parts += 1
                 return
-            self._folder.mkdir(parents=True, exist_ok=True)
+            prepare_folder(self._folder)
             with (self._folder / f"{self._name}.0.jsonl").open("ab") as file:
                 file.write(content)
 

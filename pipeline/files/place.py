@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from errno import ENOENT
 from fnmatch import fnmatchcase
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -93,7 +94,40 @@ def read(path: UPath) -> bytes:
 
 def make_folder(path: UPath) -> None:
     """Make a local folder, and those above it. Raises StorageError."""
-    with_retries(lambda: path.mkdir(parents=True, exist_ok=True), path)
+    with_retries(lambda: prepare_folder(path), path)
+
+
+_marked: dict[UPath, tuple[str, bytes]] = {}  # folder -> the name and content of a file in it
+
+
+def write_only_while(folder: UPath, name: str) -> None:
+    """From now on write below a folder only while its file `name` is as it is now: not in a folder
+    made again where it was moved away, nor in another one. Raises StorageError."""
+    with suppress(*_ABSENT):
+        _marked[folder] = (name, read(folder / name))
+
+
+def write_always(folder: UPath) -> None:
+    """Take `write_only_while` back."""
+    _marked.pop(folder, None)
+
+
+def prepare_folder(path: UPath) -> None:
+    """Make a local folder to write in, once. Raises OSError."""
+    _refuse_another(path)
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def _refuse_another(path: UPath) -> None:
+    for folder, (name, content) in _marked.items():
+        if path.is_relative_to(folder) and _content(folder / name) != content:
+            raise FileNotFoundError(ENOENT, "moved away, or replaced by another", str(folder))
+
+
+def _content(path: UPath) -> bytes | None:
+    with suppress(*_ABSENT):
+        return path.read_bytes()
+    return None
 
 
 def is_file(path: UPath) -> bool:
@@ -186,6 +220,7 @@ def commit(path: UPath, content: bytes) -> bool:
 
 
 def _put(path: UPath, content: bytes) -> bool:
+    _refuse_another(path)
     try:
         path.fs.pipe_file(path.path, content, mode="create")
     except FileExistsError:
@@ -219,7 +254,7 @@ def _replace(path: UPath, content: bytes) -> None:
 @contextmanager
 def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
     """A temporary file with the content in the folder of `path`, deleted afterwards."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    prepare_folder(path.parent)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with part.open("wb") as file:

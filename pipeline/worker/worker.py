@@ -21,9 +21,10 @@ from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable
 from pipeline.core.errors import AccountingError, CommandError, StartError, UsageError
-from pipeline.files.place import AnyPath, as_path, exists
+from pipeline.files.place import AnyPath, as_path, exists, write_only_while
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store import Shards
+from pipeline.store.shards.layout import FILE
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 from pipeline.worker.admission import Admission
@@ -124,6 +125,8 @@ class Worker:
         if it no longer does."""
         warehouse = self._shards.warehouse
         if any(exists(warehouse / folder) for folder in ("tables", "compacted")):
+            if not self._has_seen:
+                write_only_while(warehouse, FILE)
             self._has_seen = True
         elif self._has_seen:
             raise refusal_error(warehouse, FileNotFoundError(ENOENT, os.strerror(ENOENT)))

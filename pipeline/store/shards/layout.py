@@ -1,4 +1,5 @@
-"""The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N}.
+"""The layout of a warehouse's files, which <warehouse>/gistmill.json states: {"layout": N, "id":
+HEX}; the id tells the warehouse from another one at the same place.
 
 Layout 1: warehouses without that file; their units have one attempt each. Layout 2: a unit may have
 several attempts, and shards may be compacted. Raise LAYOUT when an earlier gistmill would misread
@@ -6,6 +7,8 @@ what a run writes.
 """
 
 import json
+import uuid
+from typing import Any
 
 from upath import UPath
 
@@ -36,7 +39,7 @@ def check_layout(warehouse: UPath) -> int:
 
 def _layout(file: UPath) -> int:
     try:
-        layout = json.loads(read(file))["layout"]
+        layout = _stated(file)["layout"]
     except (FileNotFoundError, NotADirectoryError):
         return 1
     except (ValueError, TypeError, KeyError, IsADirectoryError):
@@ -47,9 +50,14 @@ def _layout(file: UPath) -> int:
     raise DamagedError(file, f"does not say which layout the files have; {fix}")
 
 
+def _stated(file: UPath) -> Any:
+    return json.loads(read(file))
+
+
 def raise_layout(warehouse: UPath) -> None:
-    """Write that the warehouse has today's layout. Raises as `check_layout` does."""
-    if check_layout(warehouse) < LAYOUT:
-        file, content = warehouse / FILE, json.dumps({"layout": LAYOUT}).encode()
-        if not commit(file, content):
+    """Write that the warehouse has today's layout, and an id. Raises as `check_layout` does."""
+    file = warehouse / FILE
+    if check_layout(warehouse) < LAYOUT or "id" not in _stated(file):
+        content = json.dumps({"layout": LAYOUT, "id": uuid.uuid4().hex}).encode()
+        if not commit(file, content) and "id" not in _stated(file):
             write(file, content)
