@@ -4,8 +4,8 @@ crash of the process.
 <warehouse>/journal/<step_id>/<unit>.<attempt>/<process>-<hex>.<part>.jsonl: a Call as JSON per
 line. Locally each call is appended at once: the kernel keeps what a killed process has written (it
 is not synced: after a power cut some calls are sent again). On object stores a part holds 20 calls,
-or those of 30 seconds, and is one PUT. Advisory: a call that cannot be written or read is sent
-again.
+or those of 30 seconds, and is one PUT. A call that cannot be written for good ends the run, so that
+no others are paid for in vain; one that cannot be read is sent again.
 """
 
 import asyncio
@@ -13,12 +13,15 @@ import uuid
 from asyncio import to_thread
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from upath import UPath
 
 from pipeline.core.calls import UNANSWERED, Call, call_from_json, call_to_json
+from pipeline.core.errors import StorageError
 from pipeline.files.place import (
     delete_folder,
     is_remote,
@@ -28,7 +31,7 @@ from pipeline.files.place import (
     write,
 )
 from pipeline.files.process import process_name
-from pipeline.files.storage_retries import ignore_refusals
+from pipeline.files.storage_retries import ignore_refusals, with_retries
 
 _CALLS_A_PART = 20
 _SECONDS_A_PART = 30.0
@@ -64,7 +67,8 @@ class Journal:
         if self._timer:
             self._timer.cancel()
         if kind is not None:
-            await self._flush()
+            with suppress(StorageError):  # else it would hide why the unit ends
+                await self._flush()
         elif self._is_used:
             async with self._lock:
                 await to_thread(_delete, self._folder)
@@ -77,7 +81,8 @@ class Journal:
         return calls
 
     async def add(self, call: Call) -> None:
-        """Write a finished call, unless it failed in a way that is sent again."""
+        """Write a finished call, unless it failed in a way that is sent again. Raises StorageError
+        where storage refuses it for good."""
         if call.problem in UNANSWERED:
             return
         # A line may follow one that a full disk has torn.
@@ -90,7 +95,8 @@ class Journal:
 
     async def _flush_later(self) -> None:
         await asyncio.sleep(_SECONDS_A_PART)
-        await self._flush()
+        with suppress(StorageError):  # the next call's part is refused, too
+            await self._flush()
 
     async def _flush(self) -> None:
         async with self._lock:
@@ -100,14 +106,16 @@ class Journal:
                 await loop.run_in_executor(_WRITERS, self._write, content)
 
     def _write(self, content: bytes) -> None:
-        with ignore_refusals():
-            if is_remote(self._folder):
-                write(self._folder / f"{self._name}.{self._num_parts}.jsonl", content)
-                self._num_parts += 1
-                return
-            prepare_folder(self._folder)
-            with (self._folder / f"{self._name}.0.jsonl").open("ab") as file:
-                file.write(content)
+        if is_remote(self._folder):
+            write(self._folder / f"{self._name}.{self._num_parts}.jsonl", content)
+            self._num_parts += 1
+        else:
+            with_retries(partial(self._append, content), self._folder)
+
+    def _append(self, content: bytes) -> None:
+        prepare_folder(self._folder)
+        with (self._folder / f"{self._name}.0.jsonl").open("ab") as file:
+            file.write(content)
 
 
 def committed_journals(warehouse: UPath, committed: Mapping[str, Mapping[str, int]]) -> list[UPath]:

@@ -6,25 +6,38 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
+from pipeline.core.errors import StorageError
+
 
 class Slots:
-    """`size` slots; a free one goes to the waiting request of lowest `rank`, then by arrival."""
+    """`size` slots; a free one goes to the waiting request of lowest `rank`, then by arrival. Once
+    storage refuses the reply of one, for good, no other is given: it could not be kept either."""
 
     def __init__(self, size: int) -> None:
         self._free = size
+        self._refusal: StorageError | None = None
         self._arrivals = count()
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
     @asynccontextmanager
     async def one(self, rank: int) -> AsyncIterator[None]:
-        """Hold one slot inside the context."""
+        """Hold one slot inside the context. Raises the StorageError of an earlier one."""
         await self._enter(rank)
         try:
             yield
+        except StorageError as error:
+            self.refuse(error)
+            raise
         finally:
             self._leave()
 
+    def refuse(self, error: StorageError) -> None:
+        """Give no other slot: storage refuses what would be made with it."""
+        self._refusal = error
+
     async def _enter(self, rank: int) -> None:
+        if self._refusal:
+            raise self._refusal
         if self._free:  # then no request waits
             self._free -= 1
             return
@@ -40,7 +53,9 @@ class Slots:
     def _leave(self) -> None:
         while self._waiting:
             _, _, turn = heapq.heappop(self._waiting)
-            if not turn.done():
+            if not turn.done() and self._refusal:
+                turn.set_exception(self._refusal)
+            elif not turn.done():
                 turn.set_result(None)
                 return
         self._free += 1

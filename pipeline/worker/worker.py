@@ -20,7 +20,7 @@ from pipeline.asking.reply_log import SharedReplies
 from pipeline.asking.slots import Capacity
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable
-from pipeline.core.errors import AccountingError, CommandError, StartError, UsageError
+from pipeline.core.errors import AccountingError, CommandError, StartError, StorageError, UsageError
 from pipeline.files.place import AnyPath, as_path, exists, write_only_while
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store import Shards
@@ -106,7 +106,12 @@ class Worker:
                     progress=progress,
                     is_ending=self._stop.is_sent,
                 )
-                await executor.finish()
+                try:
+                    await executor.finish()
+                except StorageError as error:
+                    if reader:
+                        reader.slots.refuse(error)
+                    raise
         executor.summary.seconds = time.perf_counter() - began
         return executor.summary
 

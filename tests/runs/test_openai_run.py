@@ -11,6 +11,7 @@ import ray
 
 from tests.support.command import gistmill, sql, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.faulty_storage import gistmill_with
 from tests.support.runs.shown_calls import shown
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
@@ -145,6 +146,24 @@ def test_a_server_that_is_away_for_a_while_costs_no_row(tmp_path: Path) -> None:
         succeeded(gistmill(*words(tmp_path, server)))
     assert len(calls(tmp_path)) == NUM_GISTS + NUM_ANSWERS
     assert {row["problem"] for row in calls(tmp_path)} == {None}
+
+
+@pytest.mark.parametrize("errno", ["ENOSPC", "EROFS"])
+def test_no_more_is_asked_once_replies_cannot_be_kept(tmp_path: Path, errno: str) -> None:
+    """What is paid twice is at most what was in flight: 1.25 x `engine.sequences` requests."""
+    numbers = range(8)
+    write(tmp_path / "c", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    warehouse = tmp_path / "warehouse"
+    fault = {"operation": "open", "path": f"{warehouse}/*", "errno": errno,
+             "after": str(warehouse / "tables" / "gists")}  # fmt: skip
+    with LoopbackServer(answer=lambda body: Answer(seconds=0.05)) as server:
+        given = words(tmp_path, server, "engine.sequences=4", "engine.max_workers=1")
+        command = [word.replace(str(tmp_path / "corpus"), str(tmp_path / "c")) for word in given]
+        done = gistmill_with([fault], *command)
+        assert done.returncode == 4, done.stderr
+        assert len(server.asked) < len(numbers) * 5, "it was refused before the end"
+        succeeded(gistmill(*command))
+    assert len(server.asked) - len(calls(tmp_path)) <= 5
 
 
 def test_a_key_that_expires_ends_the_run_in_one_line(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from upath import UPath
 from pipeline.asking.journal import Journal, committed_journals
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
-from pipeline.core.errors import EngineError
+from pipeline.core.errors import EngineError, StorageError
 from pipeline.files.place import as_path
 from pipeline.worker.executor import Summary
 from tests.support.runs.small_run import SmallRun
@@ -115,9 +115,11 @@ def test_what_got_no_reply_is_not_kept(warehouse: UPath) -> None:
     assert left(warehouse) == ()
 
 
-def test_a_journal_that_cannot_be_written_or_read_stops_nothing(warehouse: UPath) -> None:
+def test_a_journal_that_cannot_be_written_ends_the_unit(warehouse: UPath) -> None:
+    """And one that cannot be read stops nothing."""
     (warehouse / "journal").write_text("a file, not a folder")
-    asyncio.run(cut_short(warehouse, [call(0)]))
+    with pytest.raises(StorageError, match="Not a directory"):
+        asyncio.run(cut_short(warehouse, [call(0)]))
     assert left(warehouse) == ()
     assert committed_journals(warehouse, {STEP: {UNIT: 1}}) == []
 

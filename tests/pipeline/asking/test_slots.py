@@ -7,6 +7,7 @@ from typing import TypeVar
 import pytest
 
 from pipeline.asking.slots import Capacity, Slots
+from pipeline.core.errors import StorageError
 
 T = TypeVar("T")
 
@@ -52,6 +53,26 @@ def test_no_more_than_the_slots_there_are(size: int) -> None:
         return most
 
     assert run(talk) == size
+
+
+def test_a_reply_that_storage_refuses_is_the_last() -> None:
+    """Requests that wait, or come later, get no slot; those in flight end."""
+
+    async def talk() -> list[BaseException | None]:
+        slots, refusal = Slots(2), StorageError("full")
+
+        async def request(number: int) -> None:
+            async with slots.one(number):
+                await asyncio.sleep(0.001 if number == 0 else 0.002)
+                if number == 0:
+                    raise refusal
+
+        asked = [asyncio.create_task(request(number)) for number in range(5)]
+        found = [*await asyncio.gather(*asked, return_exceptions=True)]
+        late = await asyncio.gather(request(9), return_exceptions=True)
+        return [*found, *late]
+
+    assert [str(one) for one in run(talk)] == ["full", "None", *["full"] * 4]
 
 
 @pytest.mark.parametrize("handed_over", [False, True])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.read_run import read_run
 from pipeline.asking.ask import Reader
 from pipeline.asking.readers import start_reader
+from pipeline.asking.slots import Slots
 from pipeline.store import Shards
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
@@ -58,7 +60,7 @@ class SmallRun:
 
     def worker(self, reader: Reader | None = None) -> Worker:
         async def start() -> Reader:
-            return reader or self.reader
+            return reader or replace(self.reader, slots=Slots(100))  # each worker has its own
 
         return Worker(
             self.shards.warehouse / "runs" / "night", "launch", Placement("worker"),
