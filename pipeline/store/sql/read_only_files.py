@@ -6,12 +6,14 @@ import weakref
 from collections.abc import Iterable
 from datetime import datetime
 from errno import EROFS
+from functools import partial
 from typing import Any
 
 from fsspec import AbstractFileSystem
 from upath import UPath
 
-from pipeline.files.place import as_path, file_size, is_remote, modified_at
+from pipeline.files.place import as_path, exists, file_size, is_remote, modified_at
+from pipeline.files.storage_retries import with_retries
 from pipeline.store.sql.run_views import text
 
 _PROTOCOL = "read"
@@ -41,7 +43,8 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
         if mode != "rb":
             raise OSError(EROFS, os.strerror(EROFS), path)
         place = self._place(path)
-        return place.open("rb") if is_remote(place) else _LocalFile(str(place))
+        opened = partial(place.open, "rb") if is_remote(place) else partial(_LocalFile, str(place))
+        return with_retries(opened, place, (FileNotFoundError,))
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """The path itself: it may hold characters that are a pattern elsewhere."""
@@ -54,7 +57,7 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
         return datetime.fromtimestamp(modified_at(self._place(path)))
 
     def exists(self, path: str, **_: Any) -> bool:
-        return self._place(path).exists()
+        return exists(self._place(path))
 
     def _place(self, path: str) -> UPath:
         return as_path(self._strip_protocol(path))
