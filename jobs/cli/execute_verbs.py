@@ -17,8 +17,7 @@ from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import print_found, print_json, print_parts
 from jobs.report.render import parts_of
-from jobs.run.retry import run_again
-from jobs.run.score_predictions import with_predictions
+from jobs.run.stored_run import run_again, with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 

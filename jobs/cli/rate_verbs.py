@@ -14,7 +14,7 @@ from jobs.export.target import Target
 from jobs.output.print_tables import print_found, print_line
 from jobs.people.agreement import agreements, parts_of
 from jobs.people.labels import LABELS, import_sheet, imported_lines, sheet
-from jobs.run.rate_run import with_rater
+from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError
 
 _DEFAULT = "add"

@@ -1,9 +1,12 @@
-"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting.
+"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting;
+compact the warehouse before, periodically meanwhile, and after it.
 
 jobs/graph/phases.py decides which stages are executed together, jobs/run/execute.py executes them.
 """
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +17,6 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.run.compact_while_running import compact_if_worth_it, compact_periodically
 from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
@@ -22,16 +24,19 @@ from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from jobs.run.provenance import provenance
 from jobs.run.run_lock import refuse_lapsed, run_lock
-from pipeline.core.errors import EndedError, UsageError
+from pipeline.core.errors import DamagedError, EndedError, UsageError
 from pipeline.files.place import as_path, is_remote, refuse_unreachable_path, unwritable, write
-from pipeline.files.storage_retries import retry_for
+from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout
 from pipeline.store.sql.accounts import accounts
+from pipeline.store.upkeep.compaction import WORTH_IT, compact
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
+_SECONDS_BETWEEN_COMPACTIONS = 300.0
+_MANY = 2_000  # loose shards of a table, whose footers take a reading command seconds
 Look = Callable[[Any, RunFolder], None]
 """What reads a run that has ended, by a connection with its views."""
 
@@ -138,6 +143,41 @@ def _execute(
     return executor.progress
 
 
+def compact_if_worth_it(
+    warehouse: UPath, warn: Callable[[str], None], least: int = WORTH_IT
+) -> None:
+    """Compact the warehouse if that is worth it; the rows are safe if it fails. A damaged file that
+    the run needs is reported when the run reads it."""
+    try:
+        compact(warehouse, least)
+    except DamagedError as error:
+        warn(f"not compacted: {error}")
+    except storage_errors() as error:
+        warn(f"not compacted ({refusal_reason(error)}); gistmill gc does it later")
+
+
+@contextmanager
+def compact_periodically(
+    warehouse: UPath, seconds: float = _SECONDS_BETWEEN_COMPACTIONS, least: int = _MANY
+) -> Iterator[None]:
+    """Compact every `seconds`, in a thread, the shards that the `with` block commits: tables of
+    `least` loose shards or more. A failure is not reported here, but by the compaction after the
+    run."""
+    is_over = threading.Event()
+
+    def compact_now_and_then() -> None:
+        while not is_over.wait(seconds):
+            compact_if_worth_it(warehouse, lambda line: None, least)
+
+    thread = threading.Thread(target=compact_now_and_then, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
 def _refuse_unwritable(warehouse: UPath) -> None:
     """Raise UsageError if the warehouse cannot be written to or created."""
     if blocking := unwritable(warehouse):
@@ -155,10 +195,9 @@ def _outcome(resolved: ResolvedRun, folder: RunFolder, progress: Progress, look:
         counts = accounts(connection)
         found = tuple(exceeded_limits(connection, counts, resolved))
         look(connection, folder)
-    took = (dict(progress.calls), {phase: dict(n) for phase, n in progress.workers.items()})
-    not_done = sum(step.not_done for step in counts)
-    if not_done:
-        ended = progress.ended or "not done"
-        why = f"{ended}: {not_done} inputs are left; run the same command to resume"
-        return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
-    return Outcome(folder.path.name, PROBLEMS if found else COMPLETE, found, *took)
+    code = PROBLEMS if found else COMPLETE
+    if not_done := sum(step.not_done for step in counts):
+        why = f"{not_done} inputs are left; run the same command to resume"
+        code, found = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
+    workers = {phase: dict(n) for phase, n in progress.workers.items()}
+    return Outcome(folder.path.name, code, found, dict(progress.calls), workers)

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -65,12 +64,7 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._console.is_terminal:
             self._bar.stop()
         elif self._num_units:
@@ -78,17 +72,14 @@ class Progress:
 
     def start(self, phase: str, planned: Sequence[tuple[str, float]]) -> None:
         """Start a phase or execution on these documents, each with its words."""
-        self._end_phase()
+        self._gone |= set(self._alive)
+        self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
+        self._inside = []
         self._phase, self._eta = phase, Eta(planned)
         self._started = self._clock()
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
             self._console.print(f"{phase}: {len(planned)} {what}", highlight=False)
-
-    def _end_phase(self) -> None:
-        self._gone |= set(self._alive)
-        self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
-        self._inside = []
 
     def took(self) -> dict[str, Any]:
         """The seconds, workers, calls and tokens of the phase so far, as JSON."""
@@ -114,8 +105,8 @@ class Progress:
             self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
         inside = [document for worker in own for document in worker.get("inside", ())]
         self._inside = self._eta.in_flight(inside)
-        waiting = [away for worker in workers if (away := worker.get("waiting_for"))]
-        self._waiting_for = next(iter(waiting), "")
+        waiting = (away for worker in workers if (away := worker.get("waiting_for")))
+        self._waiting_for = next(waiting, "")
         self._eta.look(self._clock())
         self._show()
         self._publish(self.state())
@@ -158,12 +149,8 @@ class Progress:
     def _show(self) -> None:
         state = self.state()
         if self._console.is_terminal:
-            self._bar.update(
-                self._task,
-                description=self._phase,
-                completed=state["share"],
-                state=state,
-            )
+            done = state["share"]
+            self._bar.update(self._task, description=self._phase, completed=done, state=state)
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = self._clock()
             self._print()
