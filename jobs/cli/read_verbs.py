@@ -24,8 +24,7 @@ from jobs.trace.show_trace import show_trace
 from jobs.warehouse.gc import show_gc
 from jobs.warehouse.ls import listing, listing_parts
 from jobs.warehouse.rm import removal_line, remove, run_to_remove
-from jobs.warehouse.schema import read_schema
-from jobs.warehouse.show_schema import schema_page, schema_parts, table_named, table_parts
+from jobs.warehouse.schema import read_schema, schema_page, schema_parts, table_named, table_parts
 from jobs.warehouse.status import show_status
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
