@@ -151,7 +151,7 @@ def plan(
     planned by what they took.
     """
     from jobs.plan.cost_rates import Options
-    from jobs.plan.show_plan import show_plan  # here: numpy and the engines take a moment
+    from jobs.plan.plan import show_plan  # here: numpy and the engines take a moment
 
     show_plan(words or [], Options(like, rates, gpus, price), json, warn)
 

@@ -6,10 +6,7 @@ in the prompt's module.
 
 pilot.py        which documents are counted, and by what their counts are multiplied
 count_calls.py  executes those documents in all stages
-estimate.py     expected costs of every step, and the sum of its replies' budgets
-reference.py    reply lengths and speed of an earlier run
-cost_rates.py   from tokens to seconds and money
-assumptions.py  the basis of the numbers, a line each
-plan.py         the plan as JSON
-show_plan.py    the command: makes the plan, stores it, prints it
+estimate.py     expected costs of every step, and the assumptions of the numbers
+cost_rates.py   from tokens to seconds and money, by given rates or those of an earlier run
+plan.py         the command: makes the plan, stores it, prints it
 """

@@ -6,7 +6,7 @@ In this process, without Ray, on copies in memory: the warehouse is read, never 
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
@@ -34,7 +34,6 @@ from pipeline.worker.executor import DocumentExecutor, Summary
 from pipeline.worker.in_flight import Crashes, InFlightMarker
 
 R = TypeVar("R", bound=Record)
-MakeEngine = Callable[[Phase], CountingEngine]
 _DIMENSIONS = 384
 
 
@@ -42,14 +41,11 @@ class NoEmbedder(EmbedderSettings):
     """Returns random vectors, as a plan runs no model: different queries find different texts."""
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        drawn = b"".join(_drawn(text) for text in texts)
+        encoded = (text.encode(errors="surrogatepass") for text in texts)
+        drawn = b"".join(hashlib.shake_128(one).digest(_DIMENSIONS) for one in encoded)
         vectors = np.frombuffer(drawn, dtype=np.int8).reshape(len(texts), _DIMENSIONS)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / lengths, dtype=np.float32)
-
-
-def _drawn(text: str) -> bytes:
-    return hashlib.shake_128(text.encode(errors="surrogatepass")).digest(_DIMENSIONS)
 
 
 class DryRunShards(Shards):
@@ -94,14 +90,15 @@ def load_pilot(prepared: Prepared, pilot: Pilot) -> DryRunShards:
 
 
 def execute_pilot(
-    prepared: Prepared, pilot: Pilot, dry_run: DryRunShards, make_engine: MakeEngine
+    prepared: Prepared, pilot: Pilot, dry_run: DryRunShards, engines: Mapping[str, CountingEngine]
 ) -> None:
-    """Execute every unit of the pilot that is not done; `dry_run` then holds its rows and calls."""
+    """Execute every unit of the pilot that is not done, with `engines` by phase; `dry_run` then
+    holds its rows and calls."""
     for phase in prepared.run.phases:
         reader = None
         if phase.engine is not None:
             how = (phase.engine, prepared.run.family, prepared.run.config.reply_format)
-            reader = reader_of(make_engine(phase), *how)
+            reader = reader_of(engines[phase.name], *how)
         asyncio.run(_phase(phase, pilot, dry_run, reader))
 
 
