@@ -17,13 +17,7 @@ from jobs.config.clusters import KubeRayCluster, SlurmCluster, deadline
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.provenance import commit_variable
 from jobs.submit.overlay import with_overlay
-from jobs.submit.package import (
-    at_the_same_path,
-    command,
-    gpus_of_a_machine,
-    refuse_unshared,
-    words_on_cluster,
-)
+from jobs.submit.package import command, gpus_of_a_machine, words_in_place
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 
@@ -45,10 +39,10 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
     """The manifest of a RayJob."""
     config, cluster = run.config, run.config.cluster
     assert isinstance(cluster, KubeRayCluster)
-    refuse_unshared(config)
-    there = words_on_cluster(run, words, at_the_same_path(config))
+    there = words_in_place(run, words)
     env_vars = {**commit_variable(), **cluster.runtime_env.get("env_vars", {})}
-    text = _environment("kuberay").get_template("rayjob.yaml.jinja").render(
+    text = _rendered(
+        "kuberay/rayjob.yaml.jinja",
         cluster=cluster,
         run=run.name,
         name=dns_name(run.name),
@@ -59,7 +53,7 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
         gpus=gpus_of_a_machine(config),
         least=0 if cluster.autoscales else cluster.max_workers,
         active_seconds=_active_seconds(cluster),
-    )  # fmt: skip
+    )
     if cluster.overlay is None:
         return text
     merged = with_overlay(yaml.safe_load(text), Path(cluster.overlay))
@@ -78,16 +72,16 @@ def _active_seconds(cluster: KubeRayCluster) -> int | None:
 
 def slurm_script(run: ResolvedRun, words: Sequence[str]) -> str:
     """The script for sbatch."""
-    config, cluster = run.config, run.config.cluster
+    cluster = run.config.cluster
     assert isinstance(cluster, SlurmCluster)
-    refuse_unshared(config)
-    there = words_on_cluster(run, words, at_the_same_path(config))
-    return _environment("slurm").get_template("run.sh.jinja").render(
+    there = words_in_place(run, words)
+    return _rendered(
+        "slurm/run.sh.jinja",
         cluster=cluster,
         name=f"gistmill-{run.name}",
         words=command(["-m", "jobs", "run", *there]).removeprefix("exec python "),
-        gpus=gpus_of_a_machine(config),
-    )  # fmt: skip
+        gpus=gpus_of_a_machine(run.config),
+    )
 
 
 def hand_over(text: str, to: Sequence[str]) -> str:
@@ -116,16 +110,13 @@ def dns_name(run: str) -> str:
     return f"gistmill-{label}"
 
 
-def _environment(kind: str) -> Environment:
-    folder = Path(__file__).parent / kind
-    made = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
+def _rendered(template: str, **fields: Any) -> str:
+    folder = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(
+        loader=folder, undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )
-    made.filters["quoted"] = _quoted
-    return made
+    environment.filters["quoted"] = _quoted
+    return environment.get_template(template).render(fields)
 
 
 def _quoted(value: Any) -> str:

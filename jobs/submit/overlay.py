@@ -19,10 +19,9 @@ def with_overlay(manifest: dict[str, Any], file: Path) -> dict[str, Any]:
     it. Raises UsageError if the file is no such section, or has a section in a value's place.
     """
     content = _read(file)
-    for key in content:
+    for key, section in content.items():
         if key not in _SECTIONS:
             raise UsageError(f"{file}: {key}: no section; an overlay has {', '.join(_SECTIONS)}")
-    for key, section in content.items():
         if section is not None and not isinstance(section, dict):
             raise UsageError(
                 f"{file}: {key}: the manifest has a section there, not {_kind(section)}"
@@ -49,23 +48,17 @@ def _merged(below: Any, above: Any, place: str) -> Any:
     """`above` over `below`; `place` names them in errors."""
     if below is None or above is None:
         return above
-    if isinstance(below, dict) != isinstance(above, dict) or (
-        isinstance(below, list) != isinstance(above, list)
-    ):
+    if _kind(below) != _kind(above):
         raise UsageError(f"{place}: the manifest has {_kind(below)} there, not {_kind(above)}")
     if isinstance(above, dict):
         values = {k: _merged(below.get(k), v, f"{place}: {k}") for k, v in above.items()}
         return {k: v for k, v in {**below, **values}.items() if v is not None}
     if isinstance(above, list) and (key := _key(below)) and key == _key(above):
-        return _merged_lists(below, above, key, place)
+        named = {one[key]: one for one in below}
+        for one in above:
+            named[one[key]] = _merged(named.get(one[key]), one, f"{place}: {one[key]}")
+        return [*named.values()]
     return above
-
-
-def _merged_lists(below: list[Any], above: list[Any], key: str, place: str) -> list[Any]:
-    named = {one[key]: one for one in below}
-    for one in above:
-        named[one[key]] = _merged(named.get(one[key]), one, f"{place}: {one[key]}")
-    return [*named.values()]
 
 
 def _key(elements: list[Any]) -> str | None:
