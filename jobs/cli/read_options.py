@@ -120,7 +120,10 @@ class ReadingCommand(TyperCommand):
             key = name if equals and name in keys else of_options.get(name)
             if key and not (are_words and name in of_options):
                 value = value if equals else next(rest, "")
-                _check(key, value)
+                if not value:
+                    raise UsageError(f"{key}= is empty; give it a value or leave it out")
+                if key not in _SQL:
+                    refuse_secret(f"{key}={value}")
                 options.append(f"{keys[key]}={value}")
             elif arg == "--":
                 are_words = True
@@ -131,10 +134,3 @@ class ReadingCommand(TyperCommand):
             else:
                 raise UsageError(f"{arg!r}: unknown option; there are {', '.join(keys)}=...")
         return [*options, "--", *others]
-
-
-def _check(key: str, value: str) -> None:
-    if not value:
-        raise UsageError(f"{key}= is empty; give it a value or leave it out")
-    if key not in _SQL:
-        refuse_secret(f"{key}={value}")

@@ -21,9 +21,8 @@ from jobs.report.render import parts_of
 from jobs.report.report import make_report
 from jobs.trace.show_pages import document_parts, shown_document
 from jobs.trace.show_trace import show_trace
-from jobs.warehouse.gc import show_gc
+from jobs.warehouse.delete import removal_line, remove, run_to_remove, show_gc
 from jobs.warehouse.ls import listing, listing_parts
-from jobs.warehouse.rm import removal_line, remove, run_to_remove
 from jobs.warehouse.schema import read_schema, schema_page, schema_parts, table_named, table_parts
 from jobs.warehouse.status import show_status
 from pipeline.core.errors import UsageError

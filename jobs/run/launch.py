@@ -23,8 +23,8 @@ from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from jobs.run.provenance import provenance
-from jobs.run.run_lock import refuse_lapsed, run_lock
-from pipeline.core.errors import DamagedError, EndedError, UsageError
+from jobs.run.run_lock import run_lock
+from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
 from pipeline.files.place import as_path, is_remote, refuse_unreachable_path, unwritable, write
 from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
@@ -75,7 +75,11 @@ def run(
         with run_lock(folder.path, stop, warn) as held:
             prepared = _prepare(resolved, folder, warn, retry_policy)
             has_work = _plan(prepared, folder)
-            refuse_lapsed(held)
+            if held.has_lapsed():  # what the run counts on may be deleted
+                raise IncompleteError(
+                    "the command was suspended for too long while it planned; run the same "
+                    "command again"
+                )
             resolved = prepared.run
             progress = _execute(prepared, folder, warn, stop, has_work)
             del prepared  # its units would need as much memory again beside the accounting

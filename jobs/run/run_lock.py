@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from upath import UPath
 
 from jobs.run.graceful_stop import GracefulStop
-from pipeline.core.errors import IncompleteError
 from pipeline.store.runs.planned_units import marks_of_removal
 from pipeline.store.upkeep.lease import RUN, UPKEEP, Lease, holder, lease
 
@@ -45,11 +44,3 @@ def _wait(
         is_known = True
         stop.look()
         time.sleep(_SECONDS_BETWEEN_LOOKS)
-
-
-def refuse_lapsed(held: Lease) -> None:
-    """Raise IncompleteError if the lease has lapsed: what the run counts on may be deleted."""
-    if held.has_lapsed():
-        raise IncompleteError(
-            "the command was suspended for too long while it planned; run the same command again"
-        )

@@ -17,7 +17,7 @@ from jobs.output.cells import Table, counted, printable
 from jobs.output.markdown import markdown
 from jobs.output.print_tables import print_json, print_line
 from jobs.output.terminal import fitted_to_terminal
-from jobs.run.progress_line import document_text, progress_line, refusal_text
+from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
