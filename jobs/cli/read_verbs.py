@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 from upath import UPath
 
-from jobs.cli.app import KEEP, Json, WholeTables
-from jobs.cli.read_options import RUN, reading
+from jobs.cli.app import KEEP, RUN, Json, WholeTables, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
