@@ -21,12 +21,6 @@ from stages.corpora.reading.corpus_row import Row
 _SQL = sql_beside(__file__)
 LABELS = ("yes", "partially", "no")
 _COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
-# What a person can judge: free-form answers to questions with references. The id of an answer says
-# nothing, and changes with its text; it begins with a letter, so that no spreadsheet makes a number
-# of it.
-LABELLED = 'len(options) = 0 and len("references") > 0 and problem is null and answer is not null'
-ROW_SQL = """'r' || left(sha256(concat_ws(
-  chr(31), method, repeat, document_id, question_id, answer)), 15) as row"""
 _ADVICE = "name the sheet that rate sheet has written"
 _ROW_ID = re.compile("r[0-9a-f]{15}")
 _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
@@ -42,9 +36,9 @@ def sheet(options: ReadOptions) -> tuple[str, int]:
     """
     with connect(options.warehouse, options.run) as connection:
         source = answers(connection, options.where, options.method)
+        labelled = filled(_SQL["labelled"], source=source)
         size = {"n": str(options.n), "seed": str(options.seed)}
-        sql = filled(_SQL["drawn"], row=ROW_SQL, labelled=LABELLED, source=source, **size)
-        rows = query(connection, sql)
+        rows = query(connection, filled(_SQL["drawn"], labelled=labelled, **size))
     if not rows:
         raise UsageError(
             "no answer to label: it needs free-form questions with references, and answers without "
@@ -136,9 +130,9 @@ def _answers(
     """The answers that rows of a sheet are about, by row id. Raises UsageError for a row that is no
     answer of the run."""
     ids = ", ".join(f"'{row_id}'" for row_id in lines) or "''"
-    source = answers(connection, None)
-    sql = filled(_SQL["of_rows"], row=ROW_SQL, labelled=LABELLED, source=source, ids=ids)
-    rows = {row.pop("row"): row for row in query(connection, sql)}
+    labelled = filled(_SQL["labelled"], source=answers(connection, None))
+    found = query(connection, filled(_SQL["of_rows"], labelled=labelled, ids=ids))
+    rows = {row.pop("row"): row for row in found}
     for row_id, line in lines.items():
         if row_id not in rows:
             raise UsageError(

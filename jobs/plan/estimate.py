@@ -10,8 +10,7 @@ import numpy as np
 
 from jobs.graph.preparation import Prepared
 from jobs.plan.cost_rates import Reference
-from jobs.plan.count_calls import DryRunShards, execute_pilot, load_pilot
-from jobs.plan.pilot import Pilot, choose_pilot
+from jobs.plan.pilot import DryRunShards, Pilot, choose_pilot, execute_pilot, load_pilot
 from pipeline.core.calls import Call
 from pipeline.core.engine import EngineSettings
 from pipeline.core.prompts import PROMPTS

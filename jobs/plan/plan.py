@@ -18,8 +18,8 @@ from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.output.cells import Heading, Part, Table
 from jobs.output.print_tables import print_found
 from jobs.plan.cost_rates import Options, Reference, num_engines, rates_of, reference
-from jobs.plan.count_calls import DryRunShards, NoEmbedder
 from jobs.plan.estimate import MEASURES, NO_COST, Estimate, Numbers, assumptions, estimate
+from jobs.plan.pilot import DryRunShards, NoEmbedder
 from jobs.report.planned_against_made import calls_before_plan
 from jobs.run.compatibility import merge_with_stored_run
 from pipeline.core.errors import UsageError
