@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,26 @@ _EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no referenc
 _EXAMPLE = 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]'
 _REFUSED = ("corpus", "corpus.path", "corpus.format", "corpus.split", "experiment", "run")
 _EXCERPT_CHARS = 200
-Answer = dict[str, Any]  # a row of _ANSWERS
 _NO_MODEL = (
     "answered by engine={}, which is no language model; engine=vllm or engine=openai, with "
     "engine.model=..., asks one"
 )
+
+
+@dataclass(frozen=True)
+class AskedAnswer:
+    """The reply of a method about one document."""
+
+    document_id: str
+    question_id: str
+    method: str
+    answer: str | None
+    problem: str | None
+    detail: str | None
+    num_context_words: int | None
+    memory: str | None
+    num_pages: int  # of the memory
+    pages: list[dict[str, Any]]  # that it is based on: `page_index` and `text`
 
 
 def asked_run(words: Sequence[str]) -> tuple[ResolvedRun, str]:
@@ -66,8 +82,12 @@ def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int
     from jobs.run.launch import run as execute  # imported here, as ray takes a second
 
     resolved, question = asked_run(words)
-    answers: list[Answer] = []
-    outcome = execute(resolved, warn, look=lambda views, _: answers.extend(query(views, _ANSWERS)))
+    answers: list[AskedAnswer] = []
+
+    def look(connection: Any, _: object) -> None:
+        answers.extend(AskedAnswer(**row) for row in query(connection, _ANSWERS))
+
+    outcome = execute(resolved, warn, look=look)
     config = resolved.config
     if as_json:
         facts = {"question": question, "run": outcome.run, "warehouse": config.warehouse}
@@ -84,32 +104,31 @@ def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int
     return outcome.exit_code
 
 
-def _print(answer: Answer, where: Sequence[str], is_one_of_several: bool) -> None:
-    document_id, pages, memory = answer["document_id"], answer["pages"], answer["memory"]
+def _print(answer: AskedAnswer, where: Sequence[str], is_one_of_several: bool) -> None:
+    document_id, pages, memory = answer.document_id, answer.pages, answer.memory
     if is_one_of_several:
-        print_line(f"== {document_id}, {answer['method']}")
-    none = f"no answer: {answer['problem']} {answer['detail'] or ''}".rstrip()
-    print_line(answer["answer"] or none)
+        print_line(f"== {document_id}, {answer.method}")
+    none = f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
+    print_line(answer.answer or none)
     indexes = [str(page["page_index"]) for page in pages]
-    which = f"page{'' if len(pages) == 1 else 's'} {', '.join(indexes)} of {answer['num_pages']}"
-    words = f"{counted(answer['num_context_words'] or 0, 'word')} in the final context"
+    which = f"page{'' if len(pages) == 1 else 's'} {', '.join(indexes)} of {answer.num_pages}"
+    words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
     print_line(f"\nrests on {which if pages else 'no whole page'}; {words}")
     for page in pages:
         line = " ".join(page["text"].split())  # cut within words, which not all languages separate
         more = " [...]" if len(line) > _EXCERPT_CHARS else ""
         print_line(f"  page {page['page_index']}: {line[:_EXCERPT_CHARS]}{more}")
-    if answer["num_pages"]:
+    if answer.num_pages:
         read = [f"page={','.join(indexes)}"] if pages else []
         of = [] if memory in (None, SHARED) else [f"memory={memory}"]
         mark = ["--"] if document_id.startswith("-") else []  # the id is no option
         print_line(f"  {shlex.join(['gistmill', 'show', *mark, document_id, *read, *of, *where])}")
-    print_line(f"  {shlex.join(['gistmill', 'trace', answer['question_id'], *where])}")
+    print_line(f"  {shlex.join(['gistmill', 'trace', answer.question_id, *where])}")
     if is_one_of_several:
         print_line()
 
 
-# The reply of each method about each document. `pages`: those that it is based on, of `num_pages`
-# of the memory; the texts of pages themselves stand first among those of a page.
+# The texts of pages themselves stand first among those of a page.
 _ANSWERS = """
 with texts as (
   select document_id, memory, page_index, arg_min(text, place) as text

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.api import ask_folder
+from jobs.api.ask_folder import AskedAnswer
 from tests.support.command import gistmill, refused, sql, succeeded
 from tests.support.texts.documents import pdf
 
@@ -123,11 +124,8 @@ def test_mistakes_are_one_line(tmp_path: Path, words: list[str], says: str) -> N
 def test_what_is_printed_of_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
     """A page without spaces is cut, too; an id that looks like an option is none."""
     text = "\u5b88\u5854\u4eba" * 100
-    answer = {
-        **{"document_id": "-notes", "question_id": "q", "method": "bm25", "answer": "yes"},
-        **{"problem": None, "detail": None, "num_context_words": 7, "memory": None},
-        **{"num_pages": 2, "pages": [{"page_index": 0, "text": text}]},
-    }
+    pages = [{"page_index": 0, "text": text}]
+    answer = AskedAnswer("-notes", "q", "bm25", "yes", None, None, 7, None, 2, pages)
     ask_folder._print(answer, ["run=night"], False)
     _, _, _, excerpt, show, _ = capsys.readouterr().out.splitlines()
     assert excerpt == f"  page 0: {text[:200]} [...]"
