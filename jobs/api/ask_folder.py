@@ -15,6 +15,7 @@ from jobs.graph.read_run import composed_values, run_of
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_json, print_line
+from jobs.run.launch import run as execute
 from pipeline.core.errors import UsageError
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
@@ -79,8 +80,6 @@ def _is_file(word: str) -> bool:
 
 def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int:
     """Ask, print the answers and the pages they are based on; returns the exit code of the run."""
-    from jobs.run.launch import run as execute  # imported here, as ray takes a second
-
     resolved, question = asked_run(words)
     answers: list[AskedAnswer] = []
 

@@ -5,7 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.compare.compare import Comparison
 from jobs.compare.compare import compare as compare_methods
@@ -15,6 +15,8 @@ from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.report.render import parts_of, report_page
 from jobs.report.report import Report, make_report, report_of
+from jobs.run.launch import Outcome
+from jobs.run.launch import run as execute
 from jobs.trace.sent import read_sent
 from pipeline.core.errors import UsageError
 from pipeline.core.secrets import without_passwords
@@ -23,9 +25,6 @@ from pipeline.files.storage_retries import filesystem_errors, refusal_error
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
-
-if TYPE_CHECKING:
-    from jobs.run.launch import Outcome
 
 _LOG = logging.getLogger("gistmill")
 
@@ -145,10 +144,8 @@ def run_and_report(
     resolved: ResolvedRun,
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
-) -> "tuple[Outcome, Report]":
+) -> tuple[Outcome, Report]:
     """The outcome of a run and its report, which is also written to its folder. Raises as `run`."""
-    from jobs.run.launch import run as execute  # imported here, as ray takes a second
-
     made: list[Report] = []
 
     def look(connection: Any, folder: RunFolder) -> None:

@@ -22,6 +22,8 @@ from jobs.plan.estimate import MEASURES, NO_COST, Estimate, Numbers, assumptions
 from jobs.plan.pilot import DryRunShards, NoEmbedder
 from jobs.report.planned_against_made import calls_before_plan
 from jobs.run.compatibility import merge_with_stored_run
+from jobs.run.launch import INCOMPLETE
+from jobs.run.launch import run as execute
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path, refuse_unreachable_path, unwritable
 from pipeline.store.runs.run_folder import RunFolder
@@ -58,8 +60,6 @@ def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
 
     Raises UsageError if there are not so many, or the pilot does not complete.
     """
-    from jobs.run.launch import INCOMPLETE, run  # here: ray takes a second to import
-
     if not number.isdecimal() or int(number) < 1:
         raise UsageError(f"pilot={number}: name how many documents to run, 1 or more")
     there = sum(not one.document.skipped for one in chosen_documents(config))
@@ -67,7 +67,7 @@ def _run_pilot(config: RunConfig, number: str, warn: Warn) -> str:
         raise UsageError(f"pilot={number}: there are {there} documents; name fewer")
     first = {"sample" if config.sample else "limit": int(number)}
     name = f"{resolve(config).name}-pilot{number}"
-    outcome = run(resolve(config.model_copy(update={**first, "run": name})), warn)
+    outcome = execute(resolve(config.model_copy(update={**first, "run": name})), warn)
     for complaint in outcome.complaints:
         warn(complaint)
     if outcome.exit_code == INCOMPLETE:

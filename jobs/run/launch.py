@@ -1,10 +1,12 @@
 """Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting;
-compact the warehouse before, periodically meanwhile, and after it.
+compact the warehouse before, periodically meanwhile, and after it. One command at a time executes a
+run, another one waits until that has ended.
 
 jobs/graph/phases.py decides which stages are executed together, jobs/run/execute.py executes them.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,19 +25,21 @@ from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from jobs.run.provenance import provenance
-from jobs.run.run_lock import run_lock
 from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
 from pipeline.files.place import as_path, is_remote, refuse_unreachable_path, unwritable, write
 from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
+from pipeline.store.runs.planned_units import marks_of_removal
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout
 from pipeline.store.sql.accounts import accounts
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
+from pipeline.store.upkeep.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 _SECONDS_BETWEEN_COMPACTIONS = 300.0
+_SECONDS_BETWEEN_LOOKS = 1.0
 _MANY = 2_000  # loose shards of a table, whose footers take a reading command seconds
 Look = Callable[[Any, RunFolder], None]
 """What reads a run that has ended, by a connection with its views."""
@@ -97,6 +101,39 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
             if folder.config() is None:
                 raise
         raise EndedError(str(error)) from None
+
+
+@contextmanager
+def run_lock(folder: UPath, stop: GracefulStop, warn: Callable[[str], None]) -> Iterator[Lease]:
+    """Hold the lease of a run, given by its folder, in the `with` block. Waits while another
+    command executes the run, or deletes what removed runs had planned; `warn` is given a line if
+    one does.
+
+    Raises EndedError at the deadline.
+    """
+    while True:
+        _wait(folder, RUN, f"run {folder.name} is being executed", stop, warn)
+        with lease(folder, RUN) as held:
+            if held is None:
+                continue
+            warehouse = folder.parent.parent
+            if marks_of_removal(warehouse):  # they stay until that has ended
+                _wait(warehouse, UPKEEP, f"{warehouse} is being compacted", stop, warn)
+            yield held
+            return
+
+
+def _wait(
+    folder: UPath, name: str, what: str, stop: GracefulStop, warn: Callable[[str], None]
+) -> None:
+    is_known = False
+    while other := holder(folder, name):
+        if not is_known:
+            host, _, pid = other.rpartition("-")
+            warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
+        is_known = True
+        stop.look()
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def _prepare(

@@ -40,10 +40,16 @@ def words_on_cluster(
         deadline = absolute_deadline(deadline, datetime.now())
     there = {"cluster": "ray", "cluster.address": "auto", "cluster.deadline": deadline}
     own = {"run": run.name, **files, **there}
-    kept = [word for word in words if _travels(word) and _key(word) not in own]
+    # The others are passed on, but for those that only this kind of cluster knows.
+    shared = {f"cluster.{key}" for key in ClusterSettings.model_fields if key != "name"}
+    kept, given = list[str](), set[str]()
+    for word in words:
+        key = word.partition("=")[0]
+        if key not in own and (key in shared or not key.startswith("cluster.")):
+            kept.append(word)
+            given.add(key)
     limits = {f"cluster.{key}": getattr(config.cluster, key) for key in _OF_KIND}
     limits |= _most_workers(config)
-    given = {_key(word) for word in kept}
     return [
         *kept,
         *(f"{key}={value}" for key, value in own.items() if value is not None),
@@ -86,18 +92,6 @@ def _engines(config: RunConfig) -> dict[str, EngineSettings]:
         "extractor": config.extractor,
     }
     return {key: value for key, value in sections.items() if isinstance(value, EngineSettings)}
-
-
-def _key(word: str) -> str:
-    return word.partition("=")[0]
-
-
-def _travels(word: str) -> bool:
-    """True if a word is passed on: all except those that select the cluster and its address."""
-    section, _, key = _key(word).partition(".")
-    if section != "cluster":
-        return True
-    return key in ClusterSettings.model_fields and key not in ("name", "address")
 
 
 def command(words: Sequence[str]) -> str:
