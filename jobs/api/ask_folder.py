@@ -81,12 +81,9 @@ def _is_file(word: str) -> bool:
 def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int:
     """Ask, print the answers and the pages they are based on; returns the exit code of the run."""
     resolved, question = asked_run(words)
-    answers: list[AskedAnswer] = []
-
-    def look(connection: Any, _: object) -> None:
-        answers.extend(AskedAnswer(**row) for row in query(connection, _ANSWERS))
-
-    outcome = execute(resolved, warn, look=look)
+    rows: list[dict[str, Any]] = []
+    outcome = execute(resolved, warn, look=lambda views, _: rows.extend(query(views, _ANSWERS)))
+    answers = [AskedAnswer(**row) for row in rows]
     config = resolved.config
     if as_json:
         facts = {"question": question, "run": outcome.run, "warehouse": config.warehouse}

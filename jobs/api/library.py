@@ -94,8 +94,7 @@ def report(
 ) -> Report:
     """The table of a run, by default the latest, as objects: `rows` has one per method, with its
     means by measure. `by` and `where` are SQL over the questions. Raises UsageError."""
-    options = ReadOptions(as_path(warehouse), run, by=by, where=where, rater=rater)
-    return make_report(options)
+    return make_report(ReadOptions(as_path(warehouse), run, by=by, where=where, rater=rater))
 
 
 def compare(

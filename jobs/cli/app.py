@@ -25,6 +25,7 @@ app = typer.Typer(pretty_exceptions_enable=False)
 
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
+RUN = ("warehouse", "run")  # options of most verbs that read
 
 Words = Annotated[
     list[str] | None,
@@ -61,9 +62,6 @@ def gistmill(
 def warn(line: str) -> None:
     """Print a line on standard error."""
     sys.stderr.write(printable(without_passwords(line)) + "\n")
-
-
-RUN = ("warehouse", "run")
 
 
 def _option(kind: Any, metavar: str, help: str, *names: str, **more: Any) -> Any:

@@ -59,21 +59,17 @@ def report(
             raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
         if options.by or options.where or options.rater:
             raise UsageError("--corpus is about all documents; leave by=, where= and rater= out")
-        _report_corpus(options, picture, json, markdown)
+        with connect(options.warehouse, options.run) as connection:
+            found = distributions(connection)
+            if picture:
+                draw_histograms(connection, picture)
+        print_found(found, lambda found: [distribution_table(found)], json, markdown)
     elif html is not None:
         from jobs.html.show_html import show_written  # imported here: it imports the stages
 
         show_written(options, html, json)
     else:
         print_found(make_report(options), parts_of, json, markdown)
-
-
-def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, whole: bool) -> None:
-    with connect(options.warehouse, options.run) as connection:
-        found = distributions(connection)
-        if picture:
-            draw_histograms(connection, picture)
-    print_found(found, lambda found: [distribution_table(found)], as_json, whole)
 
 
 @reading(*RUN, "by", "where", "rater", "plugins", "port")

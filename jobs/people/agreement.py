@@ -16,7 +16,6 @@ from pipeline.store import connect
 from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
-
 _ANSWER = "method, repeat, document_id, question_id"
 _TWO = (LABELS[0], LABELS[-1])
 _NOTE = (

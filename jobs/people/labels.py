@@ -99,8 +99,7 @@ def _labelled(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
     lines: dict[str, int] = {}
     for row in read_rows(path, _ADVICE):
         row_id, label, comment = _cells(row)
-        if row_id in lines:
-            first = lines[row_id]
+        if first := lines.get(row_id):
             raise UsageError(row.detail(f"row {row_id} is there twice, first in line {first}"))
         lines[row_id] = row.line
         yield row_id, {"label": label, "comment": comment, "line": row.line}

@@ -83,8 +83,7 @@ class Options:
         num_engines(settings, self.gpus)
         if self.rates is not None and min(_numbers("rates", self.rates, "PREFILL,DECODE")) <= 0:
             raise UsageError(f"--rates {self.rates}: both must be above 0")
-        if self.price is not None:
-            self.money(0, 0, 0)
+        self.money(0, 0, 0)
 
     def money(self, prompt: float, uncached: float, reply: float) -> float | None:
         """The price of tokens; None if none is given. A cached token costs as much as others unless

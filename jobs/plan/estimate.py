@@ -24,6 +24,7 @@ from pipeline.work.steps import Step
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 NO_COST: Numbers = np.zeros(len(MEASURES))
+_UNKNOWN = "not known; add --like RUN, --rates PREFILL,DECODE or pilot=N"
 _TRIED_TEXTS = 12  # tokenized to find the tokens per byte
 
 
@@ -85,9 +86,6 @@ def _cost(step: Step, call: Call, thinking_tokens: int) -> tuple[float, ...]:
     uncached = call.prompt_tokens - call.cached_tokens
     budget = step.prompts[call.prompt]["max_reply_tokens"] + thinking_tokens
     return 1, call.prompt_tokens, uncached, call.reply_tokens, budget
-
-
-_UNKNOWN = "not known; add --like RUN, --rates PREFILL,DECODE or pilot=N"
 
 
 def assumptions(

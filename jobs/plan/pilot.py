@@ -37,6 +37,7 @@ from pipeline.worker.executor import DocumentExecutor, Summary
 from pipeline.worker.in_flight import Crashes, InFlightMarker
 
 R = TypeVar("R", bound=Record)
+Documents = Sequence[tuple[DocumentKey, Sequence[Unit]]]
 _DIMENSIONS = 384
 _MAX_WORDS = 10_000_000  # of all prompts that are counted, roughly
 _MIN_DOCUMENTS, _MAX_QUESTIONS = 8, 200  # of a corpus; of a document
@@ -81,9 +82,6 @@ def choose_pilot(prepared: Prepared) -> Pilot:
         units={key.document_id: units for key, units in counted},
         scale={step_id: all_work[step_id] / own_work[step_id] for step_id in own_work},
     )
-
-
-Documents = Sequence[tuple[DocumentKey, Sequence[Unit]]]
 
 
 def _pending(units: Iterable[Unit]) -> set[str]:

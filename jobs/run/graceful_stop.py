@@ -20,6 +20,7 @@ from pipeline.files.storage_retries import ignore_refusals
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal
 
+_SECONDS_BETWEEN_LOOKS = 5.0  # at heartbeats
 # By then every worker has checked the signal and written another heartbeat.
 _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
@@ -86,9 +87,6 @@ class GracefulStop:
             raise KeyboardInterrupt
         self._why = "SIGTERM"
         self._begins_at, self._over_at = 0.0, min(time.time() + self._grace, self._over_at)
-
-
-_SECONDS_BETWEEN_LOOKS = 5.0
 
 
 class StallWatch:

@@ -107,18 +107,14 @@ def _named(warehouse: str) -> str:
 
 
 def job_state(address: str, run: str, warehouse: str | None = None) -> Job | None:
-    """The last job that was submitted for a run, or None.
-
-    Raises UsageError if the head cannot be reached.
-    """
+    """The last job that was submitted for a run, or None. Raises UsageError if the head cannot be
+    reached."""
     return next(reversed(jobs_of(RayJobs(address), run, warehouse)), None)
 
 
 def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Submission:
-    """Stop the run's active job and wait for its end.
-
-    Raises UsageError if there is none, or it does not end in time.
-    """
+    """Stop the run's active job and wait for its end. Raises UsageError if there is none, or it does
+    not end in time."""
     jobs = RayJobs(cluster.address)
     active = [job for job in jobs_of(jobs, run, warehouse) if not job.is_over]
     if not active:

@@ -24,7 +24,6 @@ from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.lease import RUN, holder
 
 _SQL = sql_beside(__file__)
-
 Rows = list[dict[str, Any]]
 _NO_LIMIT = 10**6
 _COUNTS = ("inputs", "ok", "problem", "skipped", "not_done", "calls", "prompt_tokens",
