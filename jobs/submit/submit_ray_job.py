@@ -113,8 +113,8 @@ def job_state(address: str, run: str, warehouse: str | None = None) -> Job | Non
 
 
 def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Submission:
-    """Stop the run's active job and wait for its end. Raises UsageError if there is none, or it does
-    not end in time."""
+    """Stop the run's active job and wait for its end. Raises UsageError if there is none, or it
+    does not end in time."""
     jobs = RayJobs(cluster.address)
     active = [job for job in jobs_of(jobs, run, warehouse) if not job.is_over]
     if not active:
