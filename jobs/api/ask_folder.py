@@ -15,6 +15,7 @@ from jobs.graph.read_run import composed_values, run_of
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_json, print_line
+from jobs.run.launch import run as execute
 from pipeline.core.errors import UsageError
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED
@@ -79,11 +80,10 @@ def _is_file(word: str) -> bool:
 
 def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int:
     """Ask, print the answers and the pages they are based on; returns the exit code of the run."""
-    from jobs.run.launch import run as execute  # imported here, as ray takes a second
-
     resolved, question = asked_run(words)
-    answers: list[AskedAnswer] = []
-    outcome = execute(resolved, warn, look=lambda views, _: answers.extend(_answers(views)))
+    rows: list[dict[str, Any]] = []
+    outcome = execute(resolved, warn, look=lambda views, _: rows.extend(query(views, _ANSWERS)))
+    answers = [AskedAnswer(**row) for row in rows]
     config = resolved.config
     if as_json:
         facts = {"question": question, "run": outcome.run, "warehouse": config.warehouse}
@@ -100,51 +100,32 @@ def ask(words: Sequence[str], as_json: bool, warn: Callable[[str], None]) -> int
     return outcome.exit_code
 
 
-def _answers(connection: Any) -> list[AskedAnswer]:
-    return [AskedAnswer(**row) for row in query(connection, _RESULTS)]
-
-
 def _print(answer: AskedAnswer, where: Sequence[str], is_one_of_several: bool) -> None:
-    document_id, pages = answer.document_id, answer.pages
+    document_id, pages, memory = answer.document_id, answer.pages, answer.memory
     if is_one_of_several:
         print_line(f"== {document_id}, {answer.method}")
     none = f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
     print_line(answer.answer or none)
-    print_line(f"\n{_rests_on(answer)}")
+    indexes = [str(page["page_index"]) for page in pages]
+    which = f"page{'' if len(pages) == 1 else 's'} {', '.join(indexes)} of {answer.num_pages}"
+    words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
+    print_line(f"\nrests on {which if pages else 'no whole page'}; {words}")
     for page in pages:
-        print_line(f"  page {page['page_index']}: {_excerpt(page['text'])}")
+        line = " ".join(page["text"].split())  # cut within words, which not all languages separate
+        more = " [...]" if len(line) > _EXCERPT_CHARS else ""
+        print_line(f"  page {page['page_index']}: {line[:_EXCERPT_CHARS]}{more}")
     if answer.num_pages:
-        read = [f"page={_indexes(answer, ',')}"] if pages else []
-        memory = [] if answer.memory in (None, SHARED) else [f"memory={answer.memory}"]
+        read = [f"page={','.join(indexes)}"] if pages else []
+        of = [] if memory in (None, SHARED) else [f"memory={memory}"]
         mark = ["--"] if document_id.startswith("-") else []  # the id is no option
-        show = ["gistmill", "show", *mark, document_id, *read, *memory, *where]
-        print_line(f"  {shlex.join(show)}")
+        print_line(f"  {shlex.join(['gistmill', 'show', *mark, document_id, *read, *of, *where])}")
     print_line(f"  {shlex.join(['gistmill', 'trace', answer.question_id, *where])}")
     if is_one_of_several:
         print_line()
 
 
-def _excerpt(text: str) -> str:
-    """The beginning of a text on one line. Cut within words, which not all languages separate."""
-    line = " ".join(text.split())
-    return line if len(line) <= _EXCERPT_CHARS else f"{line[:_EXCERPT_CHARS]} [...]"
-
-
-def _rests_on(answer: AskedAnswer) -> str:
-    words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
-    if not answer.pages:
-        return f"rests on no whole page; {words}"
-    several = "" if len(answer.pages) == 1 else "s"
-    indexes = _indexes(answer, ", ")
-    return f"rests on page{several} {indexes} of {answer.num_pages}; {words}"
-
-
-def _indexes(answer: AskedAnswer, between: str) -> str:
-    return between.join(str(page["page_index"]) for page in answer.pages)
-
-
 # The texts of pages themselves stand first among those of a page.
-_RESULTS = """
+_ANSWERS = """
 with texts as (
   select document_id, memory, page_index, arg_min(text, place) as text
   from page_texts group by all),

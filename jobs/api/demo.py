@@ -7,7 +7,6 @@ from pathlib import Path
 
 from jobs.output.print_tables import print_line
 
-WAREHOUSE = "warehouse"
 _BEFORE = """\
 Reading three short texts with ten methods into the folder warehouse. Ray starts first, which
 takes some seconds, and longer the first time.
@@ -30,8 +29,8 @@ def main() -> None:
     print_line(_BEFORE)
     sys.stdout.flush()
     started = time.monotonic()
-    command = ["run", "experiment=demo", f"warehouse={WAREHOUSE}"]
-    code = subprocess.run([sys.executable, "-m", "jobs", *command]).returncode
+    command = [sys.executable, "-m", "jobs", "run", "experiment=demo", "warehouse=warehouse"]
+    code = subprocess.run(command).returncode
     seconds = time.monotonic() - started
     print_line(_AFTER if code == 0 else "")
     installed = _INSTALLED.read_text().strip() if _INSTALLED.is_file() else "0"

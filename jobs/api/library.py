@@ -5,7 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.compare.compare import Comparison
 from jobs.compare.compare import compare as compare_methods
@@ -15,7 +15,8 @@ from jobs.graph.read_run import read_run
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from jobs.report.render import parts_of, report_page
 from jobs.report.report import Report, make_report, report_of
-from jobs.run.rate_run import shown_rater
+from jobs.run.launch import Outcome
+from jobs.run.launch import run as execute
 from jobs.trace.sent import read_sent
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
@@ -24,9 +25,6 @@ from pipeline.files.storage_retries import filesystem_errors, refusal_error
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
-
-if TYPE_CHECKING:
-    from jobs.run.launch import Outcome
 
 _LOG = logging.getLogger("gistmill")
 
@@ -61,11 +59,16 @@ def run(*words: str | RunConfig) -> RunResult:
     IncompleteError for a run that did not complete (exit code 4: the deadline, storage, an
     unreachable server or Ray), others for a crash.
     """
-    resolved = _resolved(words)
+    if len(words) == 1 and isinstance(words[0], RunConfig):
+        resolved = resolve(words[0])
+    elif any(isinstance(word, RunConfig) for word in words):
+        raise UsageError("gistmill.run: give one config, or words; gistmill.config makes a config")
+    else:
+        resolved = _read_texts("run", words)
     if threading.current_thread() is not threading.main_thread():
         raise UsageError("gistmill.run: call it from the main thread; only that one sees signals")
     try:
-        outcome, report = run_and_report(resolved, _warn)
+        outcome, report = run_and_report(resolved, lambda line: _LOG.warning("%s", redacted(line)))
     except filesystem_errors() as error:
         raise refusal_error(getattr(error, "filename", None) or "storage", error) from error
     return RunResult(
@@ -89,8 +92,7 @@ def report(
 ) -> Report:
     """The table of a run, by default the latest, as objects: `rows` has one per method, with its
     means by measure. `by` and `where` are SQL over the questions. Raises UsageError."""
-    options = ReadOptions(as_path(warehouse), run, by=by, where=where, rater=rater)
-    return make_report(options)
+    return make_report(ReadOptions(as_path(warehouse), run, by=by, where=where, rater=rater))
 
 
 def compare(
@@ -121,47 +123,51 @@ def sent(
     return read_sent(ReadOptions(as_path(warehouse), run), question, document)
 
 
-def _resolved(words: tuple[str | RunConfig, ...]) -> ResolvedRun:
-    """The run of the one config given, or of the words."""
-    configs = [word for word in words if isinstance(word, RunConfig)]
-    if configs and len(words) > 1:
-        raise UsageError("gistmill.run: give one config, or words; gistmill.config makes a config")
-    if not configs:
-        _refuse_other("run", words)
-    return resolve(configs[0]) if configs else read_run([w for w in words if isinstance(w, str)])
-
-
 def config(*words: str) -> RunConfig:
     """The config that the words of `gistmill run` make, checked. Raises UsageError."""
-    _refuse_other("config", words)
-    return read_run(words).config
+    return _read_texts("config", words).config
 
 
-def _refuse_other(function: str, words: Sequence[object]) -> None:
-    """Raise UsageError if a word is no text."""
+def _read_texts(function: str, words: Sequence[object]) -> ResolvedRun:
+    """The run of the words. Raises UsageError if one is no text."""
     for word in words:
         if not isinstance(word, str):
             shown = repr(str(word)[:80])
             raise UsageError(f"gistmill.{function}: {shown} is no text; write 'key=value'")
-
-
-def _warn(line: str) -> None:
-    _LOG.warning("%s", redacted(line))
+    return read_run([str(word) for word in words])
 
 
 def run_and_report(
     resolved: ResolvedRun,
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
-) -> "tuple[Outcome, Report]":
+) -> tuple[Outcome, Report]:
     """The outcome of a run and its report, which is also written to its folder. Raises as `run`."""
-    from jobs.run.launch import run as execute  # imported here, as ray takes a second
-
     made: list[Report] = []
 
     def look(connection: Any, folder: RunFolder) -> None:
-        options = ReadOptions(folder.warehouse, rater=shown_rater(resolved, connection))
+        options = ReadOptions(folder.warehouse, rater=_shown_rater(resolved, connection))
         made.append(report_of(connection, folder, options))
         folder.write_report(report_page(parts_of(made[0])))
 
     return execute(resolved, warn, retry_policy, look), made[0]
+
+
+def _shown_rater(run: ResolvedRun, connection: Any) -> str | None:
+    """The rater (as named in `ratings`) whose verdicts a command's report shows.
+
+    It is the config's last rater; if that is not a model, the run's first rater by name; None if
+    the run has no rater that is a model.
+    """
+    last = run.config.model_copy(update={"raters": run.config.raters[-1:]}).engines("judge")
+    steps = [
+        step.id
+        for step, engine in run.steps_with_engines
+        if step.stage and step.stage.role == "judge" and engine in last
+    ]
+    found = connection.execute(
+        """select rater from raters group by rater
+        order by bool_or(list_contains(?::varchar[], step_id)) desc, rater limit 1""",
+        [steps],
+    ).fetchone()
+    return found[0] if found else None

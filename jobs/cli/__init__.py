@@ -38,19 +38,15 @@ def main() -> None:
         if code == _INTERRUPTED:
             code = _complain(IncompleteError("interrupted; run the same command to resume"))
     except _CLICK_ERROR as error:
-        code = _complain(_usage(error))
+        path = error.ctx.command_path if getattr(error, "ctx", None) else "gistmill"
+        line = f"{error.format_message().rstrip('.')}; see {path} --help"
+        code = _complain(UsageError(line))
     except CommandError as error:
         code = _complain(error)
     except filesystem_errors() as error:
         code = _complain(refusal_error(getattr(error, "filename", None) or "storage", error))
     sys.stdout.flush()
     sys.exit(code or 0)
-
-
-def _usage(error: Any) -> UsageError:
-    """The error of the command-line parser on one line."""
-    path = error.ctx.command_path if getattr(error, "ctx", None) else "gistmill"
-    return UsageError(f"{error.format_message().rstrip('.')}; see {path} --help")
 
 
 def _complain(error: CommandError) -> int:

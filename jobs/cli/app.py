@@ -1,19 +1,32 @@
-"""Shared parts of the `gistmill` command's modules: the Typer app and types of its parameters."""
+"""Shared parts of the `gistmill` command's modules: the Typer app, types of its parameters, and
+`reading`, which registers verbs that read a warehouse. The options of these may also be written as
+words: `run=NAME` is `--run NAME`."""
 
+import inspect
+import re
 import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from upath import UPath
 
-from jobs.config.completion import completed
+from jobs.config.completion import completed, run_words
+from jobs.config.options import ReadOptions
 from jobs.output.cells import printable
+from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
+from pipeline.core.secrets import refuse_secret
+from pipeline.files.place import as_path
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
+RUN = ("warehouse", "run")  # options of most verbs that read
 
 Words = Annotated[
     list[str] | None,
@@ -50,3 +63,121 @@ def gistmill(
 def warn(line: str) -> None:
     """Print a line on standard error."""
     sys.stderr.write(printable(redacted(line)) + "\n")
+
+
+def _option(kind: Any, metavar: str, help: str, *names: str, **more: Any) -> Any:
+    return Annotated[kind | None, typer.Option(*names, metavar=metavar, help=help, **more)]
+
+
+_MOST = 1_000_000
+# The fields of ReadOptions, which has their defaults.
+_OPTIONS: dict[str, Any] = {
+    "warehouse": _option(UPath, "DIR", "By default ./warehouse.", parser=as_path),
+    "run": _option(str, "NAME", "By default the run that was started last."),
+    "by": _option(str, "SQL", "Over the questions: rows for each of its values, too."),
+    "where": _option(str, "SQL", "Only the questions for which it is true."),
+    "method": _option(str, "NAME", "A method, or how the names of some begin."),
+    "metric": _option(str, "NAME,...", "By default those of answers."),
+    "rater": _option(str, "NAME", "Whose verdicts count: a rater, or how its name begins."),
+    "plugins": _option(str, "DIR,...", "Folders with stages and prompts of your own."),
+    "memory": _option(str, "NAME", "Of several that the run has of the document."),
+    "page": _option(str, "0,3..5", "By their indexes; by default all."),
+    "address": _option(str, "URL", "With the run's job there, too.", "--cluster.address"),
+    "port": _option(int, "PORT", "By default 7645; 0: any that is free.", min=0, max=2**16 - 1),
+    "older_than": _option(str, "24h", "Delete files that were replaced before; by default 24h."),
+    "format": _option(str, "NAME", "The first of those named above by default."),
+    "to": _option(str, "FILE", "On any filesystem; by default -, standard output."),
+    "n": _option(int, "NUMBER", "How many answers; by default 200.", min=1, max=_MOST),
+    "seed": _option(int, "NUMBER", "Of what is drawn; by default 0.", min=0, max=_MOST),
+    "rows": _option(int, "NUMBER", "So many are printed; by default 10,000.", min=1, max=10**12),
+    "seconds": _option(float, "NUMBER", "Then it is stopped; by default 600.", min=0.1, max=10**9),
+    "memory_limit": _option(str, "2GB", "By default 80% of the machine's memory."),
+    "person": _option(str, "NAME", "Whose labels they are."),
+}
+_WORD = re.compile(r"[\w.]+=")  # a method's first = is behind a bracket
+_SQL = ("by", "where")  # not stored, and may hold a text that looks like an address
+
+
+def reading(
+    *names: str, panel: str = LOOK, of: typer.Typer = app, name: str | None = None
+) -> Callable[[Callable[..., None]], Any]:
+    """Register a verb. Its parameter `options` is made of the options in `names`, which are fields
+    of ReadOptions; its other parameters are options and arguments of its own."""
+
+    def register(verb: Callable[..., None]) -> Any:
+        @wraps(verb)
+        def command(**given: Any) -> None:
+            chosen = {key: given.pop(key) for key in names}
+            options = ReadOptions(**{key: v for key, v in chosen.items() if v is not None})
+            verb(**given, options=options)
+
+        command.__signature__ = _signature(verb, names)  # type: ignore[attr-defined]
+        return of.command(name, cls=ReadingCommand, rich_help_panel=panel)(command)
+
+    return register
+
+
+def _signature(verb: Callable[..., None], names: Sequence[str]) -> inspect.Signature:
+    """The parameters of a verb with those in `names` in the place of `options`."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters: list[inspect.Parameter] = []
+    for own in inspect.signature(verb).parameters.values():
+        parameters += (
+            [inspect.Parameter(key, kind, default=None, annotation=_OPTIONS[key]) for key in names]
+            if own.name == "options"
+            else [own.replace(kind=kind)]
+        )
+    return inspect.Signature(parameters)
+
+
+class ReadingCommand(TyperCommand):
+    """A verb that takes its options as words, too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_typed = ctx.resilient_parsing  # by a user who asks for completions
+        return list(super().parse_args(ctx, args if is_typed else self._as_options(args)))
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The completions of options, and of the words in their place."""
+        of_options = super().shell_complete(ctx, incomplete)
+        item = type(super().shell_complete(ctx, "--")[0])
+        return [*of_options, *map(item, self.completed(incomplete))]
+
+    def completed(self, incomplete: str) -> list[str]:
+        """The words that complete what was typed: keys, or `run=` with a run's name."""
+        return run_words(incomplete, self._options())
+
+    def _options(self) -> dict[str, str]:
+        """The options that take a value, by their key as a word."""
+        found = [param.opts[0] for param in self.params if not getattr(param, "is_flag", True)]
+        return {option.removeprefix("--").replace("-", "_"): option for option in found}
+
+    def _as_options(self, args: Sequence[str]) -> list[str]:
+        """The arguments with all options before the others. Raises UsageError for words that are no
+        option and no argument, empty values and secrets."""
+        keys = self._options()
+        of_options = {option: key for key, option in keys.items()}
+        arguments = [param for param in self.params if not hasattr(param, "is_flag")]
+        most = sum(len(args) if param.nargs < 0 else 1 for param in arguments)
+        required = sum(param.required for param in arguments)
+        options, others, are_words = list[str](), list[str](), False
+        rest = iter(args)
+        for arg in rest:
+            name, equals, value = arg.partition("=")
+            key = name if equals and name in keys else of_options.get(name)
+            if key and not (are_words and name in of_options):
+                value = value if equals else next(rest, "")
+                if not value:
+                    raise UsageError(f"{key}= is empty; give it a value or leave it out")
+                if key not in _SQL:
+                    refuse_secret(f"{key}={value}")
+                options.append(f"{keys[key]}={value}")
+            elif arg == "--":
+                are_words = True
+            elif arg.startswith("-") and not are_words:
+                options.append(arg)
+            elif len(others) < (required if _WORD.match(arg) else most):
+                others.append(arg)
+            else:
+                raise UsageError(f"{arg!r}: unknown option; there are {', '.join(keys)}=...")
+        return [*options, "--", *others]

@@ -17,8 +17,7 @@ from jobs.graph.resolved_run import ResolvedRun
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import print_found, print_json, print_parts
 from jobs.report.render import parts_of
-from jobs.run.retry import run_again
-from jobs.run.score_predictions import with_predictions
+from jobs.run.stored_run import run_again, with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
@@ -152,7 +151,7 @@ def plan(
     planned by what they took.
     """
     from jobs.plan.cost_rates import Options
-    from jobs.plan.show_plan import show_plan  # here: numpy and the engines take a moment
+    from jobs.plan.plan import show_plan  # here: numpy and the engines take a moment
 
     show_plan(words or [], Options(like, rates, gpus, price), json, warn)
 

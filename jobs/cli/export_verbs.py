@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import LOOK, Force, Json, app, warn
-from jobs.cli.read_options import RUN, reading
+from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, warn
 from jobs.config.options import ReadOptions
 from jobs.export.export_predictions import exported_predictions as predictions_text
 from jobs.export.export_report import exported_report

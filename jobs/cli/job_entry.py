@@ -6,7 +6,7 @@
 import sys
 
 from jobs.cli import main
-from jobs.submit.marker import take_marker
+from jobs.submit.submission import take_marker
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
 

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, Json, app
-from jobs.cli.read_options import reading
+from jobs.cli.app import KEEP, Json, app, reading
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import print_found
 from pipeline.core.plugins import load_plugins, plugin_folders
@@ -32,7 +31,10 @@ def check(
     json: Json = False,
 ) -> None:
     """Render every prompt of a family (default: all families) and parse its example replies."""
-    failures = check_prompts(folder, options.plugins)
+    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(options.plugins)), CONF]]
+    every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
+    families = every if folder is None else [folder]
+    failures = [line for family in families for line in check_family(family, roots)]
     print_found({"failures": failures}, lambda _: ["\n".join(failures) or _ALL_GOOD], json)
     raise typer.Exit(2 if failures else 0)
 
@@ -49,10 +51,8 @@ def export(
     With all that it inherits; plugins=FOLDER where it is a plugin's.
     """
     made = export_family(family, folder, options.plugins)
-    line = (
-        f"{made.folder}: family.yaml and {len(made.templates)} templates; "
-        f"family={made.folder} reads with them"
-    )
+    files = f"family.yaml and {len(made.templates)} templates"
+    line = f"{made.folder}: {files}; family={made.folder} reads with them"
     print_found(made, lambda _: [line], json)
 
 
@@ -69,15 +69,3 @@ def import_readagent(
     made = import_notebook(notebook, folder)
     print_found(made, lambda made: ["\n".join(shown(made))], json)
     raise typer.Exit(2 if made.failures else 0)
-
-
-def check_prompts(folder: Path | None, plugins: str | None) -> list[str]:
-    """One line per failure of a family, or without one of the families of all `conf` folders; the
-    prompts of plugins are checked, too.
-
-    Raises UsageError where the folder is no family, or a plugin cannot be imported.
-    """
-    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(plugins)), CONF]]
-    every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
-    families = every if folder is None else [folder]
-    return [line for family in families for line in check_family(family, roots)]

@@ -5,16 +5,15 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from jobs.cli.app import MAKE, Force, Json, WholeTables, Words, app
+from jobs.cli.app import MAKE, RUN, Force, Json, WholeTables, Words, app, reading
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
-from jobs.cli.read_options import RUN, reading
 from jobs.config.options import ReadOptions
 from jobs.export.target import Target
 from jobs.output.print_tables import print_found, print_line
 from jobs.people.agreement import agreements, parts_of
 from jobs.people.labels import LABELS, import_sheet, imported_lines, sheet
-from jobs.run.rate_run import with_rater
+from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError
 
 _DEFAULT = "add"

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 from upath import UPath
 
-from jobs.cli.app import KEEP, Json, WholeTables
-from jobs.cli.read_options import RUN, reading
+from jobs.cli.app import KEEP, RUN, Json, WholeTables, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
@@ -21,11 +20,9 @@ from jobs.report.render import parts_of
 from jobs.report.report import make_report
 from jobs.trace.show_pages import document_parts, shown_document
 from jobs.trace.show_trace import show_trace
-from jobs.warehouse.gc import show_gc
+from jobs.warehouse.delete import removal_line, remove, run_to_remove, show_gc
 from jobs.warehouse.ls import listing, listing_parts
-from jobs.warehouse.rm import removal_line, remove, run_to_remove
-from jobs.warehouse.schema import read_schema
-from jobs.warehouse.show_schema import schema_page, schema_parts, table_named, table_parts
+from jobs.warehouse.schema import read_schema, schema_page, schema_parts, table_named, table_parts
 from jobs.warehouse.status import show_status
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
@@ -61,21 +58,17 @@ def report(
             raise UsageError("--html has what --corpus shows; leave --corpus and --picture out")
         if options.by or options.where or options.rater:
             raise UsageError("--corpus is about all documents; leave by=, where= and rater= out")
-        _report_corpus(options, picture, json, markdown)
+        with connect(options.warehouse, options.run) as connection:
+            found = distributions(connection)
+            if picture:
+                draw_histograms(connection, picture)
+        print_found(found, lambda found: [distribution_table(found)], json, markdown)
     elif html is not None:
         from jobs.html.show_html import show_written  # imported here: it imports the stages
 
         show_written(options, html, json)
     else:
         print_found(make_report(options), parts_of, json, markdown)
-
-
-def _report_corpus(options: ReadOptions, picture: Path | None, as_json: bool, whole: bool) -> None:
-    with connect(options.warehouse, options.run) as connection:
-        found = distributions(connection)
-        if picture:
-            draw_histograms(connection, picture)
-    print_found(found, lambda found: [distribution_table(found)], as_json, whole)
 
 
 @reading(*RUN, "by", "where", "rater", "plugins", "port")

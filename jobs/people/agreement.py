@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from jobs.config.options import ReadOptions
@@ -15,7 +16,6 @@ from pipeline.store import connect
 from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
-
 _ANSWER = "method, repeat, document_id, question_id"
 _TWO = (LABELS[0], LABELS[-1])
 _NOTE = (
@@ -25,37 +25,9 @@ _NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """The agreement of one person and one rater by one rubric; or of two people, if `rubric` is
-    None.
-
-    `confusion[i][j]`: answers that the person gave `labels[i]` and the other `labels[j]`.
-    """
-
-    person: str
-    other: str
-    rubric: str | None
-    n: int
-    unscored: int
-    percent: float | None
-    kappa: float | None
-    labels: tuple[str, ...]
-    confusion: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class Found:
-    """The agreements, and the number of `labels` that the chosen answers have; `outdated` of these
-    are of answers that have changed since."""
-
-    agreements: tuple[Agreement, ...]
-    labels: int
-    outdated: int
-
-
-def agreements(options: ReadOptions) -> Found:
-    """The agreements of a run's people, on answers that `method=` and `where=` select.
+def agreements(options: ReadOptions) -> dict[str, Any]:
+    """The `agreements` of a run's people, on answers that `method=` and `where=` select, and the
+    number of `labels` that these have; `outdated` of them are of answers that have changed since.
 
     Raises UsageError if the run has no labels.
     """
@@ -70,66 +42,62 @@ def agreements(options: ReadOptions) -> Found:
         chosen = "" if is_all else f"semi join {source} using ({_ANSWER})"
         counts = query(connection, filled(_SQL["counts"], labels=_SQL["labels"], chosen=chosen))[0]
         rows = query(connection, filled(_SQL["pairs"], labels=_SQL["labels"], source=source))
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["person"], row["other"], row["rubric"]), []).append(row)
-    found = tuple(_agreement(key, of) for key, of in groups.items())
-    return Found(found, counts["labels"], counts["outdated"])
+    groups = groupby(rows, itemgetter("person", "other", "rubric"))  # by which they are sorted
+    found = [_agreement(key, [*of]) for key, of in groups]
+    return {"agreements": found, "labels": counts["labels"], "outdated": counts["outdated"]}
 
 
-def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> Agreement:
+def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The agreement of one person and one rater by one rubric; or of two people, if that is None.
+
+    `confusion[i][j]`: answers that the person gave `labels[i]` and the other `labels[j]`.
+    """
     labels = LABELS if rows[0]["has_partially"] else _TWO
     confusion = {(a, b): 0 for a in labels for b in labels}
     for row in rows:
         if row["theirs"] is not None:
             mine = row["mine"] if row["mine"] in labels else _TWO[1]
             confusion[mine, row["theirs"]] += row["n"]
-    person, other, rubric = key
-    return Agreement(
-        person=person,
-        other=other,
-        rubric=rubric,
-        n=sum(confusion.values()),
-        unscored=sum(row["n"] for row in rows if row["theirs"] is None),
-        percent=percent(confusion),
-        kappa=kappa(confusion),
-        labels=labels,
-        confusion=tuple(tuple(confusion[a, b] for b in labels) for a in labels),
-    )
+    return {
+        **dict(zip(("person", "other", "rubric"), key, strict=True)),
+        "n": sum(confusion.values()),
+        "unscored": sum(row["n"] for row in rows if row["theirs"] is None),
+        "percent": percent(confusion),
+        "kappa": kappa(confusion),
+        "labels": labels,
+        "confusion": [[confusion[a, b] for b in labels] for a in labels],
+    }
 
 
-def parts_of(found: Found) -> list[Part]:
+def parts_of(found: Mapping[str, Any]) -> list[Part]:
     """The output of `gistmill rate agreement`."""
-    if not found.agreements:
-        return [
-            f"{counted(found.labels, 'label')}, none of an answer that a rater or another person "
-            "labelled"
-        ]
-    lines = [_line(one) for one in found.agreements]
+    labels, outdated = (counted(found[name], "label") for name in ("labels", "outdated"))
+    if not found["agreements"]:
+        return [f"{labels}, none of an answer that a rater or another person labelled"]
+    lines = [
+        {
+            "person": one["person"],
+            "other": one["other"],
+            "rubric": one["rubric"] or "people",
+            "n": one["n"],
+            "agreement %": one["percent"],
+            "kappa": None if one["kappa"] is None else f"{one['kappa']:.2f}",
+            "unscored": one["unscored"],
+        }
+        for one in found["agreements"]
+    ]
     parts: list[Part] = [Table(lines, left=("other", "rubric"), num_keys=3), _NOTE]
-    if found.outdated:
-        parts.append(f"Left out: {counted(found.outdated, 'label')} of answers that changed since.")
-    for one in found.agreements:
-        rubric = f", {one.rubric}" if one.rubric else ""
-        parts.append(f"{one.person} (rows), {one.other}{rubric} (columns), n = {one.n}:")
+    if found["outdated"]:
+        parts.append(f"Left out: {outdated} of answers that changed since.")
+    for one in found["agreements"]:
+        other = f"{one['other']}, {one['rubric']}" if one["rubric"] else one["other"]
+        parts.append(f"{one['person']} (rows), {other} (columns), n = {one['n']}:")
         matrix = [
-            {"": label, **dict(zip(one.labels, row, strict=True)), "all": sum(row)}
-            for label, row in zip(one.labels, one.confusion, strict=True)
+            {"": label, **dict(zip(one["labels"], row, strict=True)), "all": sum(row)}
+            for label, row in zip(one["labels"], one["confusion"], strict=True)
         ]
         parts.append(Table(matrix, keeps_empty=True))
     return parts
-
-
-def _line(one: Agreement) -> dict[str, Any]:
-    return {
-        "person": one.person,
-        "other": one.other,
-        "rubric": one.rubric or "people",
-        "n": one.n,
-        "agreement %": one.percent,
-        "kappa": None if one.kappa is None else f"{one.kappa:.2f}",
-        "unscored": one.unscored,
-    }
 
 
 def percent(confusion: Mapping[tuple[str, str], int]) -> float | None:

@@ -3,7 +3,6 @@ of the labels of a filled one."""
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from jobs.config.options import ReadOptions
@@ -19,14 +18,14 @@ from pipeline.store.sql.connection import query
 from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row
 
+_SQL = sql_beside(__file__)
 LABELS = ("yes", "partially", "no")
 _COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
-# What a person can judge: free-form answers to questions with references. The id of an answer says
-# nothing, and changes with its text; it begins with a letter, so that no spreadsheet makes a number
-# of it.
-LABELLED = 'len(options) = 0 and len("references") > 0 and problem is null and answer is not null'
-ROW_SQL = """'r' || left(sha256(concat_ws(
-  chr(31), method, repeat, document_id, question_id, answer)), 15) as row"""
+_ADVICE = "name the sheet that rate sheet has written"
+_ROW_ID = re.compile("r[0-9a-f]{15}")
+_PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
+_KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
+_OF_PERSON = f"select {', '.join(_KEY)} from people where rater = ?"
 
 
 def sheet(options: ReadOptions) -> tuple[str, int]:
@@ -37,51 +36,24 @@ def sheet(options: ReadOptions) -> tuple[str, int]:
     """
     with connect(options.warehouse, options.run) as connection:
         source = answers(connection, options.where, options.method)
-        drawn = filled(
-            _SQL["drawn"],
-            row=ROW_SQL,
-            labelled=LABELLED,
-            source=source,
-            n=str(options.n),
-            seed=str(options.seed),
-        )
-        rows = query(connection, drawn)
+        labelled = filled(_SQL["labelled"], source=source)
+        size = {"n": str(options.n), "seed": str(options.seed)}
+        rows = query(connection, filled(_SQL["drawn"], labelled=labelled, **size))
     if not rows:
         raise UsageError(
             "no answer to label: it needs free-form questions with references, and answers without "
             "a problem; see where=, method=, run="
         )
-    return csv_text([_shown(row) for row in rows], _COLUMNS), len(rows)
+    shown = [{**row, "references": "\n".join(row["references"])} for row in rows]
+    return csv_text(shown, _COLUMNS), len(rows)
 
 
-def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "references": "\n".join(row["references"])}
-
-
-_SQL = sql_beside(__file__)
-
-_ADVICE = "name the sheet that rate sheet has written"
-_ROW_ID = re.compile("r[0-9a-f]{15}")
-_PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
-
-
-@dataclass(frozen=True)
-class Imported:
-    """The counts of an import: rows of the sheet, rows with a label, labels that were new or
-    changed, and rows without a label that keep that of an earlier import."""
-
-    rater: str
-    run: str
-    rows: int
-    labels: int
-    changed: int
-    kept: int
-
-
-def import_sheet(file: str, options: ReadOptions) -> Imported:
+def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
     """Add the labels in a sheet, as those of `person=`, to the run. All or none are imported.
 
-    Raises UsageError naming the first line that is wrong.
+    Returns counts: rows of the sheet, rows with a label, labels that were new or changed, and rows
+    without a label that keep that of an earlier import. Raises UsageError naming the first line
+    that is wrong.
     """
     person = options.person
     if not _PERSON.fullmatch(person):
@@ -101,20 +73,19 @@ def import_sheet(file: str, options: ReadOptions) -> Imported:
         for row_id, row in labels.items()
     ]
     changed = add_labels(folder.path, person, rows)
-    return Imported(f"human:{person}", run, len(found), len(labels), changed, kept)
+    facts = {"rater": f"human:{person}", "run": run, "rows": len(found), "labels": len(labels)}
+    return {**facts, "changed": changed, "kept": kept}
 
 
-def imported_lines(found: Imported) -> list[str]:
+def imported_lines(found: Mapping[str, Any]) -> list[str]:
     """The lines that `gistmill rate import` prints."""
-    lines = [
-        f"{counted(found.labels, 'label')} of {found.rater} in run {found.run}, new or changed: "
-        f"{found.changed}"
-    ]
-    if left := found.rows - found.labels:
-        rows = f"{left} of {found.rows} rows have no label"
+    of_whom = f"{counted(found['labels'], 'label')} of {found['rater']} in run {found['run']}"
+    lines = [f"{of_whom}, new or changed: {found['changed']}"]
+    if left := found["rows"] - found["labels"]:
+        rows = f"{left} of {found['rows']} rows have no label"
         lines.append(f"{rows}; import the sheet again when they do")
-    if found.kept:
-        lines.append(f"{found.kept} of these had one before, which is kept")
+    if found["kept"]:
+        lines.append(f"{found['kept']} of these had one before, which is kept")
     return ["\n".join(lines)]
 
 
@@ -128,8 +99,7 @@ def _labelled(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
     lines: dict[str, int] = {}
     for row in read_rows(path, _ADVICE):
         row_id, label, comment = _cells(row)
-        if row_id in lines:
-            first = lines[row_id]
+        if first := lines.get(row_id):
             raise UsageError(row.detail(f"row {row_id} is there twice, first in line {first}"))
         lines[row_id] = row.line
         yield row_id, {"label": label, "comment": comment, "line": row.line}
@@ -156,16 +126,11 @@ def _cells(row: Row) -> tuple[str, str | None, str | None]:
 def _answers(
     connection: Any, run: str, lines: Mapping[str, int], file: str
 ) -> dict[str, dict[str, Any]]:
-    """The answers that rows of a sheet are about, by row id.
-
-    Raises UsageError for a row that is no answer of the run.
-    """
+    """The answers that rows of a sheet are about, by row id. Raises UsageError for a row that is no
+    answer of the run."""
     ids = ", ".join(f"'{row_id}'" for row_id in lines) or "''"
-    source = answers(connection, None)
-    found = query(
-        connection,
-        filled(_SQL["of_rows"], row=ROW_SQL, labelled=LABELLED, source=source, ids=ids),
-    )
+    labelled = filled(_SQL["labelled"], source=answers(connection, None))
+    found = query(connection, filled(_SQL["of_rows"], labelled=labelled, ids=ids))
     rows = {row.pop("row"): row for row in found}
     for row_id, line in lines.items():
         if row_id not in rows:
@@ -174,7 +139,3 @@ def _answers(
                 "run of the sheet, or make a new sheet where the run was answered again"
             )
     return rows
-
-
-_KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
-_OF_PERSON = f"select {', '.join(_KEY)} from people where rater = ?"

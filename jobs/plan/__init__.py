@@ -4,12 +4,8 @@ The real stages, prompts and executor process documents with an engine that only
 copies of the rows in memory. No stage or prompt is named here: a prompt's expected reply is defined
 in the prompt's module.
 
-pilot.py        which documents are counted, and by what their counts are multiplied
-count_calls.py  executes those documents in all stages
-estimate.py     expected costs of every step, and the sum of its replies' budgets
-reference.py    reply lengths and speed of an earlier run
-cost_rates.py   from tokens to seconds and money
-assumptions.py  the basis of the numbers, a line each
-plan.py         the plan as JSON
-show_plan.py    the command: makes the plan, stores it, prints it
+pilot.py        chooses the documents that are counted, and executes them in all stages
+estimate.py     expected costs of every step, and the assumptions of the numbers
+cost_rates.py   from tokens to seconds and money, by given rates or those of an earlier run
+plan.py         the command: makes the plan, stores it, prints it
 """

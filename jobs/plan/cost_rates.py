@@ -35,12 +35,6 @@ class Reference:
     reply_tokens: Mapping[str, Mapping[str, float]]
     speeds: Mapping[str, float]
 
-    def reply_tokens_of(self, settings: EngineSettings) -> Mapping[str, float]:
-        return self.reply_tokens.get(sha(settings.identity()), {})
-
-    def speed_of(self, settings: EngineSettings) -> float | None:
-        return self.speeds.get(sha(settings.identity()))
-
 
 def reference(warehouse: AnyPath, run: str, config: RunConfig) -> Reference:
     """The reply lengths and speeds of the run. Raises UsageError if there is no such run, or it was
@@ -62,15 +56,12 @@ def reference(warehouse: AnyPath, run: str, config: RunConfig) -> Reference:
 
 def _speeds(folder: RunFolder, before: ResolvedRun) -> dict[str, float]:
     """The speeds of engines: costs over wall-clock seconds of the phases, summed over workers."""
-    engines = {phase.name: sha(phase.engine.identity())
-               for phase in before.phases if phase.engine}  # fmt: skip
+    engines = {phase.name: phase.engine for phase in before.phases}
     costs: dict[str, float] = defaultdict(float)
     seconds: dict[str, float] = defaultdict(float)
-    for took in (
-        phase for launch in folder.readable_launches() for phase in launch.get("phases", ())
-    ):
-        engine = engines.get(took["phase"].split(":")[0])
-        if engine is not None:
+    for took in [one for launch in folder.readable_launches() for one in launch.get("phases", ())]:
+        if settings := engines.get(took["phase"].split(":")[0]):
+            engine = sha(settings.identity())
             uncached = took["prompt_tokens"] - took["cached_tokens"]
             costs[engine] += uncached + REPLY_COSTS * took["reply_tokens"]
             seconds[engine] += took["seconds"] * took["workers"]
@@ -92,8 +83,7 @@ class Options:
         num_engines(settings, self.gpus)
         if self.rates is not None and min(_numbers("rates", self.rates, "PREFILL,DECODE")) <= 0:
             raise UsageError(f"--rates {self.rates}: both must be above 0")
-        if self.price is not None:
-            self.money(0, 0, 0)
+        self.money(0, 0, 0)
 
     def money(self, prompt: float, uncached: float, reply: float) -> float | None:
         """The price of tokens; None if none is given. A cached token costs as much as others unless
@@ -125,17 +115,13 @@ class Rates:
     decode: float
     how: str
 
-    def seconds(self, uncached: float, reply: float) -> float:
-        return uncached / self.prefill + reply / self.decode
-
 
 def rates_of(settings: EngineSettings, options: Options, like: Reference | None) -> Rates | None:
     """The rates of one engine; None if they are not known."""
     if options.rates is not None:
         prefill, decode = _numbers("rates", options.rates, "PREFILL,DECODE")
         return Rates(prefill, decode, f"--rates {options.rates}")
-    speed = like and like.speed_of(settings)
-    if like and speed:
+    if like and (speed := like.speeds.get(sha(settings.identity()))):
         how = f"by the clock of run {like.run}, a reply's token as {REPLY_COSTS:.0f} of a prompt's"
         return Rates(speed, speed / REPLY_COSTS, how)
     if isinstance(settings, SimulatedSettings):

@@ -2,29 +2,29 @@
 plan's numbers, a line each."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared
 from jobs.plan.cost_rates import Reference
-from jobs.plan.count_calls import DryRunShards, execute_pilot, load_pilot
-from jobs.plan.pilot import Pilot, choose_pilot
+from jobs.plan.pilot import DryRunShards, Pilot, choose_pilot, execute_pilot, load_pilot
 from pipeline.core.calls import Call
+from pipeline.core.engine import EngineSettings
 from pipeline.core.prompts import PROMPTS
-from pipeline.core.rows import Document, Record
+from pipeline.core.rows import Document
+from pipeline.core.settings import sha
 from pipeline.engines.counting import CountingEngine, TokenCounts, token_counts
 from pipeline.engines.simulated import SimulatedSettings
 from pipeline.store.shards.shard_files import shard_content
 from pipeline.work.steps import Step
-from pipeline.work.units import Unit
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 NO_COST: Numbers = np.zeros(len(MEASURES))
+_UNKNOWN = "not known; add --like RUN, --rates PREFILL,DECODE or pilot=N"
 _TRIED_TEXTS = 12  # tokenized to find the tokens per byte
 
 
@@ -44,65 +44,48 @@ def estimate(prepared: Prepared, like: Reference | None) -> Estimate:
     """The estimate for the remaining work; with `like`, replies are as long as in that run."""
     pilot = choose_pilot(prepared)
     dry_run = load_pilot(prepared, pilot)
-    texts = _texts(prepared, pilot, dry_run)
-    counts = {phase.name: token_counts(phase.engine, texts)
-              for phase in prepared.run.phases if phase.engine}  # fmt: skip
-    execute_pilot(prepared, pilot, dry_run, lambda p: _engine(p, counts[p.name], like))
-    return Estimate(pilot, total_costs(prepared, pilot, dry_run), _disk(pilot, dry_run), counts)
-
-
-def _texts(prepared: Prepared, pilot: Pilot, dry_run: DryRunShards) -> list[str]:
     first = prepared.run.steps[0].id
     units = [unit for own in pilot.units.values() for unit in own if unit.step_id == first]
-    found = [dry_run.load(Document, first, u.unit, u.attempt) for u in units[:_TRIED_TEXTS]]
-    return [document.text for (document,) in found]
+    read = [dry_run.load(Document, first, u.unit, u.attempt) for u in units[:_TRIED_TEXTS]]
+    texts = [document.text for (document,) in read]
+    asked = {phase.name: phase.engine for phase in prepared.run.phases if phase.engine}
+    counts = {name: token_counts(engine, texts) for name, engine in asked.items()}
+    engines = {name: _engine(engine, counts[name], like) for name, engine in asked.items()}
+    execute_pilot(prepared, pilot, dry_run, engines)
+    return Estimate(pilot, *_scaled(prepared, pilot, dry_run), counts)
 
 
-def _engine(phase: Phase, counts: TokenCounts, like: Reference | None) -> CountingEngine:
-    assert phase.engine is not None
-    usual = like.reply_tokens_of(phase.engine) if like else {}
-    if isinstance(phase.engine, SimulatedSettings):
-        usual = dict.fromkeys(PROMPTS, float(phase.engine.reply_tokens))
-    return CountingEngine(phase.engine, counts, usual)
+def _engine(engine: EngineSettings, counts: TokenCounts, like: Reference | None) -> CountingEngine:
+    usual = like.reply_tokens.get(sha(engine.identity()), {}) if like else {}
+    if isinstance(engine, SimulatedSettings):
+        usual = dict.fromkeys(PROMPTS, float(engine.reply_tokens))
+    return CountingEngine(engine, counts, usual)
 
 
-def total_costs(prepared: Prepared, pilot: Pilot, dry_run: DryRunShards) -> dict[str, Numbers]:
-    """The costs of all documents by step id, of every step with remaining work that asks a
-    model."""
+def _scaled(
+    prepared: Prepared, pilot: Pilot, dry_run: DryRunShards
+) -> tuple[dict[str, Numbers], dict[str, int]]:
+    """The costs of all documents by step id, of every step with remaining work that asks a model;
+    and the bytes of the files that the run will write, by table."""
     left = {unit.step_id for unit in prepared.planned() if not unit.is_done}
     engines = {step.id: engine for step, engine in prepared.run.steps_with_engines}
-    found = {i: NO_COST for i, engine in engines.items() if engine and i in left}
-    for scale, record, step, _, rows in _written(pilot, dry_run):
+    costs = {i: NO_COST for i, engine in engines.items() if engine and i in left}
+    disk: Counter[str] = Counter()
+    for record, step, unit, rows in dry_run.kept.values():
+        scale = pilot.scale.get(step.id, 0.0)
+        disk[record.table] += round(scale * len(shard_content(record, step, unit, rows)))
         if record is Call and rows:
             thinking = getattr(engines[step.id], "thinking_tokens", 0)
-            costs = [_cost(step, c, thinking) for c in rows if not c.is_shared]
-            found[step.id] = found[step.id] + scale * np.array([NO_COST, *costs]).sum(axis=0)
-    return found
+            own = [_cost(step, call, thinking) for call in rows if not call.is_shared]
+            costs[step.id] = costs[step.id] + scale * np.array([NO_COST, *own]).sum(axis=0)
+    return costs, dict(disk)
 
 
 def _cost(step: Step, call: Call, thinking_tokens: int) -> tuple[float, ...]:
+    """The `MEASURES` of a call."""
     uncached = call.prompt_tokens - call.cached_tokens
     budget = step.prompts[call.prompt]["max_reply_tokens"] + thinking_tokens
     return 1, call.prompt_tokens, uncached, call.reply_tokens, budget
-
-
-def _disk(pilot: Pilot, dry_run: DryRunShards) -> dict[str, int]:
-    """The bytes of the files that the run will write, by table."""
-    sizes: Counter[str] = Counter()
-    for scale, record, step, unit, rows in _written(pilot, dry_run):
-        sizes[record.table] += round(scale * len(shard_content(record, step, unit, rows)))
-    return dict(sizes)
-
-
-def _written(
-    pilot: Pilot, dry_run: DryRunShards
-) -> Iterator[tuple[float, type[Record], Step, Unit, Any]]:
-    """The rows of each unit that is counted, and the factor by which they are multiplied."""
-    for record, step, unit, rows in dry_run.kept.values():
-        yield pilot.scale.get(step.id, 0.0), record, step, unit, rows
-
-
-_UNKNOWN = "not known; add --like RUN, --rates PREFILL,DECODE or pilot=N"
 
 
 def assumptions(

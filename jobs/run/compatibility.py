@@ -1,7 +1,7 @@
 """Run compatibility: a named run may gain methods, raters, repeats, documents and questions;
 nothing else of it may change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobs.config.run_config import RunConfig
@@ -34,7 +34,11 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
     made["family"] = {**made["family"], "templates": templates}
     made.pop("repeats", None)  # of an earlier version
     earlier = parsed_config(before["config"])
-    differences = [*_differences(made, run.hashed, ""), *_other_repeats(earlier, run.config)]
+    differences = [*_differences(made, run.hashed, "")]
+    froms = earlier.repeat_from, run.config.repeat_from
+    # A run with a single repeat is the same with either.
+    if min(earlier.repeats, run.config.repeats) > 1 and froms[0] != froms[1]:
+        differences.append(f"repeat_from {froms[0]} -> {froms[1]}")
     if differences:
         raise UsageError(
             f"run={run.name} was started with other settings: {'; '.join(differences)}; name "
@@ -67,11 +71,13 @@ def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> No
     """Raise UsageError for a method's new file that is another method's: every launch reads the
     file again, so new answers written over it would become those of both."""
     for name, file in now.items():
-        of = next((other for other, own in before.items() if other != name
-                   and as_path(own).resolve() == as_path(file).resolve()), None)  # fmt: skip
-        if of is not None and before.get(name) != file:
-            raise UsageError(f"predictions={file}: the file of the method {of}; copy it, and name "
-                             "the copy")  # fmt: skip
+        for other, own in before.items():
+            is_shared = other != name and as_path(own).resolve() == as_path(file).resolve()
+            if is_shared and before.get(name) != file:
+                raise UsageError(
+                    f"predictions={file}: the file of the method {other}; copy it, and name the "
+                    "copy"
+                )
 
 
 def stored_config(folder: RunFolder) -> RunConfig:
@@ -89,7 +95,9 @@ def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
     for what, now in (("document", {key.document_id for key in keys}), ("question", questions)):
         missing = sorted(folder.planned(f"{what}_id") - now)
         if missing and what == "document":
-            missing = sorted({*missing} - _not_read(folder))
+            with connect(folder.warehouse, folder.path.name) as connection:
+                unread = query(connection, "select document_id from documents where skipped")
+            missing = sorted({*missing} - {row["document_id"] for row in unread})
         if missing:
             raise UsageError(
                 f"run={folder.path.name} has {counted(len(missing), what)} that this command "
@@ -98,29 +106,13 @@ def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
             )
 
 
-def _not_read(folder: RunFolder) -> set[str]:
-    with connect(folder.warehouse, folder.path.name) as connection:
-        rows = query(connection, "select document_id from documents where skipped")
-    return {row["document_id"] for row in rows}
-
-
 def _names(config: RunConfig, methods: Sequence[Method]) -> list[str]:
     return [method.name for method in methods if method.name not in config.predictions]
 
 
-def _other_repeats(before: RunConfig, now: RunConfig) -> list[str]:
-    """The difference in `repeat_from`; none if a run has a single repeat, which is the same with
-    either."""
-    if min(before.repeats, now.repeats) == 1 or before.repeat_from == now.repeat_from:
-        return []
-    return [f"repeat_from {before.repeat_from} -> {now.repeat_from}"]
-
-
-def _differences(before: Any, now: Any, key: str) -> list[str]:
+def _differences(before: Any, now: Any, key: str) -> Iterator[str]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
-        inner = [
-            _differences(before.get(part), now.get(part), f"{key}.{part}".lstrip("."))
-            for part in {**before, **now}
-        ]
-        return [line for lines in inner for line in lines]
-    return [] if before == now else [f"{key} {before} -> {now}"]
+        for part in {**before, **now}:
+            yield from _differences(before.get(part), now.get(part), f"{key}.{part}".lstrip("."))
+    elif before != now:
+        yield f"{key} {before} -> {now}"

@@ -20,17 +20,12 @@ def weights(
     """The document_id and the words of each of `documents`: those that its pending units read.
     `asking`: the ids of the steps that ask a model."""
     words = {key.document_id: key.num_words for key in keys}
-    return [
-        (
-            document_id,
-            sum(
-                weight(unit, words[document_id], unit.step_id in asking)
-                for unit in units
-                if not unit.is_done
-            ),
-        )
-        for document_id, units in documents
-    ]
+    found = []
+    for document_id, units in documents:
+        pending = [unit for unit in units if not unit.is_done]
+        own = sum(weight(unit, words[document_id], unit.step_id in asking) for unit in pending)
+        found.append((document_id, own))
+    return found
 
 
 class Eta:

@@ -9,7 +9,8 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from types import FrameType, TracebackType
+from math import inf
+from types import FrameType
 from typing import Any, Self
 
 from jobs.config.clusters import deadline
@@ -19,6 +20,7 @@ from pipeline.files.storage_retries import ignore_refusals
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal
 
+_SECONDS_BETWEEN_LOOKS = 5.0  # at heartbeats
 # By then every worker has checked the signal and written another heartbeat.
 _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
@@ -30,8 +32,7 @@ class GracefulStop:
     def __init__(self, cluster: ClusterSettings, now: datetime | None = None) -> None:
         """Read the deadline. Raises UsageError if it is malformed, PassedError if it has passed."""
         self._grace = 60 * cluster.grace_minutes
-        self._over_at: float | None = None  # end of the grace period, as time.time()
-        self._begins_at: float | None = None  # start of the grace period
+        self._begins_at = self._over_at = inf  # of the grace period, as time.time()
         if cluster.deadline is not None:
             self._over_at = deadline(cluster.deadline, now or datetime.now()).timestamp()
             self._begins_at = self._over_at - self._grace
@@ -44,12 +45,7 @@ class GracefulStop:
         self._before = signal.signal(signal.SIGTERM, self._terminated)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         signal.signal(signal.SIGTERM, self._before)
 
     @property
@@ -66,9 +62,9 @@ class GracefulStop:
         """Signal the workers when the grace period begins. Raises EndedError when it is over, even
         if storage refused the signal."""
         now = time.time()
-        if self._begins_at is None or now < self._begins_at:
+        if now < self._begins_at:
             return
-        if self._over_at is not None and now >= self._over_at:
+        if now >= self._over_at:
             self.has_begun = True
             raise EndedError(self.reason)
         if not self.has_begun and self._signal:
@@ -89,12 +85,8 @@ class GracefulStop:
         are workers, acts as Ctrl-C."""
         if self._signal is None or self._begins_at == 0.0:
             raise KeyboardInterrupt
-        now = time.time()
         self._why = "SIGTERM"
-        self._begins_at, self._over_at = 0.0, min(now + self._grace, self._over_at or now + 1e9)
-
-
-_SECONDS_BETWEEN_LOOKS = 5.0
+        self._begins_at, self._over_at = 0.0, min(time.time() + self._grace, self._over_at)
 
 
 class StallWatch:
@@ -112,9 +104,8 @@ class StallWatch:
         stall_minutes: float,
         on_heartbeats: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
     ) -> None:
-        self._folder, self._launch = folder, launch
+        self._folder, self._launch, self._stall_minutes = folder, launch, stall_minutes
         self._on_heartbeats = on_heartbeats
-        self._stall_minutes = stall_minutes
         self._moved = self._looked = time.monotonic()
         self._done: dict[str, int] = {}  # worker -> calls and units finished
 

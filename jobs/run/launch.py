@@ -1,9 +1,14 @@
-"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting.
+"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting;
+compact the warehouse before, periodically meanwhile, and after it. One command at a time executes a
+run, another one waits until that has ended.
 
 jobs/graph/phases.py decides which stages are executed together, jobs/run/execute.py executes them.
 """
 
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +19,13 @@ from jobs.config.run_config import RunConfig
 from jobs.graph.manifest import run_manifest
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.run.compact_while_running import compact_if_worth_it, compact_periodically
 from jobs.run.compatibility import merge_with_stored_run, refuse_fewer
 from jobs.run.exceeded_limits import exceeded_limits
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from jobs.run.provenance import provenance
-from jobs.run.run_lock import refuse_lapsed, run_lock
-from pipeline.core.errors import EndedError, UsageError
+from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
 from pipeline.files.place import (
     as_path,
     is_remote,
@@ -32,14 +35,20 @@ from pipeline.files.place import (
     write_always,
     write_only_while,
 )
-from pipeline.files.storage_retries import retry_for
+from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
+from pipeline.store.runs.planned_units import marks_of_removal
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import FILE, check_layout, raise_layout
 from pipeline.store.sql.accounts import accounts
+from pipeline.store.upkeep.compaction import WORTH_IT, compact
+from pipeline.store.upkeep.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
+_SECONDS_BETWEEN_COMPACTIONS = 300.0
+_SECONDS_BETWEEN_LOOKS = 1.0
+_MANY = 2_000  # loose shards of a table, whose footers take a reading command seconds
 Look = Callable[[Any, RunFolder], None]
 """What reads a run that has ended, by a connection with its views."""
 
@@ -78,7 +87,11 @@ def run(
         with run_lock(folder.path, stop, warn) as held:
             prepared = _prepare(resolved, folder, warn, retry_policy)
             has_work = _plan(prepared, folder)
-            refuse_lapsed(held)
+            if held.has_lapsed():  # what the run counts on may be deleted
+                raise IncompleteError(
+                    "the command was suspended for too long while it planned; run the same "
+                    "command again"
+                )
             resolved = prepared.run
             write_only_while(folder.warehouse, FILE)
             try:
@@ -100,6 +113,39 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
             if folder.config() is None:
                 raise
         raise EndedError(str(error)) from None
+
+
+@contextmanager
+def run_lock(folder: UPath, stop: GracefulStop, warn: Callable[[str], None]) -> Iterator[Lease]:
+    """Hold the lease of a run, given by its folder, in the `with` block. Waits while another
+    command executes the run, or deletes what removed runs had planned; `warn` is given a line if
+    one does.
+
+    Raises EndedError at the deadline.
+    """
+    while True:
+        _wait(folder, RUN, f"run {folder.name} is being executed", stop, warn)
+        with lease(folder, RUN) as held:
+            if held is None:
+                continue
+            warehouse = folder.parent.parent
+            if marks_of_removal(warehouse):  # they stay until that has ended
+                _wait(warehouse, UPKEEP, f"{warehouse} is being compacted", stop, warn)
+            yield held
+            return
+
+
+def _wait(
+    folder: UPath, name: str, what: str, stop: GracefulStop, warn: Callable[[str], None]
+) -> None:
+    is_known = False
+    while other := holder(folder, name):
+        if not is_known:
+            host, _, pid = other.rpartition("-")
+            warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
+        is_known = True
+        stop.look()
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def _prepare(
@@ -150,6 +196,41 @@ def _execute(
     return executor.progress
 
 
+def compact_if_worth_it(
+    warehouse: UPath, warn: Callable[[str], None], least: int = WORTH_IT
+) -> None:
+    """Compact the warehouse if that is worth it; the rows are safe if it fails. A damaged file that
+    the run needs is reported when the run reads it."""
+    try:
+        compact(warehouse, least)
+    except DamagedError as error:
+        warn(f"not compacted: {error}")
+    except storage_errors() as error:
+        warn(f"not compacted ({refusal_reason(error)}); gistmill gc does it later")
+
+
+@contextmanager
+def compact_periodically(
+    warehouse: UPath, seconds: float = _SECONDS_BETWEEN_COMPACTIONS, least: int = _MANY
+) -> Iterator[None]:
+    """Compact every `seconds`, in a thread, the shards that the `with` block commits: tables of
+    `least` loose shards or more. A failure is not reported here, but by the compaction after the
+    run."""
+    is_over = threading.Event()
+
+    def compact_now_and_then() -> None:
+        while not is_over.wait(seconds):
+            compact_if_worth_it(warehouse, lambda line: None, least)
+
+    thread = threading.Thread(target=compact_now_and_then, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
 def _refuse_unwritable(warehouse: UPath) -> None:
     """Raise UsageError if the warehouse cannot be written to or created."""
     if blocking := unwritable(warehouse):
@@ -167,10 +248,9 @@ def _outcome(resolved: ResolvedRun, folder: RunFolder, progress: Progress, look:
         counts = accounts(connection)
         found = tuple(exceeded_limits(connection, counts, resolved))
         look(connection, folder)
-    took = (dict(progress.calls), {phase: dict(n) for phase, n in progress.workers.items()})
-    not_done = sum(step.not_done for step in counts)
-    if not_done:
-        ended = progress.ended or "not done"
-        why = f"{ended}: {not_done} inputs are left; run the same command to resume"
-        return Outcome(folder.path.name, INCOMPLETE, (why,), *took)
-    return Outcome(folder.path.name, PROBLEMS if found else COMPLETE, found, *took)
+    code = PROBLEMS if found else COMPLETE
+    if not_done := sum(step.not_done for step in counts):
+        why = f"{not_done} inputs are left; run the same command to resume"
+        code, found = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
+    workers = {phase: dict(n) for phase, n in progress.workers.items()}
+    return Outcome(folder.path.name, code, found, dict(progress.calls), workers)

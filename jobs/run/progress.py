@@ -1,4 +1,5 @@
-"""Show the progress of a run on standard error: a live bar in a terminal, else a line per minute.
+"""Show the progress of a run on standard error: a live bar in a terminal, else a line per minute;
+and the line's text, fitted to a width.
 
 `runs/<name>/alive/progress` holds the same for `gistmill status`.
 """
@@ -9,19 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TaskProgressColumn, TextColumn
 from rich.progress import Progress as RichProgress
+from rich.table import Column
+from rich.text import Text
 
+from jobs.output.cells import printable
 from jobs.run.eta import Eta
-from jobs.run.progress_line import BAR_WIDTH, StateColumn, progress_line
 from pipeline.core.calls import UsageCounters
 from pipeline.worker.executor import Summary
 
 _SECONDS_BETWEEN_LINES = 60.0
+_NO_LIMIT = 10**6
+_BAR_WIDTH = 20
+_PERCENT_WIDTH = 4
 _NAMES = [field.name for field in fields(UsageCounters)]
 
 
@@ -53,9 +58,9 @@ class Progress:
         self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=BAR_WIDTH),
+            BarColumn(bar_width=_BAR_WIDTH),
             TaskProgressColumn(),
-            StateColumn(lambda: self._console.width),
+            _StateColumn(lambda: self._console.width),
             console=self._console,
         )
         self._task = self._bar.add_task("", total=1.0, state=self.state())
@@ -65,12 +70,7 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._console.is_terminal:
             self._bar.stop()
         elif self._num_units:
@@ -78,17 +78,14 @@ class Progress:
 
     def start(self, phase: str, planned: Sequence[tuple[str, float]]) -> None:
         """Start a phase or execution on these documents, each with its words."""
-        self._end_phase()
+        self._gone |= set(self._alive)
+        self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
+        self._inside = []
         self._phase, self._eta = phase, Eta(planned)
         self._started = self._clock()
         if not self._console.is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
             self._console.print(f"{phase}: {len(planned)} {what}", highlight=False)
-
-    def _end_phase(self) -> None:
-        self._gone |= set(self._alive)
-        self._before, self._alive, self._finished = self._total(), {}, UsageCounters()
-        self._inside = []
 
     def took(self) -> dict[str, Any]:
         """The seconds, workers, calls and tokens of the phase so far, as JSON."""
@@ -114,8 +111,8 @@ class Progress:
             self._alive[worker["worker"]] = UsageCounters(**{name: worker[name] for name in _NAMES})
         inside = [document for worker in own for document in worker.get("inside", ())]
         self._inside = self._eta.in_flight(inside)
-        waiting = [away for worker in workers if (away := worker.get("waiting_for"))]
-        self._waiting_for = next(iter(waiting), "")
+        waiting = (away for worker in workers if (away := worker.get("waiting_for")))
+        self._waiting_for = next(waiting, "")
         self._eta.look(self._clock())
         self._show()
         self._publish(self.state())
@@ -158,12 +155,8 @@ class Progress:
     def _show(self) -> None:
         state = self.state()
         if self._console.is_terminal:
-            self._bar.update(
-                self._task,
-                description=self._phase,
-                completed=state["share"],
-                state=state,
-            )
+            done = state["share"]
+            self._bar.update(self._task, description=self._phase, completed=done, state=state)
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = self._clock()
             self._print()
@@ -175,3 +168,67 @@ class Progress:
 def _sum(counters: Iterable[UsageCounters]) -> UsageCounters:
     listed = list(counters)
     return UsageCounters(**{name: sum(getattr(usage, name) for usage in listed) for name in _NAMES})
+
+
+class _StateColumn(ProgressColumn):
+    """The column beside phase, bar and percent. `width`: that of the terminal at this moment; a
+    task's field `state` is `Progress.state`."""
+
+    def __init__(self, width: Callable[[], int]) -> None:
+        super().__init__(Column(no_wrap=True, overflow="ellipsis"))
+        self._width = width
+
+    def render(self, task: Task) -> Text:
+        beside = len(task.description) + _BAR_WIDTH + _PERCENT_WIDTH + 3  # spaces between them
+        return Text(fitted_state(task.fields["state"], self._width() - beside))
+
+
+def progress_line(state: Mapping[str, Any], width: int = _NO_LIMIT) -> str:
+    """`Progress.state` in at most `width` characters, or as many as phase and percent take."""
+    start = f"{state['phase']} {100 * state['share']:.0f}%: "
+    return (start + fitted_state(state, width - len(start))).rstrip(": ")
+
+
+def fitted_state(state: Mapping[str, Any], room: int) -> str:
+    """The parts of a state that fit `room` characters, the most important first."""
+    kept: list[str] = []
+    for forms in _parts(state):
+        for form in forms:
+            if len(", ".join([*kept, form])) <= room:
+                kept.append(form)
+                break
+    return printable(", ".join(kept))
+
+
+def _parts(state: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The parts by importance, each with its shorter forms."""
+    found: list[tuple[str, ...]] = []
+    if state["ends_at"]:
+        hours, minutes = divmod(round(state["seconds_left"] / 60), 60)
+        found.append((f"ETA {state['ends_at'][11:]} (in {hours}:{minutes:02} h)",))
+    if away := state.get("waiting_for"):
+        found.append((f"waiting for {away}", "waiting for a server"))
+    if refused := state.get("refused"):
+        found.append((f"progress {refusal_text(refused)}", "progress not written"))
+    if rows := document_text(state.get("inside")):
+        found.append((rows,))
+    return [
+        *found,
+        (f"{state['units']}/{state['planned_units']} units",),
+        (f"{state['problems']} problems",),
+        (f"{state['tokens_per_second']:.0f} tokens/s",),
+        (f"{100 * state['cached_share']:.0f}% cached",),
+        (f"{state['rows_per_second']:.4g} rows/s",),
+    ]
+
+
+def document_text(document: Mapping[str, Any] | None) -> str:
+    """The progress of a document by `DocumentProgress.state`: `pages 37 of about 300`, or ""."""
+    if not document or not document.get("about"):
+        return ""
+    return f"{document['table']} {document['done']} of about {document['about']}"
+
+
+def refusal_text(refused: Mapping[str, Any]) -> str:
+    """The refusals of storage by `Advisory.state`, as part of a line."""
+    return f"could not be written for {refused['seconds']:.0f} s ({refused['error']})"

@@ -21,22 +21,18 @@ _SENT_FROM = "GISTMILL_COMMIT"  # environment variable of jobs, whose code is no
 def provenance(keys: Sequence[DocumentKey]) -> dict[str, Any]:
     """The provenance of a launch, as JSON. `corpus_sha` hashes every document and question row."""
     rows = [[key.shas[None], [question.shas[None] for question in key.questions]] for key in keys]
+    versions = {}
+    for name in (*_PACKAGES, *_EXTRAS):
+        with suppress(importlib.metadata.PackageNotFoundError):  # in jobs gistmill is plain files
+            versions[name] = importlib.metadata.version(name)
     return {
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus_sha": sha(rows, 12),
         "commit": _commit(),
-        "versions": _versions(),
+        "versions": versions,
         "python": platform.python_version(),
         "hardware": {"cpus": os.cpu_count(), "machine": platform.machine()},
     }
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in (*_PACKAGES, *_EXTRAS):
-        with suppress(importlib.metadata.PackageNotFoundError):  # in jobs gistmill is plain files
-            found[name] = importlib.metadata.version(name)
-    return found
 
 
 def commit_variable() -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""Render a run as a RayJob manifest for KubeRay or as a Slurm script, and submit it."""
+"""Render a run as a RayJob manifest for KubeRay, into which the YAML file `cluster.overlay` is
+merged, or as a Slurm script, and submit it."""
 
 import importlib.metadata
 import math
@@ -16,20 +17,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jobs.config.clusters import KubeRayCluster, SlurmCluster, deadline
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.provenance import commit_variable
-from jobs.submit.overlay import with_overlay
-from jobs.submit.package import (
-    at_the_same_path,
-    command,
-    gpus_of_a_machine,
-    refuse_unshared,
-    words_on_cluster,
-)
+from jobs.submit.package import command, gpus_of_a_machine, words_in_place
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 
 _LONGEST_NAME = 38  # characters; with `gistmill-` before it 47, KubeRay's limit
 _SECONDS_TO_ANSWER = 60
 _SECONDS_AFTER_DEADLINE = 600
+_SECTIONS = ("metadata", "spec")  # of an overlay
+_KEYS = ("name", "groupName")  # by which elements of a list are matched, as Kubernetes does
 
 
 class _Quoted(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
@@ -45,10 +41,10 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
     """The manifest of a RayJob."""
     config, cluster = run.config, run.config.cluster
     assert isinstance(cluster, KubeRayCluster)
-    refuse_unshared(config)
-    there = words_on_cluster(run, words, at_the_same_path(config))
+    there = words_in_place(run, words)
     env_vars = {**commit_variable(), **cluster.runtime_env.get("env_vars", {})}
-    text = _environment("kuberay").get_template("rayjob.yaml.jinja").render(
+    text = _rendered(
+        "kuberay/rayjob.yaml.jinja",
         cluster=cluster,
         run=run.name,
         name=dns_name(run.name),
@@ -59,11 +55,75 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
         gpus=gpus_of_a_machine(config),
         least=0 if cluster.autoscales else cluster.max_workers,
         active_seconds=_active_seconds(cluster),
-    )  # fmt: skip
+    )
     if cluster.overlay is None:
         return text
-    merged = with_overlay(yaml.safe_load(text), Path(cluster.overlay))
+    merged = _with_overlay(yaml.safe_load(text), Path(cluster.overlay))
     return str(yaml.dump(merged, Dumper=_Quoted, sort_keys=False, width=math.inf))
+
+
+def _with_overlay(manifest: dict[str, Any], file: Path) -> dict[str, Any]:
+    """The manifest with the file's values over its own.
+
+    Sections are merged key by key, lists of named elements (containers, env, volumes, worker
+    groups) name by name; any other list and value replaces the manifest's, and a YAML null removes
+    it. Raises UsageError if the file is no such section, or has a section in a value's place.
+    """
+    content = _read_overlay(file)
+    for key, section in content.items():
+        if key not in _SECTIONS:
+            raise UsageError(f"{file}: {key}: no section; an overlay has {', '.join(_SECTIONS)}")
+        if section is not None and not isinstance(section, dict):
+            raise UsageError(
+                f"{file}: {key}: the manifest has a section there, not {_kind(section)}"
+            )
+    if {"name", "namespace"} & {*(content.get("metadata") or {})}:
+        raise UsageError(f"{file}: metadata: the run names the job; set run=, cluster.namespace=")
+    made: dict[str, Any] = _merged(manifest, content, str(file))
+    return made
+
+
+def _read_overlay(file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cluster.overlay={file}: {error.strerror}; name a YAML file") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: of a date
+        raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{file}: write sections, such as metadata: {{labels: ...}}")
+    return content
+
+
+def _merged(below: Any, above: Any, place: str) -> Any:
+    """`above` over `below`; `place` names them in errors."""
+    if below is None or above is None:
+        return above
+    if _kind(below) != _kind(above):
+        raise UsageError(f"{place}: the manifest has {_kind(below)} there, not {_kind(above)}")
+    if isinstance(above, dict):
+        values = {k: _merged(below.get(k), v, f"{place}: {k}") for k, v in above.items()}
+        return {k: v for k, v in {**below, **values}.items() if v is not None}
+    if isinstance(above, list) and (key := _key(below)) and key == _key(above):
+        named = {one[key]: one for one in below}
+        for one in above:
+            named[one[key]] = _merged(named.get(one[key]), one, f"{place}: {one[key]}")
+        return [*named.values()]
+    return above
+
+
+def _key(elements: list[Any]) -> str | None:
+    """The key that names each element of a list; None if there is none."""
+    for key in _KEYS:
+        if elements and all(isinstance(e, dict) and isinstance(e.get(key), str) for e in elements):
+            return key
+    return None
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a section"
+    return "a list" if isinstance(value, list) else "a value"
 
 
 def _active_seconds(cluster: KubeRayCluster) -> int | None:
@@ -78,16 +138,16 @@ def _active_seconds(cluster: KubeRayCluster) -> int | None:
 
 def slurm_script(run: ResolvedRun, words: Sequence[str]) -> str:
     """The script for sbatch."""
-    config, cluster = run.config, run.config.cluster
+    cluster = run.config.cluster
     assert isinstance(cluster, SlurmCluster)
-    refuse_unshared(config)
-    there = words_on_cluster(run, words, at_the_same_path(config))
-    return _environment("slurm").get_template("run.sh.jinja").render(
+    there = words_in_place(run, words)
+    return _rendered(
+        "slurm/run.sh.jinja",
         cluster=cluster,
         name=f"gistmill-{run.name}",
         words=command(["-m", "jobs", "run", *there]).removeprefix("exec python "),
-        gpus=gpus_of_a_machine(config),
-    )  # fmt: skip
+        gpus=gpus_of_a_machine(run.config),
+    )
 
 
 def hand_over(text: str, to: Sequence[str]) -> str:
@@ -116,16 +176,13 @@ def dns_name(run: str) -> str:
     return f"gistmill-{label}"
 
 
-def _environment(kind: str) -> Environment:
-    folder = Path(__file__).parent / kind
-    made = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
+def _rendered(template: str, **fields: Any) -> str:
+    folder = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(
+        loader=folder, undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )
-    made.filters["quoted"] = _quoted
-    return made
+    environment.filters["quoted"] = _quoted
+    return environment.get_template(template).render(fields)
 
 
 def _quoted(value: Any) -> str:

@@ -21,7 +21,6 @@ _PACKAGES = ("pipeline", "stages", "jobs", "gistmill")
 _FILES = ("script", "chat_template")  # keys of an engine that name files on this machine
 # Keys whose values a kind of cluster passes on: the driver there reads conf/cluster/ray.yaml.
 _OF_KIND = ("autoscales", "wait_minutes")
-_DEADLINE = "cluster.deadline"
 
 
 def words_on_cluster(
@@ -31,32 +30,31 @@ def words_on_cluster(
 
     `moved(key, path)` returns the path on the cluster of the file that a config key names.
     """
-    config = run.config
+    config, deadline = run.config, run.config.cluster.deadline
     files = {key: moved(key, path) for key, path in named_files(run).items()}
     if plugins := plugin_folders(config.plugins):
         folders = [moved(f"plugins-{n}", Path(folder)) for n, folder in enumerate(plugins)]
         files["plugins"] = ",".join(folders)
-    of_kind = {f"cluster.{key}": getattr(config.cluster, key) for key in _OF_KIND}
-    of_kind |= _most_workers(config)
-    left_out = (*files, "run", _DEADLINE)
-    kept = [word for word in words if _travels(word) and _key(word) not in left_out]
-    own = {_key(word) for word in kept}
+    if deadline is not None:
+        # A job that is started again must not take 07:00 to be tomorrow's.
+        deadline = absolute_deadline(deadline, datetime.now())
+    there = {"cluster": "ray", "cluster.address": "auto", "cluster.deadline": deadline}
+    own = {"run": run.name, **files, **there}
+    # The others are passed on, but for those that only this kind of cluster knows.
+    shared = {f"cluster.{key}" for key in ClusterSettings.model_fields if key != "name"}
+    kept, given = list[str](), set[str]()
+    for word in words:
+        key = word.partition("=")[0]
+        if key not in own and (key in shared or not key.startswith("cluster.")):
+            kept.append(word)
+            given.add(key)
+    limits = {f"cluster.{key}": getattr(config.cluster, key) for key in _OF_KIND}
+    limits |= _most_workers(config)
     return [
         *kept,
-        f"run={run.name}",
-        *(f"{key}={value}" for key, value in files.items()),
-        "cluster=ray",
-        "cluster.address=auto",
-        *_deadline(config),
-        *(f"{key}={str(value).lower()}" for key, value in of_kind.items() if key not in own),
+        *(f"{key}={value}" for key, value in own.items() if value is not None),
+        *(f"{key}={str(value).lower()}" for key, value in limits.items() if key not in given),
     ]
-
-
-def _deadline(config: RunConfig) -> list[str]:
-    """The deadline, as an absolute time: a job that is started again must not take 07:00 to be
-    tomorrow's. Raises UsageError if it is in the past."""
-    given = config.cluster.deadline
-    return [] if given is None else [f"{_DEADLINE}={absolute_deadline(given, datetime.now())}"]
 
 
 def _most_workers(config: RunConfig) -> dict[str, int]:
@@ -94,18 +92,6 @@ def _engines(config: RunConfig) -> dict[str, EngineSettings]:
         "extractor": config.extractor,
     }
     return {key: value for key, value in sections.items() if isinstance(value, EngineSettings)}
-
-
-def _key(word: str) -> str:
-    return word.partition("=")[0]
-
-
-def _travels(word: str) -> bool:
-    """True if a word is passed on: all except those that select the cluster and its address."""
-    section, _, key = _key(word).partition(".")
-    if section != "cluster":
-        return True
-    return key in ClusterSettings.model_fields and key not in ("name", "address")
 
 
 def command(words: Sequence[str]) -> str:
@@ -153,19 +139,20 @@ def refuse_unshared(config: RunConfig) -> None:
             )
 
 
-def at_the_same_path(config: RunConfig) -> Callable[[str, Path], str]:
-    """A `moved` for files that have the same path on the cluster: on shared storage or in the
-    image."""
+def words_in_place(run: ResolvedRun, words: Sequence[str]) -> list[str]:
+    """`words_on_cluster` where files have the same path as here: on shared storage or in the image.
+    Raises UsageError if the config names one by a path that only exists here."""
 
     def moved(key: str, path: Path) -> str:
-        if isinstance(config.cluster, KubeRayCluster) and not path.is_absolute():
+        if isinstance(run.config.cluster, KubeRayCluster) and not path.is_absolute():
             raise UsageError(
                 f"{key}={path}: local files are not sent to Kubernetes; put it into the image, and "
                 "name it by its absolute path"
             )
         return str(path.absolute())
 
-    return moved
+    refuse_unshared(run.config)
+    return words_on_cluster(run, words, moved)
 
 
 def pack(folder: Path) -> Callable[[str, Path], str]:

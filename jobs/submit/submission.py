@@ -1,9 +1,14 @@
-"""The result of submitting a run, or of stopping it."""
+"""The result of submitting a run, or of stopping it; and the marker in the warehouse by which a job
+checks that it sees the submitter's storage."""
 
 import sys
 from dataclasses import dataclass
 
+from upath import UPath
+
+from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
+from pipeline.files.place import refuse_unreachable_path, write
 
 INCOMPLETE = 4
 
@@ -21,3 +26,37 @@ class Submission:
 def print_to_stderr(line: str) -> None:
     """Print a line for the user on standard error."""
     sys.stderr.write(redacted(f"gistmill: {line}\n"))
+
+
+def write_marker(warehouse: UPath, run: str, job_id: str) -> None:
+    """Write <warehouse>/runs/.<run>.sent, which holds the job's id. A job on storage that is not
+    the submitter's misses it. Raises UsageError if nothing can be written."""
+    with refuse_unreachable_path(warehouse, "warehouse"):
+        write(_file(warehouse, run), job_id.encode())
+
+
+def delete_marker(warehouse: UPath, run: str) -> None:
+    """Remove the marker, if it is there."""
+    _file(warehouse, run).unlink(missing_ok=True)
+
+
+def take_marker(warehouse: UPath, job_id: str) -> None:
+    """Remove the marker. Raises UsageError if it is missing or of another job."""
+    run = run_of(job_id)
+    with refuse_unreachable_path(warehouse, "warehouse"):
+        file = _file(warehouse, run)
+        if not file.is_file() or file.read_text() != job_id:
+            raise UsageError(
+                f"warehouse={warehouse}: not the one that {job_id} was sent from; name storage "
+                "that the cluster shares, s3://... or a folder that every machine mounts"
+            )
+        delete_marker(warehouse, run)
+
+
+def run_of(job_id: str) -> str:
+    """The run's name in gistmill-<run>-<n>."""
+    return job_id.removeprefix("gistmill-").rpartition("-")[0]
+
+
+def _file(warehouse: UPath, run: str) -> UPath:
+    return warehouse / "runs" / f".{run}.sent"

@@ -14,9 +14,15 @@ from typing import TextIO
 from jobs.config.clusters import RayCluster
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.provenance import commit_variable
-from jobs.submit.marker import delete_marker, run_of, write_marker
 from jobs.submit.package import command, pack, refuse_unshared, words_on_cluster
-from jobs.submit.submission import INCOMPLETE, Submission, print_to_stderr
+from jobs.submit.submission import (
+    INCOMPLETE,
+    Submission,
+    delete_marker,
+    print_to_stderr,
+    run_of,
+    write_marker,
+)
 from pipeline.cluster.ray_jobs import Job, RayJobs
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
@@ -43,13 +49,15 @@ def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Sub
     told = f"sent run {run} as" if is_new else f"run {run} is running there already, as"
     print_to_stderr(f"{told} job {job_id}")
     left = Submission(run, job_id, "SENT", INCOMPLETE)
+    run_there = shlex.join([f"run={run}", f"cluster.address={jobs.address}"])
+    how = f"The same command follows it again; gistmill submit --stop {run_there} stops it"
     if log is None:
-        print_to_stderr(_how_to_go_on(jobs.address, run))
+        print_to_stderr(how)
         return left
     try:
         ended = jobs.follow(job_id, lambda text: print(text, end="", file=log, flush=True))
     except KeyboardInterrupt:
-        print_to_stderr(f"job {job_id} keeps running. {_how_to_go_on(jobs.address, run)}")
+        print_to_stderr(f"job {job_id} keeps running. {how}")
         return left
     delete_marker(warehouse, run)
     return Submission(run, job_id, ended.status, _exit_code(ended))
@@ -58,23 +66,22 @@ def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Sub
 def _send(jobs: RayJobs, resolved: ResolvedRun, words: Sequence[str]) -> tuple[str, bool]:
     """Submit the run as a new job. Its id, and false if another submit sent the run first: then the
     job and the marker are that one's."""
-    config = resolved.config
-    assert isinstance(config.cluster, RayCluster)
+    config, cluster = resolved.config, resolved.config.cluster
+    assert isinstance(cluster, RayCluster)
     run, warehouse = resolved.name, as_path(config.warehouse)
     numbers = [int(job.id.rpartition("-")[2]) for job in jobs_of(jobs, run, None)]
     job_id = f"gistmill-{run}-{max(numbers, default=0) + 1}"
+    seconds = round(_SECONDS_TO_STOP + 60 * cluster.grace_minutes)  # until Ray kills a stopped job
+    own = {"RAY_JOB_STOP_WAIT_TIME_S": str(seconds), **commit_variable()}
+    env_vars = {**own, **cluster.runtime_env.get("env_vars", {})}
+    runtime_env = {**cluster.runtime_env, "env_vars": env_vars}
+    facts = {"run": run, "warehouse": _named(config.warehouse)}
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         there = words_on_cluster(resolved, words, pack(Path(folder)))
-        begin = ["-m", "jobs.cli.job_entry", job_id, config.warehouse, *there]
+        begin = command(["-m", "jobs.cli.job_entry", job_id, config.warehouse, *there])
         write_marker(warehouse, run, job_id)
         try:
-            jobs.send(
-                job_id,
-                command(begin),
-                Path(folder),
-                _runtime_env(config.cluster),
-                {"run": run, "warehouse": _named(config.warehouse)},
-            )
+            jobs.send(job_id, begin, Path(folder), runtime_env, facts)
         except UsageError:
             with suppress(UsageError):  # the head may have ended by now
                 if job_id in [job.id for job in jobs_of(jobs, run, config.warehouse)]:
@@ -82,13 +89,6 @@ def _send(jobs: RayJobs, resolved: ResolvedRun, words: Sequence[str]) -> tuple[s
             delete_marker(warehouse, run)
             raise
     return job_id, True
-
-
-def _runtime_env(cluster: RayCluster) -> dict[str, object]:
-    """The user's runtime_env, with the variables that Ray and gistmill need in the job."""
-    seconds = round(_SECONDS_TO_STOP + 60 * cluster.grace_minutes)  # until Ray kills a stopped job
-    own = {"RAY_JOB_STOP_WAIT_TIME_S": str(seconds), **commit_variable()}
-    return {**cluster.runtime_env, "env_vars": {**own, **cluster.runtime_env.get("env_vars", {})}}
 
 
 def jobs_of(jobs: RayJobs, run: str, warehouse: str | None) -> list[Job]:
@@ -107,18 +107,14 @@ def _named(warehouse: str) -> str:
 
 
 def job_state(address: str, run: str, warehouse: str | None = None) -> Job | None:
-    """The last job that was submitted for a run, or None.
-
-    Raises UsageError if the head cannot be reached.
-    """
+    """The last job that was submitted for a run, or None. Raises UsageError if the head cannot be
+    reached."""
     return next(reversed(jobs_of(RayJobs(address), run, warehouse)), None)
 
 
 def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Submission:
-    """Stop the run's active job and wait for its end.
-
-    Raises UsageError if there is none, or it does not end in time.
-    """
+    """Stop the run's active job and wait for its end. Raises UsageError if there is none, or it
+    does not end in time."""
     jobs = RayJobs(cluster.address)
     active = [job for job in jobs_of(jobs, run, warehouse) if not job.is_over]
     if not active:
@@ -142,12 +138,8 @@ def _exit_code(job: Job) -> int:
     if job.status == "STOPPED":
         print_to_stderr(f"job {job.id} was stopped; run the same command to resume")
         return INCOMPLETE
-    why = " ".join(job.message.split("\n", 1)[0].split()) if job.exit_code is None else ""
-    how = f"exit code {job.exit_code}" if job.exit_code is not None else why
-    print_to_stderr(f"job {job.id} failed: {how}")
+    why = f"exit code {job.exit_code}"
+    if job.exit_code is None:
+        why = " ".join(job.message.split("\n", 1)[0].split())
+    print_to_stderr(f"job {job.id} failed: {why}")
     return job.exit_code if job.exit_code in _DRIVERS_OWN else 1
-
-
-def _how_to_go_on(address: str, run: str) -> str:
-    words = shlex.join([f"run={run}", f"cluster.address={address}"])
-    return f"The same command follows it again; gistmill submit --stop {words} stops it"

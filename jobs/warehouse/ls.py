@@ -33,8 +33,10 @@ def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
     """A table per kind of what is listed, but for damaged files, which are on standard error."""
     for name, rows in found.items():
         if name != "left_out":
+            names = [*rows[0]] if rows else []
+            texts = [n for n in names if not any(isinstance(row[n], int) for row in rows)]
             yield name.upper()
-            yield Table([_shown(row, rows) for row in rows], _left(rows))
+            yield Table([_shown(row, rows) for row in rows], left=texts)
 
 
 def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
@@ -45,40 +47,28 @@ def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
     return shown
 
 
-def _left(rows: Rows) -> tuple[str, ...]:
-    """The columns that hold no numbers, which are left-aligned."""
-    return tuple(name for name in (rows[0] if rows else ())
-                 if not any(isinstance(row[name], int) for row in rows))  # fmt: skip
-
-
 def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
     """The choices in these `conf` folders, each with the first comment of its file."""
-    groups = {group: [_row(file) for file in _files(folders, group)] for group in GROUPS}
-    methods = [
-        {**_row(file), "arguments": _arguments(arguments)}
-        for name, (file, arguments) in methods_in([folder / "method" for folder in folders]).items()
-    ]
+
+    def files(pattern: str) -> list[Path]:
+        return [file for folder in folders for file in sorted(folder.glob(pattern))]
+
+    groups = {group: [_row(file) for file in files(f"{group}/*.yaml")] for group in GROUPS}
+    methods = []
+    for file, arguments in methods_in([folder / "method" for folder in folders]).values():
+        pairs = (f"{key}={'...' if value is None else value}" for key, value in arguments.items())
+        methods.append({**_row(file), "arguments": ", ".join(pairs)})
     families = [
         {"name": file.parent.name, "base": ", ".join(read_family_file(file.parent).base)}
-        for folder in folders
-        for file in sorted(folder.glob("prompts/*/family.yaml"))
+        for file in files("prompts/*/family.yaml")
     ]
     return {**groups, "methods": methods, "prompts": families}
-
-
-def _files(folders: Sequence[Path], group: str) -> list[Path]:
-    return [file for folder in folders for file in sorted((folder / group).glob("*.yaml"))]
 
 
 def _row(file: Path) -> dict[str, Any]:
     lines = file.read_text(encoding="utf-8").splitlines()
     comments = [line[2:] for line in lines if line.startswith("# ") and "@package" not in line]
     return {"name": file.stem, "about": comments[0] if comments else ""}
-
-
-def _arguments(arguments: Any) -> str:
-    pairs = (f"{key}={'...' if value is None else value}" for key, value in arguments.items())
-    return ", ".join(pairs)
 
 
 def _warehouse(warehouse: UPath) -> dict[str, Rows]:

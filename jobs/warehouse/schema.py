@@ -1,4 +1,4 @@
-"""`gistmill schema`: every table and view, with what each column means.
+"""`gistmill schema` and the page docs/schema.md: every table and view, with what columns mean.
 
 Tables are read from the record classes: a class's docstring, the comments beside its fields. Views
 are described by comments in their SQL."""
@@ -13,15 +13,18 @@ import tokenize
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count, groupby, takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pipeline.store.sql
-from jobs.output.cells import on_one_line
+from jobs.output.cells import Heading, Part, Table, on_one_line
 from pipeline.core import errors
 from pipeline.core.arrow import schema
-from pipeline.core.errors import Problem
+from pipeline.core.errors import Problem, UsageError
 from pipeline.core.plugins import load_plugins, plugin_folders
+from pipeline.core.registry import hint
 from pipeline.core.rows import RECORDS, STAMPS, Record
 from pipeline.core.sql_files import sql_sections
 from pipeline.store import connect
@@ -46,37 +49,40 @@ def _own_comments(cls: type) -> Iterator[tuple[str, str]]:
         source = textwrap.dedent(inspect.getsource(cls))
     except (OSError, TypeError):
         return
+    comments = {
+        token.start[0]: token
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT and "fmt:" not in token.string
+    }
+    alone = {line for line, token in comments.items() if token.line.lstrip().startswith("#")}
     (tree,) = ast.parse(source).body
-    comments = _comments(source)
     assert isinstance(tree, ast.ClassDef)
     for node in tree.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             beside = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            lines = [comments[line][1] for line in beside if line in comments]
-            if text := " ".join(lines or _above(node.lineno, comments)):
-                yield node.target.id, text
+            above = takewhile(alone.__contains__, count(node.lineno - 1, -1))
+            lines = [line for line in beside if line in comments] or sorted(above)
+            if lines:
+                yield node.target.id, " ".join(comments[n].string.lstrip("# ") for n in lines)
 
 
-def _above(line: int, comments: dict[int, tuple[bool, str]]) -> list[str]:
-    """The comment lines right above a line."""
-    found: list[str] = []
-    while (above := comments.get(line - len(found) - 1)) and above[0]:
-        found.insert(0, above[1])
-    return found
+_HEAD = """\
+Made by `gistmill schema --markdown > docs/schema.md` from the record classes; do not edit. In
+SQL, `gistmill sql` and `connect` show the rows of one run. Every view `all_NAME` has those of every
+run, with the run's name in a first column `run`.
 
-
-def _comments(source: str) -> dict[int, tuple[bool, str]]:
-    """The comments of a source by line number: whether it is alone on its line, and its text."""
-    return {
-        token.start[0]: (not token.line[: token.start[1]].strip(), token.string.lstrip("# "))
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT and "fmt:" not in token.string
-    }
-
-
+Words are counted by `stages/text/words.py`: in languages without spaces a word is a character.
+Tokens are the engine's own. Positions count from 0, spans of characters are half-open, times are
+UTC. A column of a view may be null where that of its tables may."""
 _RUN = "empty"  # its name
+_COLUMNS_OF_RUN = r"""
+select table_name, column_name, data_type from duckdb_columns()
+where not internal and not regexp_matches(table_name, '^(all|raw|no)_|_rows$')
+order by table_name, column_index"""
 _VIEW = re.compile(r"create view (?:\{prefix\})?(\w+) as\s*\n((?:\s*--.*\n)*)", re.IGNORECASE)
 _MEANING = re.compile(r"^\s*-- (\w+): (.+)$", re.MULTILINE)
+Views = dict[str, tuple[str, dict[str, str]]]
+"""What each view is about, and the meanings of its own columns."""
 
 
 @dataclass(frozen=True)
@@ -113,17 +119,19 @@ def read_schema(plugins: str | None = None) -> Schema:
     """The schema of every warehouse, with the tables of plugins. Raises UsageError for a plugin
     that cannot be loaded."""
     load_plugins(plugin_folders(plugins))
-    typed = _typed()
-    named = {column: text for record in RECORDS.values() for column, text in _common(record)}
+    source = inspect.getsource(errors)
+    told = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     views = _views()
     about, own = views["memories"]
     parts = [record.sql().get("memories", "") for record in RECORDS.values()]
     views["memories"] = about, {**own, **dict(m for part in parts for m in _MEANING.findall(part))}
-    tables = [_table(record, typed[name]) for name, record in RECORDS.items()]
-    others = [name for name in typed if name not in RECORDS]
-    made = [_view(name, typed[name], views.get(name, ("", {})), named) for name in others]
-    found = sorted([*tables, *made], key=lambda table: (table.is_view, table.name))
-    return Schema(tuple(found), _problems())
+    shared = {column: text for record in RECORDS.values() for column, text in _common(record)}
+    tables = [
+        _table(RECORDS[name], typed) if name in RECORDS else _view(name, typed, views, shared)
+        for name, typed in _typed().items()
+    ]
+    tables.sort(key=lambda table: (table.is_view, table.name))
+    return Schema(tuple(tables), {code: told.get(code, "") for code in typing.get_args(Problem)})
 
 
 def _typed() -> dict[str, dict[str, str]]:
@@ -133,15 +141,9 @@ def _typed() -> dict[str, dict[str, str]]:
         run.start({}, {}, True)
         run.plan([], [])
         with connect(folder, _RUN) as connection:
-            rows = connection.execute(
-                "select table_name, column_name, data_type from duckdb_columns() "
-                "where not internal order by table_name, column_index"
-            ).fetchall()
-    found: dict[str, dict[str, str]] = {}
-    for table, column, kind in rows:
-        if not table.startswith(("all_", "raw_", "no_")) and not table.endswith("_rows"):
-            found.setdefault(table, {})[column] = kind
-    return found
+            rows = connection.execute(_COLUMNS_OF_RUN).fetchall()
+    tables = groupby(rows, itemgetter(0))
+    return {table: {column: kind for _, column, kind in own} for table, own in tables}
 
 
 def _common(record: Any) -> Iterator[tuple[str, str]]:
@@ -154,37 +156,28 @@ def _common(record: Any) -> Iterator[tuple[str, str]]:
 
 def _table(record: type[Record], typed: Mapping[str, str]) -> SchemaTable:
     hints, comments = typing.get_type_hints(record), {**STAMPS, **field_comments(record)}
+    nullable = {name for name, hint in hints.items() if type(None) in typing.get_args(hint)}
     columns = [
-        SchemaColumn(
-            name, typed[name], name in hints and _nullable(hints[name]), comments.get(name, "")
-        )
+        SchemaColumn(name, typed[name], name in nullable, comments.get(name, ""))
         for name in schema(record).names
     ]
     about = on_one_line(record.__doc__ or "")
     return SchemaTable(record.table, False, about, record.key, tuple(columns))
 
 
-def _nullable(hint: Any) -> bool:
-    return type(None) in typing.get_args(hint)
-
-
 def _view(
-    name: str,
-    typed: Mapping[str, str],
-    described: tuple[str, Mapping[str, str]],
-    named: Mapping[str, str],
+    name: str, typed: Mapping[str, str], views: Views, shared: Mapping[str, str]
 ) -> SchemaTable:
-    about, own = described
-    columns = [
-        SchemaColumn(column, kind, None, own.get(column) or named.get(column, ""))
-        for column, kind in typed.items()
-    ]
+    """A view; `shared`: the meanings of columns that its SQL does not say."""
+    about, own = views.get(name, ("", {}))
+    meanings = {**shared, **own}
+    columns = [SchemaColumn(c, kind, None, meanings.get(c, "")) for c, kind in typed.items()]
     return SchemaTable(name, True, about, (), tuple(columns))
 
 
-def _views() -> dict[str, tuple[str, dict[str, str]]]:
+def _views() -> Views:
     """Every view with its comment after `create view NAME as`, and those on its columns."""
-    made = {}
+    made: Views = {}
     own = [sql_sections(file) for file in Path(pipeline.store.sql.__file__).parent.glob("*.sql")]
     of_records = [record.sql() for record in RECORDS.values()]
     for sql in (sql for sections in (*own, *of_records) for sql in sections.values()):
@@ -195,8 +188,57 @@ def _views() -> dict[str, tuple[str, dict[str, str]]]:
     return made
 
 
-def _problems() -> dict[str, str]:
-    """The problem codes, with the comments beside them."""
-    source = inspect.getsource(errors)
-    told = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
-    return {code: told.get(code, "") for code in typing.get_args(Problem)}
+def table_named(found: Schema, name: str) -> SchemaTable:
+    """A table or view, by its name or that of its rows of all runs. Raises UsageError."""
+    known = {table.name: table for table in found.tables}
+    name_of_run = name.removeprefix("all_")
+    if name_of_run in known:
+        return known[name_of_run]
+    raise UsageError(f"{name}: no such table or view; {hint(name, [*known])}")
+
+
+def schema_parts(found: Schema) -> list[Part]:
+    """All tables and views, and the problem codes."""
+    rows = [{"name": t.name, "is": _kind(t), "a row is": t.about} for t in found.tables]
+    return [Table(rows, left=("is", "a row is")), _problems(found)]
+
+
+def table_parts(table: SchemaTable) -> list[Part]:
+    """The columns of a table."""
+    return [f"{table.name}, a {_kind(table)}: {table.about}", _columns(table)]
+
+
+def schema_page(found: Schema) -> Iterator[Part]:
+    """The parts of the page: all tables, views and problem codes."""
+    yield Heading("Tables, views and columns")
+    yield _HEAD
+    for is_view, title in ((False, "Tables"), (True, "Views")):
+        yield Heading(title, level=2)
+        for table in (table for table in found.tables if table.is_view == is_view):
+            key = f" A row's key in its step: {', '.join(table.key)}." if table.key else ""
+            yield Heading(table.name, level=3)
+            yield table.about + key
+            yield _columns(table)
+    yield Heading("Problem codes", level=2)
+    yield _problems(found)
+
+
+def _kind(table: SchemaTable) -> str:
+    return "view" if table.is_view else "table"
+
+
+def _columns(table: SchemaTable) -> Table:
+    rows = [
+        {
+            "column": column.name,
+            "type": f"{column.type}, null" if column.nullable else column.type,
+            "meaning": column.meaning,
+        }
+        for column in table.columns
+    ]
+    return Table(rows, left=("type", "meaning"))
+
+
+def _problems(found: Schema) -> Table:
+    rows = [{"problem": code, "meaning": text} for code, text in found.problems.items()]
+    return Table(rows, left=("meaning",))

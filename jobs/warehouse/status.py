@@ -4,23 +4,33 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.live import Live
 from rich.text import Text
 
 from jobs.config.options import ReadOptions
+from jobs.output.cells import Table, counted, printable
+from jobs.output.markdown import markdown
 from jobs.output.print_tables import print_json, print_line
-from jobs.warehouse.status_lines import not_done, status_lines
+from jobs.output.terminal import fitted_to_terminal
+from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.lease import RUN, holder
 
 _SQL = sql_beside(__file__)
-
+Rows = list[dict[str, Any]]
+_NO_LIMIT = 10**6
+_COUNTS = ("inputs", "ok", "problem", "skipped", "not_done", "calls", "prompt_tokens",
+           "cached_tokens", "reply_tokens", "seconds")  # fmt: skip
+# Columns that are left out where the table is too wide, the first one first.
+_SPARED = ("seconds", "cached tokens", "steps", "reply tokens", "skipped", "prompt tokens", "calls",
+           "ok")  # fmt: skip
 _ACTIVE = ("PENDING", "RUNNING")  # of jobs
 
 
@@ -33,38 +43,31 @@ def show_status(
     console = Console(file=sys.stdout, markup=False, highlight=False)
     looks = _looks(options, seconds)
     if as_json or seconds is None or not console.is_terminal:
+        columns, lines = shutil.get_terminal_size()
+        size = (columns, lines - 1) if sys.stdout.isatty() else None
         for number, found in enumerate(looks):
             if number:
                 print_line()
-            _print(found, as_json, steps)
+            if as_json:
+                print_json(found)
+            else:
+                print_line("\n".join(status_lines(found, size, steps)))
         return
     with Live(console=console, auto_refresh=False) as live:
         for found in looks:
-            lines = status_lines(found, (console.width, console.height - 1), steps)
-            live.update(Text("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)
+            text = "\n".join(status_lines(found, (console.width, console.height - 1), steps))
+            live.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)
 
 
 def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
-    """The status, and with `seconds` again, up to the first time that the run is not at work."""
-    yield (found := _found(options))
-    while seconds is not None and _is_at_work(found):
-        time.sleep(seconds)
+    """The status, and with `seconds` again, up to the first time that no command executes the run,
+    no worker is alive and its job, if there is one, is over."""
+    while True:
         yield (found := _found(options))
-
-
-def _print(found: Mapping[str, Any], as_json: bool, steps: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
-    columns, lines = shutil.get_terminal_size()
-    size = (columns, lines - 1) if sys.stdout.isatty() else None
-    print_line("\n".join(status_lines(found, size, steps)))
-
-
-def _is_at_work(found: Mapping[str, Any]) -> bool:
-    """True if a command executes the run, a worker is alive, or a job of it is not over."""
-    job = found["job"]
-    return bool(found["driver"] or found["alive"] or (job and job["status"] in _ACTIVE))
+        is_active = found["job"] and found["job"]["status"] in _ACTIVE
+        if seconds is None or not (found["driver"] or found["alive"] or is_active):
+            return
+        time.sleep(seconds)
 
 
 def _found(options: ReadOptions) -> dict[str, Any]:
@@ -74,13 +77,19 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         steps = query(connection, _SQL["steps"])
         (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
-    problems = _problems(steps)
+    problems: Counter[tuple[str, str]] = Counter()
+    for step in steps:
+        for one in step.pop("problems") or ():
+            problems[step["stage"], one["problem"]] += one["inputs"]
     progress, alive = folder.at_work()
     return {
         "run": folder.path.name,
-        "complete": not not_done(steps),
+        "complete": not _not_done(steps),
         "steps": steps,
-        "problems": problems,
+        "problems": [
+            {"stage": stage, "problem": problem, "inputs": number}
+            for (stage, problem), number in sorted(problems.items())
+        ],
         "calls": sizes,
         "driver": holder(folder.path, RUN),
         "alive": alive,
@@ -89,18 +98,6 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         "job": _job(options, folder.path.name),
         "left_out": [*left_out, *folder.left_out.rows],
     }
-
-
-def _problems(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row per stage and problem, from the column `problems` of the steps, which loses it."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for step in steps:
-        for one in step.pop("problems") or ():
-            counts[step["stage"], one["problem"]] += one["inputs"]
-    return [
-        {"stage": stage, "problem": problem, "inputs": number}
-        for (stage, problem), number in sorted(counts.items())
-    ]
 
 
 def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
@@ -113,3 +110,110 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     if job is None:
         raise UsageError(f"cluster.address={options.address}: no job of run {run} was sent there")
     return {"id": job.id, "status": job.status, "exit_code": job.exit_code}
+
+
+def status_lines(
+    found: Mapping[str, Any], size: tuple[int, int] | None = None, steps: bool = False
+) -> list[str]:
+    """The status as text: a row per stage, or with `steps` per step, problems and workers. `size`:
+    of a terminal, in columns and lines, which are enough for all but the rows of steps."""
+    width, height = size or (_NO_LIMIT, _NO_LIMIT)
+
+    def draw(*tables: Table) -> list[str]:
+        return (fitted_to_terminal(tables, width) if size else markdown(tables)).splitlines()
+
+    lines = [*_head(found, width), ""]
+    if progress := found["progress"]:
+        lines += [progress_line(progress, width), ""]
+    by_step = Table(found["steps"], left=("method", "step_id"))
+    lines += draw(by_step if steps else _stages(found["steps"]))
+    workers = [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]
+    if problems := found["problems"]:
+        table = ["", *draw(Table(problems, left=("problem",)))]
+        if len(lines) + len(table) + len(workers) > height:
+            most = sorted(problems, key=lambda row: -row["inputs"])
+            shown = (f"{row['inputs']} {row['problem']} ({row['stage']})" for row in most)
+            table = [f"problems: {', '.join(shown)}"]
+        lines += table
+    lines += _first(workers, max(height - len(lines), 2))
+    return [_cut(printable(line), width) for line in lines]
+
+
+def _not_done(steps: Rows) -> int:
+    return sum(step["not_done"] for step in steps)
+
+
+def _head(found: Mapping[str, Any], width: int) -> list[str]:
+    state = "complete" if found["complete"] else f"{_not_done(found['steps'])} inputs not done"
+    first, who = f"run {found['run']}: {state}", _who(found["driver"], found["alive"])
+    both = f"{first}, {who}"
+    head = [both] if len(both) <= width else [first, who]
+    if job := found["job"]:
+        head.append(f"job {job['id']}: {job['status'].lower()}")
+    if (calls := found["calls"])["bytes"]:
+        of_all, sent = (decimal(calls[name]) for name in ("bytes", "prompt_bytes"))
+        head.append(_cut(f"calls of the warehouse: {of_all}, {sent} of it what was sent", width))
+    return head
+
+
+def _who(driver: str | None, alive: Rows) -> str:
+    """A line about the command that executes the run, and its workers by machine."""
+    hosts = Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive)
+    workers = f"{counted(len(alive), 'worker')} at work"
+    if hosts:
+        workers += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
+    if driver is None:
+        return workers
+    host, _, pid = driver.rpartition("-")
+    return f"executed on {host} (process {pid}), {workers}"
+
+
+def _stages(steps: Rows) -> Table:
+    """A row per stage, without columns that no stage has a value of; `seconds` is the sum over all
+    calls."""
+    rows: dict[str, Counter[str]] = {}
+    for step in steps:
+        row = rows.setdefault(step["stage"], Counter())
+        row.update({"steps": 1, **{name: step[name] or 0 for name in _COUNTS}})
+    names = [name for name in ("steps", *_COUNTS) if any(round(row[name]) for row in rows.values())]
+    shown = [
+        {"stage": stage, **{name.replace("_", " "): round(row[name]) for name in names}}
+        for stage, row in rows.items()
+    ]
+    return Table(shown, spare=_SPARED)
+
+
+def _first(lines: Sequence[str], room: int) -> list[str]:
+    """The lines, or the first of them and the number of the others."""
+    if len(lines) <= room:
+        return list(lines)
+    shown = lines[: room - 1]
+    return [*shown, f"and {len(lines) - len(shown)} more lines like these; --json has all"]
+
+
+def _at_work(worker: Mapping[str, Any]) -> str:
+    """A worker, and the document that it has had in flight for the longest time."""
+    documents = worker["documents"]
+    oldest = max(documents, key=documents.__getitem__, default=None)
+    line = f"worker {worker['worker']}: "
+    if oldest is None:
+        line += "engine starting" if worker.get("is_starting") else "waiting"
+    else:
+        line += f"{len(documents)} documents, " if len(documents) > 1 else ""
+        line += f"{' '.join(oldest.split())} for {documents[oldest]:.0f} s"
+        of_it = [one for one in worker.get("inside", ()) if one["document_id"] == oldest]
+        line += "".join(f", {rows}" for one in of_it[:1] if (rows := document_text(one)))
+    return f"{line}; waiting for {away}" if (away := worker.get("waiting_for")) else line
+
+
+def _refused(alive: Rows, silent: Mapping[str, float]) -> Iterator[str]:
+    """Lines about workers whose heartbeats storage refuses or that send none."""
+    for worker in alive:
+        if worker.get("refused"):
+            yield f"worker {worker['worker']}: its heartbeat {refusal_text(worker['refused'])}"
+    for name, seconds in silent.items():
+        yield f"worker {name}: no heartbeat for {seconds:.0f} s; it died, hangs or cannot write"
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -17,8 +17,7 @@ import pytest
 from jobs.graph.manifest import run_manifest
 from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import StallWatch
-from jobs.run.progress import Progress
-from jobs.run.progress_line import progress_line
+from jobs.run.progress import Progress, progress_line
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, EndedError, EngineError, StorageError

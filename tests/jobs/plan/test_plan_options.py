@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.plan.show_plan import short
+from jobs.plan.plan import short
 from pipeline.core.compose import compose
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import refused, sql, succeed

@@ -8,9 +8,8 @@ import pytest
 import jobs.plan.pilot
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.read_run import read_run
-from jobs.plan.count_calls import DryRunShards
 from jobs.plan.estimate import estimate
-from jobs.plan.pilot import choose_pilot
+from jobs.plan.pilot import DryRunShards, choose_pilot
 from pipeline.engines.counting import Prefixes
 from tests.support.command import QMSUM
 from tests.support.texts.small_corpus import UNIFORM, document, question, write

@@ -13,7 +13,7 @@ from jobs.run.compatibility import (
     refuse_fewer,
     stored_config,
 )
-from jobs.run.rate_run import with_rater
+from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question
 from pipeline.store.runs.run_folder import RunFolder

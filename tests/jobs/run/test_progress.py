@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from jobs.run.progress import Progress
-from jobs.run.progress_line import fitted_state, progress_line
+from jobs.run.progress import Progress, fitted_state, progress_line
 from pipeline.cluster.actor import COUNTERS
 from pipeline.core.calls import UsageCounters
 from pipeline.worker.executor import Summary

@@ -12,7 +12,7 @@ import pytest
 from upath import UPath
 
 from jobs.graph.preparation import prepare
-from jobs.run.retry import run_again
+from jobs.run.stored_run import run_again
 from pipeline.asking.ask import Ask
 from pipeline.asking.reply_log import EarlierCalls, ReplyLog, SharedReplies
 from pipeline.core.calls import Call, Subject

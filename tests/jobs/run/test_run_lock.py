@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jobs.run.graceful_stop import GracefulStop
-from jobs.run.run_lock import run_lock
+from jobs.run.launch import run_lock
 from pipeline.core.errors import EndedError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.upkeep.lease import RUN, UPKEEP, lease

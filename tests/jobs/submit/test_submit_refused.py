@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from jobs.graph.read_run import read_run
-from jobs.submit.marker import write_marker
+from jobs.submit.submission import write_marker
 from jobs.submit.submit_ray_job import job_state, send
 from pipeline.cluster import ray_jobs
 from pipeline.cluster.ray_jobs import Job

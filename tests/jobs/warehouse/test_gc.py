@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.warehouse.gc import retention
+from jobs.warehouse.delete import retention
 from pipeline.core.calls import Call
 from tests.pipeline.store.test_compaction import commit_some, stored
 from tests.support.command import refused, succeed

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jobs.warehouse import rm
+from jobs.warehouse.delete import remove
 from pipeline.core.calls import Call
 from pipeline.core.errors import IncompleteError
 from pipeline.files.place import as_path
@@ -211,7 +211,7 @@ def test_killed_at_any_moment_it_can_be_made_again(
         monkeypatch.setattr(module, name, strike)
     point = 0
     actions: list[Callable[[], object]] = [
-        lambda: collect(folder, older_than=0), lambda: rm.remove(as_path(folder), "gone"),
+        lambda: collect(folder, older_than=0), lambda: remove(as_path(folder), "gone"),
     ]  # fmt: skip
     while actions:
         left = point
@@ -242,7 +242,7 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
     RunFolder(folder, "gone").write_report("made")
     with monkeypatch.context() as patch, pytest.raises(KilledError):
         patch.setattr(removal, before, killed)
-        rm.remove(as_path(folder), "gone")
+        remove(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
     collect(folder, older_than=0)
@@ -291,7 +291,7 @@ def test_a_removal_while_a_run_plans_takes_nothing_from_it(
     def plan(self: RunFolder, *given: Any) -> None:
         shutil.rmtree(runs / "night" / "alive", ignore_errors=True)
         (runs / "night" / "units.parquet").unlink()
-        rm.remove(as_path(night.warehouse), "other")
+        remove(as_path(night.warehouse), "other")
         freed.append(collect(night.warehouse, older_than=0))
         real(self, *given)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.warehouse.status_lines import status_lines
+from jobs.warehouse.status import status_lines
 from pipeline.files.place import as_path
 from pipeline.store.upkeep.lease import RUN, lease
 from tests.support.command import gistmill, refused, succeed

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from jobs.run.compact_while_running import compact_if_worth_it, compact_periodically
+from jobs.run.launch import compact_if_worth_it, compact_periodically
 from pipeline.core.calls import Call
 from pipeline.core.errors import AccountingError, DamagedError
 from pipeline.core.rows import RECORDS, Record

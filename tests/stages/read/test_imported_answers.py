@@ -13,7 +13,7 @@ import pytest
 from jobs.graph.loading import check_own_inputs
 from jobs.graph.read_run import read_run, run_of
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.run.score_predictions import with_predictions
+from jobs.run.stored_run import with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question, UnitRows
 from pipeline.work.units import Committed, DocumentKey, Unit, plan_document
