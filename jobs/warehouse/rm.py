@@ -10,8 +10,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.files.place import is_remote
 from pipeline.store.shards.layout import check_layout
+from pipeline.store.upkeep.garbage import Removed, mark_removed, run_names
 from pipeline.store.upkeep.lease import RUN, holder, lease
-from pipeline.store.upkeep.removal import Removed, mark_removed, run_names
 
 
 def run_to_remove(options: ReadOptions) -> str:

@@ -19,8 +19,7 @@ from typing import Self
 from upath import UPath
 
 from pipeline.core.calls import UNANSWERED, Call, call_from_json, call_to_json
-from pipeline.files.place import delete_folder, is_remote, list_paths, read, write
-from pipeline.files.process import process_name
+from pipeline.files.place import delete_folder, is_remote, list_paths, process_name, read, write
 from pipeline.files.storage_retries import ignore_refusals
 
 _CALLS_A_PART = 20

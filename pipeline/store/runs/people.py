@@ -15,8 +15,7 @@ from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError
 from pipeline.files.place import exists, list_paths, read, write
 from pipeline.store.shards.damaged_files import DamagedFiles
-from pipeline.store.shards.footers import check_table
-from pipeline.store.shards.shard_files import parquet_content
+from pipeline.store.shards.footers import check_table, parquet_content
 
 PEOPLE = pa.schema(
     [

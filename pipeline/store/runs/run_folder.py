@@ -19,7 +19,6 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
-from pipeline.files.json_files import write_json
 from pipeline.files.place import (
     AnyPath,
     as_path,
@@ -30,6 +29,7 @@ from pipeline.files.place import (
     map_in_threads,
     modified_at,
     write,
+    write_json,
 )
 from pipeline.files.storage_retries import Advisory, refusal_error
 from pipeline.store.runs.planned_units import planned_rows, values_in

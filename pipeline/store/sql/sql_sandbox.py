@@ -1,16 +1,23 @@
-"""Restrict a user's SQL to reading the views of a connection.
+"""Restrict a user's SQL to reading the views of a connection; write a view to a Parquet file, by
+PyArrow, with the restrictions in place.
 
 DuckDB itself keeps files, settings and extensions locked (`lock`); its own parser shows what kind
 of statement a text is (`only_select`, `expression`). Works with DuckDB 1.5 and 2.0.
 """
 
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+from upath import UPath
+
 from pipeline.core.errors import UsageError
-from pipeline.store.sql.connection import errors_of
-from pipeline.store.sql.run_views import text
-from pipeline.store.sql.syntax_tree import nodes, syntax_tree
+from pipeline.files.place import is_remote, move_file, refuse_unwritable_path
+from pipeline.files.storage_retries import with_retries
+from pipeline.store.sql.connection import errors_of, nodes, query, syntax_tree
+from pipeline.store.sql.run_views import sql_list
 
 # Table functions that read no file, change no setting and hide no statement in a text.
 _TABLE_FUNCTIONS = {
@@ -19,10 +26,12 @@ _TABLE_FUNCTIONS = {
 }  # fmt: skip
 
 
-def lock(connection: Any, files: Iterable[str]) -> None:
+def lock(connection: Any, files: Collection[UPath]) -> None:
     """Let a connection open `files` and no others, for good: no other file is read or written,
     nothing is attached or installed, no setting changed, no variable of this process scanned."""
-    connection.execute(f"set allowed_paths = [{', '.join(map(text, files))}]")
+    # DuckDB names a file as it was given, or as a remote filesystem's listing does.
+    listed = {file.fs.unstrip_protocol(file.path) for file in files if is_remote(file)}
+    connection.execute(f"set allowed_paths = {sql_list([*files, *sorted(listed)])}")
     connection.execute("set enable_external_access = false")
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
@@ -68,3 +77,42 @@ def _parsed(connection: Any, statement: str) -> list[dict[str, Any]]:
         if name not in _TABLE_FUNCTIONS:
             raise UsageError(f"sql: {name}() is not allowed; read the views, or add --unsafe")
     return list(tree["statements"])
+
+
+_ROWS = 20_000  # at once in memory
+_VIEWS = "select view_name from duckdb_views() where not internal order by view_name"
+
+
+def view_names(connection: Any) -> list[str]:
+    """The views that users read, without those that others are made of."""
+    names = [row["view_name"] for row in query(connection, _VIEWS)]
+    return [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
+
+
+def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
+    """Write the rows of a view for which `where` holds; returns their number. `path` is replaced.
+
+    The file appears whole or not at all; its folder is created. Raises UsageError if `view` is no
+    view or `where` no condition, or one that fails for some row, or if a remote store has no such
+    bucket; StorageError.
+    """
+    if view not in view_names(connection):
+        raise UsageError(f"{view!r} is no view")
+    condition = expression(connection, "where", where or "true")
+    statement = f'from "{view}" where ({condition}\n)'
+    query(connection, f"{statement} limit 0")  # for its errors
+    folder = None  # of this machine's temporary files, if `path` is remote
+    if not is_remote(path):
+        folder = str(path.parent)
+        with_retries(lambda: path.parent.mkdir(parents=True, exist_ok=True), path.parent)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as beside:
+        part, num_rows = Path(beside) / path.name, 0
+        with errors_of(connection):
+            reader = connection.sql(statement).to_arrow_reader(_ROWS)
+            with pq.ParquetWriter(str(part), reader.schema, compression="zstd") as writer:
+                for batch in reader:
+                    writer.write_batch(batch)
+                    num_rows += batch.num_rows
+        with refuse_unwritable_path(path, "to"):
+            move_file(part, path)
+    return num_rows

@@ -21,8 +21,7 @@ from typing import Any
 
 from upath import UPath
 
-from pipeline.files.json_files import read_object
-from pipeline.files.place import commit, delete, exists, is_remote, list_paths, write
+from pipeline.files.place import commit, delete, exists, is_remote, list_paths, read_object, write
 from pipeline.files.storage_retries import ignore_refusals
 
 UPKEEP, RUN = "upkeep", "run"
