@@ -104,6 +104,11 @@ def read_object(path: UPath) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def make_folder(path: UPath) -> None:
+    """Make a local folder, and those above it. Raises StorageError."""
+    with_retries(lambda: path.mkdir(parents=True, exist_ok=True), path)
+
+
 def is_file(path: UPath) -> bool:
     """True if there is a file at the path. Raises StorageError."""
     return path_kind(path) == "file"

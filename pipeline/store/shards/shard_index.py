@@ -203,7 +203,7 @@ def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
     """Which entries of an index are of these units (step_id and name), as an Arrow array."""
     names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
     known = pa.array(["/".join(unit) for unit in units], pa.string())
-    return pc.is_in(pc.binary_join_element_wise(*names, "/"), known)
+    return pc.is_in(pc.binary_join_element_wise(*names, "/"), known).combine_chunks()
 
 
 @cache

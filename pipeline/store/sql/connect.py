@@ -136,8 +136,10 @@ def _by_last_start(folder: UPath) -> list[UPath]:
     return sorted(planned_files(folder), key=modified_at)
 
 
-def _step_row(file: UPath) -> dict[str, Any]:
-    step = read_parsed(file, _Description.model_validate_json, MOVE_STEP).model_dump()
+def _step_row(file: UPath) -> dict[str, Any] | None:
+    if (found := read_parsed(file, _Description.model_validate_json, MOVE_STEP)) is None:
+        return None
+    step = found.model_dump()
     texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
     return {**step, **texts, "step_id": file.stem}
 

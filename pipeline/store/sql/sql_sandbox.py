@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import is_remote, move_file, refuse_unwritable_path
-from pipeline.files.storage_retries import with_retries
+from pipeline.files.place import is_remote, make_folder, move_file, refuse_unwritable_path
 from pipeline.store.sql.connection import errors_of, nodes, query, syntax_tree
 from pipeline.store.sql.run_views import sql_list
 
@@ -104,7 +103,7 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     folder = None  # of this machine's temporary files, if `path` is remote
     if not is_remote(path):
         folder = str(path.parent)
-        with_retries(lambda: path.parent.mkdir(parents=True, exist_ok=True), path.parent)
+        make_folder(path.parent)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as beside:
         part, num_rows = Path(beside) / path.name, 0
         with errors_of(connection):
