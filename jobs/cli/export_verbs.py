@@ -16,7 +16,7 @@ from jobs.report.show_cite import cite_parts
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.store import connect
-from pipeline.store.sql.view_files import view_names, write_view
+from pipeline.store.sql.sql_sandbox import view_names, write_view
 
 export = typer.Typer(help="Write answers, the report or a view to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)

@@ -14,9 +14,8 @@ from pipeline.core.registry import hint
 from pipeline.files.place import exists, is_remote
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.upkeep.compaction import compact
-from pipeline.store.upkeep.garbage import RETENTION, collect
+from pipeline.store.upkeep.garbage import RETENTION, Removed, collect, mark_removed, run_names
 from pipeline.store.upkeep.lease import RUN, holder, lease
-from pipeline.store.upkeep.removal import Removed, mark_removed, run_names
 
 _LINES = """\
 compacted {compacted:,} shards into {into:,} files

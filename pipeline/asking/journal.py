@@ -27,10 +27,10 @@ from pipeline.files.place import (
     is_remote,
     list_paths,
     prepare_folder,
+    process_name,
     read,
     write,
 )
-from pipeline.files.process import process_name
 from pipeline.files.storage_retries import ignore_refusals, with_retries
 
 _CALLS_A_PART = 20

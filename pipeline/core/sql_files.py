@@ -85,6 +85,11 @@ def filled(sql: str, **values: str) -> str:
     return _FIELD.sub(lambda field: values.get(field[1], field[0]), sql)
 
 
+def text(value: str) -> str:
+    """A text as an SQL literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
 def table_file(module: str, table: str) -> Path | None:
     """The table's file, if there is one; `module`: the name of its record class's module."""
     source = getattr(sys.modules.get(module), "__file__", None)

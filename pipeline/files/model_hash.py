@@ -13,17 +13,17 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from glob import glob
 from pathlib import Path, PurePath
-from tempfile import NamedTemporaryFile
 from threading import Timer
 
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
+from pipeline.files.place import as_path, write
+from pipeline.files.storage_retries import ignore_refusals
 
 _CHUNK_BYTES = 2**24  # hashed by one thread; several at once keep a fast disk busy
 _THREADS = min(16, os.cpu_count() or 1)
@@ -68,25 +68,11 @@ def _model_files(folder: Path) -> Iterator[str]:
 
 def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
     try:
-        size = file.stat().st_size
-        read = partial(_read_and_hash, file, size, threads)
-        return _cached_hash(file, read) if size >= _CACHED_FROM_BYTES else read()
+        return _cached_hash(file, threads)
     except OSError as error:
         raise UsageError(
             f"{file}: {error.strerror}; make it readable, as its content identifies the model"
         ) from None
-
-
-def _read_and_hash(file: Path, size: int, threads: ThreadPoolExecutor) -> str:
-    """The sha256 of the sha256 of every chunk: one thread alone is slower than a fast disk."""
-    chunks = threads.map(partial(_chunk_hash, file), range(0, size, _CHUNK_BYTES))
-    return hashlib.sha256(b"".join(chunks)).hexdigest()
-
-
-def _chunk_hash(file: Path, start: int) -> bytes:
-    with file.open("rb") as opened:
-        opened.seek(start)
-        return hashlib.sha256(opened.read(_CHUNK_BYTES)).digest()
 
 
 # The coarsest resolution of a filesystem's times: within it, a second change may not show.
@@ -97,23 +83,37 @@ _HASH = re.compile("[0-9a-f]{64}")
 _hashes_of_this_process: dict[str, str] = {}
 
 
-def _cached_hash(file: Path, read_and_hash: Callable[[], str]) -> str:
-    """The cached hash of an unchanged file, else the result of `read_and_hash`, which is cached.
+def _cached_hash(file: Path, threads: ThreadPoolExecutor) -> str:
+    """The hash of a file; that of a large one is cached.
 
     A file that changed within 2 seconds before it was read is not cached. A cache folder that
-    cannot be written is no error. Raises OSError where `file` cannot be inspected.
+    cannot be written is no error. Raises OSError where `file` cannot be read.
     """
     began_ns, stat = time.time_ns(), file.stat()  # of a link, that of its target
+    if stat.st_size < _CACHED_FROM_BYTES:
+        return _read_and_hash(file, stat.st_size, threads)
     state = (stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
     entry = sha([str(file.absolute()), *state], 32)
     if known := _hashes_of_this_process.get(entry) or _read_entry(entry):
         return known
-    found = read_and_hash()
+    found = _read_and_hash(file, stat.st_size, threads)
     if began_ns - stat.st_ctime_ns >= _COARSEST_TIME_NS:
         _hashes_of_this_process[entry] = found
-        with suppress(OSError, RuntimeError):
-            _write_entry(entry, found)
+        with ignore_refusals(), suppress(RuntimeError, UsageError):
+            write(as_path(_cache_folder() / entry), found.encode())
     return found
+
+
+def _read_and_hash(file: Path, size: int, threads: ThreadPoolExecutor) -> str:
+    """The sha256 of the sha256 of every chunk: one thread alone is slower than a fast disk."""
+
+    def chunk_hash(start: int) -> bytes:
+        with file.open("rb") as opened:
+            opened.seek(start)
+            return hashlib.sha256(opened.read(_CHUNK_BYTES)).digest()
+
+    chunks = threads.map(chunk_hash, range(0, size, _CHUNK_BYTES))
+    return hashlib.sha256(b"".join(chunks)).hexdigest()
 
 
 def _read_entry(entry: str) -> str | None:
@@ -121,15 +121,6 @@ def _read_entry(entry: str) -> str | None:
         found = (_cache_folder() / entry).read_text()
         return found if _HASH.fullmatch(found) else None
     return None
-
-
-def _write_entry(entry: str, found: str) -> None:
-    """Write a temporary file and rename it: several processes may hash a model at once."""
-    folder = _cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=folder, suffix=".tmp", delete=False) as temporary:
-        temporary.write(found)
-    Path(temporary.name).replace(folder / entry)
 
 
 def _cache_folder() -> Path:

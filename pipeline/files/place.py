@@ -1,20 +1,23 @@
-"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...).
+"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...), and
+the name of this process for them.
 
 File operations on a warehouse go through this module or `with_retries` (storage_retries.py), so
 that all are retried, but for the local appends of a journal, which is advisory, and the marker of a
 submitted job. They block: on an event loop, call them in a thread.
 """
 
+import json
 import os
+import socket
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from errno import ENOENT
 from fnmatch import fnmatchcase
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from upath import UPath
 
@@ -92,6 +95,16 @@ def read(path: UPath) -> bytes:
     return with_retries(path.read_bytes, path, _ABSENT)
 
 
+def read_object(path: UPath) -> dict[str, Any]:
+    """The JSON object in a small file; empty if the file is missing, truncated or no JSON object.
+    Raises StorageError."""
+    try:
+        found = json.loads(read(path))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def make_folder(path: UPath) -> None:
     """Make a local folder, and those above it. Raises StorageError."""
     with_retries(lambda: prepare_folder(path), path)
@@ -147,26 +160,16 @@ def list_paths(folder: UPath, pattern: str = "*") -> list[UPath]:
     return with_retries(lambda: list(folder.glob(pattern)), folder)
 
 
-def temporary_files(root: UPath) -> list[UPath]:
-    """The files of killed writes below a local folder. Raises StorageError."""
-    found = with_retries(lambda: list(root.rglob(".*.part")), root)
-    return [path for path in found if path_kind(path) == "file"]
-
-
 def path_kind(path: UPath) -> str | None:
     """The kind of what is at the path: file, directory or other; None if nothing is. Raises
     StorageError."""
     # Not by fsspec's `isfile`: if a store does not answer, it returns False.
     try:
-        return with_retries(lambda: _found(path), path, _ABSENT)
+        if is_remote(path):
+            return str(with_retries(lambda: path.fs.info(path.path)["type"], path, _ABSENT))
+        mode = with_retries(path.stat, path, _ABSENT).st_mode
     except _ABSENT:
         return None
-
-
-def _found(path: UPath) -> str:
-    if is_remote(path):
-        return str(path.fs.info(path.path)["type"])
-    mode = path.stat().st_mode
     return "file" if S_ISREG(mode) else "directory" if S_ISDIR(mode) else "other"
 
 
@@ -240,15 +243,20 @@ def _link(path: UPath, content: bytes) -> bool:
 def write(path: UPath, content: bytes) -> None:
     """Write or replace a file atomically: readers see the old or the new content. Raises
     StorageError."""
-    if is_remote(path):
-        with_retries(lambda: path.fs.pipe_file(path.path, content), path)
-    else:
-        with_retries(lambda: _replace(path, content), path)
+
+    def attempt() -> None:
+        if is_remote(path):
+            path.fs.pipe_file(path.path, content)
+        else:
+            with _written_beside(path, content, sync=False) as part:
+                part.replace(path)
+
+    with_retries(attempt, path)
 
 
-def _replace(path: UPath, content: bytes) -> None:
-    with _written_beside(path, content, sync=False) as part:
-        part.replace(path)
+def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:
+    """Write or replace a small JSON file, as `write` does."""
+    write(as_path(path), (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
 
 
 @contextmanager
@@ -287,3 +295,9 @@ def move_file(file: Path, path: UPath) -> None:
         with_retries(lambda: path.fs.put_file(str(file), path.path), path)
     else:
         with_retries(lambda: file.replace(str(path)), path)
+
+
+def process_name() -> str:
+    """The host's name and the process id, which together identify this process among all that write
+    to a warehouse."""
+    return f"{socket.gethostname()}-{os.getpid()}"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from upath import UPath
@@ -176,7 +177,7 @@ class Advisory:
             self.count, self.error = self.count + 1, refusal_reason(error)
             return
         if self.count:
-            self.longest = max(self.longest or self._now(), self._now(), key=_seconds)
+            self.longest = max(self.longest or self._now(), self._now(), key=itemgetter("seconds"))
             self.count = 0
 
     @property
@@ -191,7 +192,3 @@ class Advisory:
     def _now(self) -> dict[str, Any]:
         seconds = round(time.monotonic() - self.since, 1)
         return {"count": self.count, "seconds": seconds, "error": self.error}
-
-
-def _seconds(outage: dict[str, Any]) -> float:
-    return float(outage["seconds"])

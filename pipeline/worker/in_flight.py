@@ -19,8 +19,7 @@ from upath import UPath
 
 from pipeline.core.errors import EngineError, StartError
 from pipeline.core.settings import sha
-from pipeline.files.json_files import read_object, write_json
-from pipeline.files.place import AnyPath, as_path, delete, list_paths
+from pipeline.files.place import AnyPath, as_path, delete, list_paths, read_object, write_json
 from pipeline.files.storage_retries import ignore_refusals
 
 _MAX_CRASHES_ALONE = 2  # with a single document in flight, before its unit is given up

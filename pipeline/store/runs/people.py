@@ -6,6 +6,7 @@ They are kept apart from the rows that stages make: no step plans them, and no r
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,7 @@ from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError
 from pipeline.files.place import exists, list_paths, read, write
 from pipeline.store.shards.damaged_files import DamagedFiles
-from pipeline.store.shards.footers import check_table
-from pipeline.store.shards.shard_files import parquet_content
+from pipeline.store.shards.footers import check_table, parquet_content
 
 PEOPLE = pa.schema(
     [
@@ -64,18 +64,18 @@ def num_labels(run: UPath) -> int:
 
 def people_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
     """The labels of all runs of a warehouse, as rows of ALL_PEOPLE."""
-    files = left_out.sound(sorted(list_paths(folder / "runs", "*/people/*.parquet")), _check)
-    return [{"run": file.parent.parent.name} | row for file in files for row in _rows(file)]
+    none: list[dict[str, Any]] = []
+    return [
+        {"run": file.parent.parent.name} | row
+        for file in sorted(list_paths(folder / "runs", "*/people/*.parquet"))
+        for row in left_out.unless_damaged(partial(_rows, file), none)
+    ]
 
 
 def _rows(file: UPath) -> list[dict[str, Any]]:
-    _check(file)
+    check_table(file, PEOPLE, _FIX)
     rows: list[dict[str, Any]] = read_parquet(read(file), PEOPLE.names).cast(PEOPLE).to_pylist()
     return rows
-
-
-def _check(file: UPath) -> None:
-    check_table(file, PEOPLE, _FIX)
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -19,7 +19,6 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
-from pipeline.files.json_files import write_json
 from pipeline.files.place import (
     AnyPath,
     as_path,
@@ -30,6 +29,7 @@ from pipeline.files.place import (
     map_in_threads,
     modified_at,
     write,
+    write_json,
 )
 from pipeline.files.storage_retries import Advisory, refusal_error
 from pipeline.store.runs.planned_units import planned_rows, values_in
@@ -39,7 +39,6 @@ from pipeline.work.units import Unit
 
 A = TypeVar("A")
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
-_RERUN = "delete it and run the same command again"
 
 
 class _Facts(BaseModel, extra="allow"):
@@ -79,7 +78,7 @@ class RunFolder:
 
     def config(self) -> dict[str, Any] | None:
         """The config the run was last started with; None for a new run. Raises DamagedError."""
-        return _read(self.path / "config.yaml", _config)
+        return read_parsed(self.path / "config.yaml", _config)
 
     def report_facts(self, *needed: str) -> dict[str, Any]:
         """The part of the config that reading commands need: `stages`, and the facts in `needed`.
@@ -116,7 +115,7 @@ class RunFolder:
     def plan_made(self, form: Callable[[Any], A]) -> A | None:
         """The stored result of `gistmill plan`, parsed by `form`, which raises ValueError; None if
         there is none. Raises DamagedError."""
-        return _read(self._plan, lambda content: form(json.loads(content)), "plan again")
+        return read_parsed(self._plan, lambda content: form(json.loads(content)), "plan again")
 
     def took(self, phase: Mapping[str, Any]) -> None:
         """Record the seconds, workers, calls and tokens of a finished phase of the current
@@ -141,7 +140,7 @@ class RunFolder:
         last one after its driver has ended. Progress comes without heartbeats if no worker sends
         any but the driver still writes.
         """
-        state = self.left_out.unless_damaged(lambda: _read(self._progress, _JSON), None)
+        state = self.left_out.unless_damaged(lambda: read_parsed(self._progress, _JSON), None)
         if state is None:
             return None, []
         launch = str(state.get("launch"))
@@ -155,7 +154,7 @@ class RunFolder:
     def launches(self) -> list[dict[str, Any]]:
         """The provenance of the run's rows: one entry per launch that made some, in order. Raises
         DamagedError."""
-        found = _read(self.path / "provenance.json", _Provenance.model_validate_json)
+        found = read_parsed(self.path / "provenance.json", _Provenance.model_validate_json)
         return [launch.model_dump(exclude_unset=True) for launch in found.launches] if found else []
 
     def readable_launches(self) -> list[dict[str, Any]]:
@@ -183,7 +182,9 @@ class RunFolder:
     def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
         """The heartbeats of a launch, each with its age in seconds."""
         files = sorted(list_paths(self.path / "alive", "*.json"))
-        read_one = [self.left_out.unless_damaged(partial(_read, f, _JSON), None) for f in files]
+        read_one = [
+            self.left_out.unless_damaged(partial(read_parsed, f, _JSON), None) for f in files
+        ]
         found = [(_age(file), one) for file, one in zip(files, read_one, strict=True) if one]
         return [(age, one) for age, one in found if one.get("launch") == launch]
 
@@ -211,7 +212,7 @@ class RunFolder:
         # Through JSON, which turns tuples into lists, to compare it with the file.
         made = json.loads(json.dumps({**step.description(), "table": step.table}))
         try:
-            found = _read(file, _JSON)
+            found = read_parsed(file, _JSON)
         except DamagedError as error:
             raise _another_step(file, f"no JSON object: {error.why.partition(';')[0]}") from None
         if found is None:
@@ -240,11 +241,3 @@ def _config(content: bytes) -> dict[str, Any]:
         return _OBJECT.validate_python(yaml.load(content, YAML_LOADER))
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {error}") from None
-
-
-def _read(file: UPath, parse: Callable[[bytes], A], fix: str = _RERUN) -> A | None:
-    """As `read_parsed`; None if the file does not exist."""
-    try:
-        return read_parsed(file, parse, fix)
-    except FileNotFoundError:
-        return None

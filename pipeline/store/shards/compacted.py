@@ -2,21 +2,20 @@
 
 import io
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
 from typing import Any, BinaryIO, TypeVar
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.errors import DamagedError
 from pipeline.files.place import map_files, read
 from pipeline.files.storage_retries import with_retries
-from pipeline.store.shards.footers import FlawError, read_footer
+from pipeline.store.shards.footers import FlawError, flaws_of_content, read_footer
 from pipeline.store.shards.shard_index import Entry, Index, damaged_compaction, newest_index
 
 T = TypeVar("T")
-_MISSING = (FileNotFoundError,)
 
 
 class Compacted:
@@ -25,7 +24,7 @@ class Compacted:
     def __init__(self, warehouse: UPath) -> None:
         self.folder = warehouse / "compacted"
         self._index: Index | None = None
-        self._footers: dict[str, Any] = {}
+        self._footer = cache(_footer)
 
     @property
     def index(self) -> Index:
@@ -35,30 +34,30 @@ class Compacted:
         """Look for a newer generation. Raises what the filesystem raises."""
         while True:
             found = newest_index(self.folder)
-            if self._index is None or found.number > self._index.number:
-                try:
-                    _ = found.rows
-                except FileNotFoundError:  # replaced and deleted meanwhile
-                    continue
+            if self._index and found.number <= self._index.number:
+                return self._index
+            with suppress(FileNotFoundError):  # replaced and deleted meanwhile
+                _ = found.rows
                 self._index = found
-            return self._index
+                return found
 
     def read(self, table: str, entry: Entry, columns: list[str] | None = None) -> Any:
         """The rows of a shard. Raises FileNotFoundError if a later compaction replaced its file."""
-        name = f"{table}/{entry.file}"
-        path, footer = self.folder / name, self._footer(name)
-        read_rows = partial(_rows, footer, entry, columns)
-        rows = with_retries(partial(parse_file, path, read_rows), path, _MISSING)
-        return rows.slice(entry.first_row, entry.num_rows)
+        path = self.folder / table / entry.file
+        footer = self._footer(path)
 
-    def _footer(self, name: str) -> Any:
-        if name not in self._footers:
-            self._footers[name] = _footer(self.folder / name)
-        return self._footers[name]
+        def read_group(opened: BinaryIO) -> Any:
+            file = pq.ParquetFile(opened, metadata=footer)
+            if not entry.num_rows:  # a file may have no row group
+                return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
+            return file.read_row_group(entry.row_group, columns=columns, use_threads=False)
+
+        rows = with_retries(partial(parse_file, path, read_group), path, (FileNotFoundError,))
+        return rows.slice(entry.first_row, entry.num_rows)
 
     def verify(self) -> None:
         """Raise DamagedError if a compacted file does not hold the rows that the index states."""
-        self._footers.clear()
+        self._footer.cache_clear()
         map_files(self._verify, self.index.files().items(), self.folder)
 
     def _verify(self, file: tuple[str, int]) -> None:
@@ -94,21 +93,11 @@ def parse_file(path: UPath, parse: Callable[[BinaryIO], T]) -> T:
     An OSError without a number comes from Arrow or from an object store; parsing the content again
     tells which.
     """
-    try:
-        with path.open("rb") as opened:
-            return parse(opened)
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
+    with suppress(FlawError), flaws_of_content(), path.open("rb") as opened:
+        return parse(opened)
     content = io.BytesIO(read(path))
     try:
-        return parse(content)
-    except (pa.ArrowException, OSError) as error:
-        raise damaged_compaction(path, f"cannot be read ({str(error).splitlines()[0]})") from None
-
-
-def _rows(footer: Any, entry: Entry, columns: list[str] | None, opened: BinaryIO) -> Any:
-    file = pq.ParquetFile(opened, metadata=footer)
-    if not entry.num_rows:  # a file may have no row group
-        return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
-    return file.read_row_group(entry.row_group, columns=columns, use_threads=False)
+        with flaws_of_content():
+            return parse(content)
+    except FlawError as flaw:
+        raise damaged_compaction(path, str(flaw)) from None

@@ -15,17 +15,20 @@ from pipeline.files.storage_retries import with_retries
 from pipeline.store.shards.footers import damaged_shard
 
 A = TypeVar("A")
+RERUN = "delete it and run the same command again"
 MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
 
 # What is wrong with the file itself, rather than with the storage.
 _OF_THE_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
-def read_parsed(file: UPath, parse: Callable[[bytes], A], fix: str) -> A:
-    """The content of a file, parsed by `parse`. Raises FileNotFoundError, and DamagedError, which
-    ends in `fix`, if `parse` raises ValueError."""
+def read_parsed(file: UPath, parse: Callable[[bytes], A], fix: str = RERUN) -> A | None:
+    """The content of a file, parsed by `parse`; None if it does not exist. Raises DamagedError,
+    which ends in `fix`, if `parse` raises ValueError."""
     try:
         return parse(with_retries(file.read_bytes, file, _OF_THE_FILE))
+    except FileNotFoundError:
+        return None
     except ValueError as error:
         raise DamagedError(file, f"{_first(error)}; {fix}") from None
     except (IsADirectoryError, NotADirectoryError, PermissionError) as error:

@@ -1,29 +1,77 @@
-"""Check Parquet files by their footers, without reading rows: a file must be what its name
-states."""
+"""The content of shards, and checks of Parquet files by their footers, without reading rows: a file
+must be what its name states."""
 
 import dataclasses
 import io
-from collections.abc import Iterable
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import cache, lru_cache, partial
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.core.arrow import empty_table, schema
+from pipeline.core.arrow import empty_table, schema, to_arrow
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
-from pipeline.core.rows import RECORDS, Record, is_per_question
-from pipeline.files.place import file_size, is_remote, modified_at, path_kind, read
+from pipeline.core.redaction import redacted
+from pipeline.core.rows import RECORDS, Record, is_per_question, utc_now
+from pipeline.files.place import file_size, is_remote, modified_at, path_kind, process_name, read
 from pipeline.files.storage_retries import with_retries
+from pipeline.work.steps import Step
+from pipeline.work.units import Unit
 
 # In a shard's footer: the number of its rows, and how many have which problem (JSON).
 ROWS_WRITTEN, PROBLEMS = "gistmill.num_rows", "gistmill.problems"
+STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of its unit
 _END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
 # Columns without which a row cannot be identified.
 _OF_EVERY_TABLE = ("step_id", "unit", "document_id")
 _OF_QUESTIONS = ("question_id", "input_sha")
+
+
+def shard_content(
+    record: type[Record],
+    step: Step,
+    unit: Unit,
+    rows: Sequence[Record],
+    started_at: datetime | None = None,
+) -> bytes:
+    """The Parquet content of a shard; `started_at`: of the unit (UTC), by default now."""
+    rows = [_with_redacted_detail(row) for row in rows]
+    stamps = {
+        "corpus": step.corpus,
+        "step_id": step.id,
+        "unit": unit.unit,
+        "method": step.method,
+        "repeat": step.repeat,
+        "memory": step.memory,
+    }
+    shas = [unit.inputs.get(getattr(row, "question_id", "")) for row in rows]
+    arrow = to_arrow(record, rows, [{**stamps, "input_sha": sha} for sha in shas])
+    footer = {
+        ROWS_WRITTEN: str(arrow.num_rows),
+        PROBLEMS: json.dumps(Counter(row.problem for row in rows if row.problem)),
+        STARTED_AT: (started_at or utc_now()).isoformat(),
+        WORKER: process_name(),
+    }
+    return parquet_content(arrow.replace_schema_metadata(footer))
+
+
+def _with_redacted_detail(row: Any) -> Any:
+    detail = getattr(row, "detail", None)
+    return dataclasses.replace(row, detail=redacted(detail)) if detail else row
+
+
+def parquet_content(arrow: Any) -> bytes:
+    """An Arrow table as the content of a Parquet file."""
+    buffer = io.BytesIO()
+    pq.write_table(arrow, buffer, compression="zstd")
+    return buffer.getvalue()
 
 
 def check_shard(path: UPath) -> bool:
@@ -43,9 +91,18 @@ def shard_footer(path: UPath) -> Any:
     FileNotFoundError if it does not exist."""
     try:
         footer = read_footer(path)
-        _check_rows(footer)
+        metadata = footer.metadata or {}
+        written = metadata.get(ROWS_WRITTEN.encode(), b"none").decode(errors="replace")
+        if written != str(footer.num_rows):
+            raise FlawError(f"{footer.num_rows} rows, {written} were written")
         record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
-        check_columns(footer, schema(record) if record else None, _needed(record))
+        # Any other column may be missing, and is then null.
+        own: tuple[str, ...] = ()
+        if record is Call:
+            own = Call.key
+        elif record and is_per_question(record):
+            own = _OF_QUESTIONS
+        check_columns(footer, schema(record) if record else None, _OF_EVERY_TABLE + own)
         if record:
             _check_own(footer, record)
         for column, named in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
@@ -76,11 +133,25 @@ class FlawError(Exception):
     """A flaw of a file, in a few words."""
 
 
+@contextmanager
+def flaws_of_content() -> Iterator[None]:
+    """Turn Arrow's errors in the `with` block into FlawError; an OSError with a number is not
+    Arrow's."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        first, *_ = str(error).splitlines() or [""]
+        raise FlawError(f"cannot be read ({first})") from None
+
+
 def read_footer(path: UPath) -> Any:
     """The Parquet metadata of a file, from its end. Raises FlawError, FileNotFoundError, and
     StorageError, which does not mean that the file is damaged."""
     if is_remote(path):
-        return _parsed(io.BytesIO(_end(path)))
+        with flaws_of_content():
+            return pq.read_metadata(io.BytesIO(_end(path)))
     if path_kind(path) not in (None, "file"):  # reading a FIFO would block
         raise FlawError("cannot be read (not a file)")
     try:
@@ -94,17 +165,8 @@ def read_footer(path: UPath) -> Any:
 
 @lru_cache(maxsize=1_000)  # to plan, to verify and to connect take the same footers
 def _opened(path: UPath, version: tuple[float, int]) -> Any:
-    with path.open("rb") as file:
-        return _parsed(file)
-
-
-def _parsed(file: BinaryIO) -> Any:
-    try:
+    with path.open("rb") as file, flaws_of_content():
         return pq.read_metadata(file)
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # not Arrow's own
-            raise
-        raise FlawError(f"cannot be read ({str(error).splitlines()[0]})") from None
 
 
 def _end(path: UPath) -> bytes:
@@ -113,12 +175,6 @@ def _end(path: UPath) -> bytes:
     end: bytes = with_retries(cat, path, (FileNotFoundError,))
     size = int.from_bytes(end[-8:-4], "little") + 8
     return read(path) if len(end) == _END_BYTES < size else end
-
-
-def _check_rows(footer: Any) -> None:
-    written = (footer.metadata or {}).get(ROWS_WRITTEN.encode(), b"none").decode(errors="replace")
-    if written != str(footer.num_rows):
-        raise FlawError(f"{footer.num_rows} rows, {written} were written")
 
 
 def check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
@@ -134,14 +190,6 @@ def check_columns(footer: Any, columns: Any, names: Iterable[str]) -> None:
             raise FlawError(
                 f"the column {name} is {found.field(name).type}, not {columns.field(name).type}"
             )
-
-
-def _needed(record: type[Record] | None) -> tuple[str, ...]:
-    """The columns that a shard must have; any other column may be missing, and is then null."""
-    if record is Call:
-        return (*_OF_EVERY_TABLE, *Call.key)
-    is_asked = record is not None and is_per_question(record)
-    return (*_OF_EVERY_TABLE, *_OF_QUESTIONS) if is_asked else _OF_EVERY_TABLE
 
 
 def _check_own(footer: Any, record: type[Record]) -> None:
@@ -169,7 +217,7 @@ def _fits(found: Any, wanted: Any) -> bool:
 def _check_constant(footer: Any, column: str, value: str) -> None:
     """Raise FlawError if the statistics of the column, where the file has them, show another
     value."""
-    index = next(i for i, name in enumerate(footer.schema.names) if name == column)
+    index = footer.schema.names.index(column)
     for group in range(footer.num_row_groups):
         found = footer.row_group(group).column(index).statistics
         if found is None or not found.has_min_max:

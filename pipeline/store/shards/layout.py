@@ -14,6 +14,7 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.files.place import commit, is_remote, list_paths, path_kind, read, write
+from pipeline.store.shards.damaged_files import RERUN
 
 LAYOUT = 2
 FILE = "gistmill.json"
@@ -46,8 +47,7 @@ def _layout(file: UPath) -> int:
         layout = None
     if isinstance(layout, int):
         return layout
-    fix = "delete it and run the same command again"
-    raise DamagedError(file, f"does not say which layout the files have; {fix}")
+    raise DamagedError(file, f"does not say which layout the files have; {RERUN}")
 
 
 def _stated(file: UPath) -> Any:

@@ -1,76 +1,21 @@
-"""The files of shards: their names in tables/, and their content."""
+"""The files of shards in tables/: their names, and those that are not compacted."""
 
-import io
-import json
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from datetime import datetime
-from typing import Any
 
-import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.core.arrow import to_arrow
-from pipeline.core.redaction import redacted
-from pipeline.core.rows import Record, utc_now
+from pipeline.core.rows import RECORDS
 from pipeline.files.place import is_remote, list_paths
-from pipeline.files.process import process_name
 from pipeline.files.storage_retries import with_retries
-from pipeline.store.shards.footers import PROBLEMS, ROWS_WRITTEN
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
+from pipeline.store.shards.shard_index import Index
 
-STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"  # of the unit, in its footer
 _NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
 _ABSENT = (FileNotFoundError, NotADirectoryError)
-
-
-def shard_content(
-    record: type[Record],
-    step: Step,
-    unit: Unit,
-    rows: Sequence[Record],
-    started_at: datetime | None = None,
-) -> bytes:
-    """The Parquet content of a shard; `started_at` as in `commit`."""
-    rows = [_with_redacted_detail(row) for row in rows]
-    arrow = to_arrow(record, rows, [_stamps(step, unit, row) for row in rows])
-    footer = {
-        ROWS_WRITTEN: str(arrow.num_rows),
-        PROBLEMS: json.dumps(Counter(row.problem for row in rows if row.problem)),
-        STARTED_AT: (started_at or utc_now()).isoformat(),
-        WORKER: process_name(),
-    }
-    return parquet_content(arrow.replace_schema_metadata(footer))
-
-
-def _with_redacted_detail(row: Any) -> Any:
-    detail = getattr(row, "detail", None)
-    return replace(row, detail=redacted(detail)) if detail else row
-
-
-def _stamps(step: Step, unit: Unit, row: Record) -> dict[str, Any]:
-    question_id = getattr(row, "question_id", None)
-    return {
-        "corpus": step.corpus,
-        "step_id": step.id,
-        "unit": unit.unit,
-        "method": step.method,
-        "repeat": step.repeat,
-        "memory": step.memory,
-        "input_sha": unit.inputs.get(question_id) if question_id else None,
-    }
-
-
-def parquet_content(arrow: Any) -> bytes:
-    """An Arrow table as the content of a Parquet file."""
-    buffer = io.BytesIO()
-    pq.write_table(arrow, buffer, compression="zstd")
-    return buffer.getvalue()
+ShardFiles = Mapping[tuple[str, str], list[str]]
+"""The names in every folder <table>/<step_id>."""
 
 
 def file_names(folder: UPath) -> list[str]:
@@ -92,7 +37,72 @@ def last_attempts(names: Iterable[str]) -> dict[str, tuple[int, str]]:
     return found
 
 
+def highest_attempts(
+    names: Iterable[str], index: Index, table: str, step_id: str
+) -> dict[str, int]:
+    """unit -> the highest attempt of a step's shards, loose ones of these names and compacted ones.
+    List the names before reading the index: a shard that was deleted meanwhile is in it."""
+    units = index.units(table, step_id)
+    for unit, (attempt, _) in last_attempts(names).items():
+        units[unit] = max(attempt, units.get(unit, 0))
+    return units
+
+
 def shard_name(name: str) -> tuple[str, int] | None:
     """The unit and the attempt in a shard's name; None for the name of another file."""
     named = _NAME.fullmatch(name)
     return (named["unit"], int(named["attempt"])) if named else None
+
+
+def list_shard_files(root: UPath) -> ShardFiles:
+    """The file names in tables/ now. Read the index after calling this: a shard that was deleted
+    before is in it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    if is_remote(root):
+        for file in list_paths(root / "tables", "*/*/*"):
+            found.setdefault((file.parent.parent.name, file.parent.name), []).append(file.name)
+        return found
+    for step in list_paths(root / "tables", "*/*"):
+        found[step.parent.name, step.name] = file_names(step)
+    return found
+
+
+def not_compacted(found: ShardFiles, index: Index) -> ShardFiles:
+    """The names that are not in the index."""
+    return {
+        step: sorted(set(names) - index.names(*step)) if names else []
+        for step, names in sorted(found.items())
+    }
+
+
+def misnamed_files(root: UPath, names: ShardFiles) -> Iterator[UPath]:
+    """Files among the shards of loaded record classes that are not named like shards, hidden ones
+    excepted."""
+    for (table, step_id), own in names.items():
+        if table in RECORDS:
+            folder = root / "tables" / table / step_id
+            others = (name for name in own if shard_name(name) is None)
+            yield from (folder / name for name in others if not name.startswith("."))
+
+
+def loose_shards(root: UPath, names: ShardFiles) -> dict[str, list[UPath]]:
+    """The shards of every table."""
+    loose: dict[str, list[UPath]] = {}
+    for (table, step_id), own in names.items():
+        folder = root / "tables" / table / step_id
+        loose.setdefault(table, []).extend(folder / name for name in own if shard_name(name))
+    return loose
+
+
+def current_names(names: ShardFiles, index: Index, gone: Collection[tuple[str, str]]) -> ShardFiles:
+    """The shards that count, of those that are not compacted: the highest attempt of their unit,
+    compacted ones included, but for the units `gone` (step_id and name)."""
+    current = {}
+    for (table, step_id), own in names.items():
+        compacted = index.units(table, step_id) if own else {}
+        current[table, step_id] = [
+            name
+            for unit, (attempt, name) in sorted(last_attempts(own).items())
+            if attempt > compacted.get(unit, 0) and (step_id, unit) not in gone
+        ]
+    return current

@@ -22,8 +22,13 @@ from upath import UPath
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
 from pipeline.files.place import commit, list_paths, read
-from pipeline.store.shards.footers import PROBLEMS, FlawError, check_columns
-from pipeline.store.shards.shard_files import parquet_content
+from pipeline.store.shards.footers import (
+    PROBLEMS,
+    FlawError,
+    check_columns,
+    flaws_of_content,
+    parquet_content,
+)
 
 # superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
 # `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
@@ -79,15 +84,13 @@ class Index:
             return empty_table(SCHEMA).select(columns or SCHEMA.names)
         content = io.BytesIO(read(self.path))
         try:
-            footer = pq.read_metadata(content)
-            check_columns(footer, SCHEMA, SCHEMA.names)
-            file = pq.ParquetFile(content, metadata=footer, read_dictionary=_REPEATED)
-            return file.read(columns, use_threads=False)  # see `read_parquet`
+            with flaws_of_content():
+                footer = pq.read_metadata(content)
+                check_columns(footer, SCHEMA, SCHEMA.names)
+                file = pq.ParquetFile(content, metadata=footer, read_dictionary=_REPEATED)
+                return file.read(columns, use_threads=False)  # see `read_parquet`
         except FlawError as flaw:
             raise damaged_compaction(self.path, str(flaw)) from None
-        except (pa.ArrowException, OSError) as error:  # OSError: Arrow's own
-            why = str(error).splitlines()[0]
-            raise damaged_compaction(self.path, f"cannot be read ({why})") from None
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step and their highest attempts."""
@@ -197,12 +200,10 @@ def _flagged(rows: Any) -> Any:
 
 
 def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
-    """Which entries of an index are of these units (step_id and name), as an Arrow
-    array."""
-    if not units:
-        return pa.nulls(entries.num_rows, pa.bool_()).fill_null(False)
-    pairs = zip(*(entries[name].to_pylist() for name in ("step_id", "unit")), strict=True)
-    return pa.array([pair in units for pair in pairs], pa.bool_())
+    """Which entries of an index are of these units (step_id and name), as an Arrow array."""
+    names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
+    known = pa.array(["/".join(unit) for unit in units], pa.string())
+    return pc.is_in(pc.binary_join_element_wise(*names, "/"), known).combine_chunks()
 
 
 @cache

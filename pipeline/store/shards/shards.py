@@ -23,19 +23,11 @@ from pipeline.core.arrow import from_arrow, read_parquet
 from pipeline.core.calls import UNANSWERED, Call
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Record
-from pipeline.files.place import (
-    AnyPath,
-    as_path,
-    commit,
-    delete,
-    is_file,
-    map_files,
-    read,
-)
+from pipeline.files.place import AnyPath, as_path, commit, delete, is_file, map_files, read
 from pipeline.files.storage_retries import refusal_error
 from pipeline.store.shards.compacted import Compacted
-from pipeline.store.shards.footers import PROBLEMS, damaged_shard, shard_footer
-from pipeline.store.shards.shard_files import file_names, last_attempts, shard_content
+from pipeline.store.shards.footers import PROBLEMS, damaged_shard, shard_content, shard_footer
+from pipeline.store.shards.shard_files import file_names, highest_attempts
 from pipeline.store.shards.shard_index import Entry
 from pipeline.work.steps import Step
 from pipeline.work.units import Committed, Unit, unit_name
@@ -61,17 +53,8 @@ class Shards:
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step whose shard in `table` is committed, with their highest attempt."""
-        loose = self._loose(table, step_id)
-        compacted = self._compacted.index.units(table, step_id)
-        return compacted | {u: a for u, a in loose.items() if a > compacted.get(u, 0)}
-
-    def _loose(self, table: str, step_id: str) -> dict[str, int]:
-        """The units of a step with shards in tables/ that are not compacted, and their highest
-        attempt. The index is read after the listing, as a shard that was deleted before is in
-        it."""
-        names = set(file_names(self.warehouse / "tables" / table / step_id))
-        names -= self._compacted.refresh().names(table, step_id)
-        return {unit: attempt for unit, (attempt, _) in last_attempts(names).items()}
+        names = file_names(self.warehouse / "tables" / table / step_id)
+        return highest_attempts(names, self._compacted.refresh(), table, step_id)
 
     def commit(
         self,
@@ -96,12 +79,7 @@ class Shards:
         """The rows of a committed shard, in the order they were written. Raises DamagedError if
         they cannot be read."""
         key = (record.table, step_id, unit, attempt)
-        return self._records(record, key, self._stored(key))
-
-    def _stored(self, key: Key) -> Any:
-        return self._wherever(key, partial(self._compacted.read, key[0]), _read)
-
-    def _records(self, record: type[R], key: Key, stored: Any) -> tuple[R, ...]:
+        stored = self._wherever(key, partial(self._compacted.read, record.table), _read)
         try:
             return from_arrow(record, stored)
         except ValidationError as error:
@@ -111,8 +89,13 @@ class Shards:
 
     def num_bytes(self, table: str, step_id: str, unit: str, attempt: int = 1) -> int:
         """The size of a committed shard's rows in memory."""
+
+        def loose(path: UPath) -> int:
+            footer = shard_footer(path)
+            return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+
         key = (table, step_id, unit, attempt)
-        return self._wherever(key, lambda entry: entry.num_bytes, _num_bytes)
+        return self._wherever(key, lambda entry: entry.num_bytes, loose)
 
     def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
         """The calls of an attempt at a unit; None if its calls shard is not committed."""
@@ -220,14 +203,13 @@ class Shards:
         }
         loose = [(table, step_id, unit, attempt) for unit, attempt in units.items()
                  if f"{unit}.{attempt}.parquet" not in compacted]  # fmt: skip
-        problems_of = map_files(self._problems_of, loose, self.warehouse)
-        for key, problems in zip(loose, problems_of, strict=True):
+        problems_of = partial(
+            self._wherever, compacted=lambda entry: frozenset[str](), loose=_problems
+        )
+        for key, problems in zip(loose, map_files(problems_of, loose, self.warehouse), strict=True):
             if problems:
                 found[key[2]] = problems
         return found
-
-    def _problems_of(self, key: Key) -> frozenset[str]:
-        return self._wherever(key, lambda entry: frozenset[str](), _problems)
 
 
 def _unread(step: Step, units: Mapping[str, int], known: Committed) -> dict[str, int]:
@@ -251,11 +233,6 @@ def _problems(path: UPath) -> frozenset[str]:
     if problems is None and "problem" in footer.schema.names:  # of an earlier version
         return frozenset(_read(path, ["problem"])["problem"].unique().to_pylist()) - {None}
     return frozenset(json.loads(problems or "[]"))
-
-
-def _num_bytes(path: UPath) -> int:
-    footer = shard_footer(path)
-    return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
 
 
 def read_parquet_rows(path: AnyPath) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,7 @@ from pipeline.files.place import (
     as_path,
     is_remote,
     list_paths,
-    map_in_threads,
+    map_files,
     modified_at,
     read,
 )
@@ -39,12 +39,10 @@ from pipeline.store.runs.planned_units import (
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connection import Connection, View
-from pipeline.store.sql.contracts import derived
 from pipeline.store.sql.read_only_files import addresses
 from pipeline.store.sql.run_views import LEFT_OUT, run_views
 from pipeline.store.sql.shard_views import shard_views
 from pipeline.store.sql.sql_sandbox import limit_memory, lock
-from pipeline.store.sql.view_files import create_table
 
 _STEPS = pa.schema(
     [
@@ -97,16 +95,18 @@ def connect(
     limit_memory(connection, memory_limit)
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     planned = left_out.sound(sorted(planned_files(folder)), check_planned)
-    tables, steps = shard_views(connection, folder, left_out, _gone(folder, planned, left_out))
-    _view_of(connection, "raw_steps", _STEPS, _step_rows(folder, left_out))
+    marks = left_out.sound(marks_of_removal(folder), check_planned)
+    gone = units_in(marks) - units_in(planned) if marks else set[UnitKey]()
+    tables, steps = shard_views(connection, folder, left_out, gone)
+    files = sorted(list_paths(folder / "steps", "*.json"))
+    step_rows = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
+    connection.add_rows("raw_steps", _STEPS, [row for row in step_rows if row])
     _planned_view(connection, planned)
-    for statement in run_views(tables, name, steps):
-        connection.add(View(statement))
-    for view in derived(tables, steps):
+    for view in run_views(tables, name, steps):
         connection.add(view)
     connection.files += planned
-    _view_of(connection, "all_people", ALL_PEOPLE, people_rows(folder, left_out))
-    _view_of(connection, "left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
+    connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
+    connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
     if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
         connection.make_all()
     else:
@@ -144,36 +144,19 @@ def _by_last_start(folder: UPath) -> list[UPath]:
     return sorted(planned_files(folder), key=modified_at)
 
 
-def _gone(folder: UPath, planned: Sequence[UPath], left_out: DamagedFiles) -> set[UnitKey]:
-    """The units that only removed runs had planned."""
-    marks = left_out.sound(marks_of_removal(folder), check_planned)
-    return units_in(marks) - units_in(planned) if marks else set()
-
-
-def _view_of(
-    connection: Any, name: str, columns: Any, rows: list[dict[str, Any]], statement: str = ""
-) -> None:
-    make = partial(create_table, connection.raw, f"{name}_rows", columns, rows)
-    connection.add(View(statement or f"create view {name} as from {name}_rows", before=make))
-
-
-def _step_rows(folder: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
-    files = sorted(list_paths(folder / "steps", "*.json"))
-    rows = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
-    return [row for row in rows if row is not None]
-
-
-def _step_row(file: UPath) -> dict[str, Any]:
-    step = read_parsed(file, _Description.model_validate_json, MOVE_STEP).model_dump()
+def _step_row(file: UPath) -> dict[str, Any] | None:
+    if (found := read_parsed(file, _Description.model_validate_json, MOVE_STEP)) is None:
+        return None
+    step = found.model_dump()
     texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
     return {**step, **texts, "step_id": file.stem}
 
 
-def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
-    """Create the view of all planned inputs: run, step_id, unit, document_id, question_id."""
+def _planned_view(connection: Connection, files: Sequence[UPath]) -> None:
+    """Add the view of all planned inputs: run, step_id, unit, document_id, question_id."""
     if is_remote(files[0]):
-        parts = map_in_threads(_units_of_run, files)
-        connection.register("planned_rows", pa.concat_tables(parts))
+        rows = pa.concat_tables(map_files(_planned_rows, files, files[0]))
+        connection.raw.register("planned_rows", rows)
         connection.add(View("create view all_planned as from planned_rows"))
     else:
         source = f"read_parquet({addresses(files)}, union_by_name = true, filename = true)"
@@ -181,6 +164,6 @@ def _planned_view(connection: Any, files: Sequence[UPath]) -> None:
         connection.add(View(f"create view all_planned as select {columns} from {source}"))
 
 
-def _units_of_run(file: UPath) -> Any:
+def _planned_rows(file: UPath) -> Any:
     rows = read_parquet(read(file), UNITS.names).cast(UNITS)
     return rows.append_column("run", pa.array([file.parent.name] * rows.num_rows, pa.string()))

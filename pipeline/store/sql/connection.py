@@ -1,20 +1,22 @@
-"""A DuckDB connection whose views are made when a statement first names them; queries and their
-errors. The only file that imports duckdb."""
+"""A DuckDB connection whose views are made when a statement first names them; queries, their
+errors and their syntax trees. The only file that imports duckdb."""
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 from upath import UPath
 
-from pipeline.core.errors import DamagedError, UsageError
+from pipeline.core.arrow import empty_table
+from pipeline.core.errors import UsageError
 from pipeline.store.shards.damaged_files import damaged_inside
 from pipeline.store.sql.read_only_files import ReadOnlyFiles
-from pipeline.store.sql.syntax_tree import nodes, syntax_tree
 
 # Errors about a statement, its limits or the locks, which no file causes.
 _OF_STATEMENTS = (
@@ -69,7 +71,10 @@ class Connection:
         self.raw = duckdb.connect()
         self._views: dict[str, View] = {}  # that are not made yet
         self.raw.register_filesystem(ReadOnlyFiles())
-        _hide_progress(self.raw)
+        # In Jupyter without ipywidgets DuckDB has no progress bar, and refuses the setting.
+        ((has_bar,),) = self.raw.execute("select current_setting('enable_progress_bar')").fetchall()
+        if has_bar:
+            self.raw.execute("set enable_progress_bar = false")
 
     def add(self, view: View) -> None:
         """Add a view, made when a statement names it. Raises UsageError if there is one of its
@@ -79,12 +84,36 @@ class Connection:
             raise UsageError(f"{place}: there is a view {view.name} already; rename this one")
         self._views[view.name] = view
 
+    def add_rows(
+        self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]], statement: str = ""
+    ) -> None:
+        """Add a view of rows of Python, which are the table <name>_rows for its `statement`."""
+        make = partial(self.create_table, f"{name}_rows", columns, rows)
+        self.add(View(statement or f"create view {name} as from {name}_rows", before=make))
+
+    def create_table(self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Create a table of `rows`, which have all `columns`, an Arrow schema.
+
+        Not by way of an Arrow table: to make one of Python's values PyArrow imports pandas, which
+        takes a fifth of a second of every command, and DuckDB 1.5 hands it filters that it does not
+        know.
+        """
+        types = self.raw.from_arrow(empty_table(columns)).types
+        lists = [[row[column] for row in rows] for column in columns.names]
+        made = zip(columns.names, types, strict=True)
+        selected = ", ".join(f'unnest(?::{type_}[]) as "{column}"' for column, type_ in made)
+        self.raw.execute(f"create or replace table {name} as select {selected}", lists)
+
     def make_all(self) -> None:
         """Make every view. Raises UsageError, naming file and section, for wrong SQL of a table."""
         self._make([*self._views])
         for view in [*self._views.values()]:
             for place, part in view.parts:
-                self._check(place, part)
+                try:
+                    self.raw.execute(f"from ({part}\n) limit 0")
+                except _OF_STATEMENTS as error:
+                    what = str(error).splitlines()[0]
+                    raise UsageError(f"{place}: {what}; correct it") from None
             self._make_one(view, force=True)
 
     def __enter__(self) -> "Connection":
@@ -152,68 +181,35 @@ class Connection:
         else:
             del self._views[view.name]
 
-    def _check(self, place: str, part: str) -> None:
-        try:
-            self.raw.execute(f"from ({part}\n) limit 0")
-        except _OF_STATEMENTS as error:
-            raise UsageError(f"{place}: {str(error).splitlines()[0]}; correct it") from None
-
-
-def _hide_progress(connection: Any) -> None:
-    """Switch the progress bar off, if it is on: in Jupyter without ipywidgets DuckDB has none and
-    refuses the setting."""
-    ((is_on,),) = connection.execute("select current_setting('enable_progress_bar')").fetchall()
-    if is_on:
-        connection.execute("set enable_progress_bar = false")
-
 
 def query(connection: Any, statement: str, most_rows: int | None = None) -> list[dict[str, Any]]:
     """The rows of a user's query, the first `most_rows` or all. Raises UsageError with DuckDB's
     error and hints, and DamagedError if a file caused it: `connect` had read only the footers."""
     with errors_of(connection):
-        done = connection.execute(statement)
-        rows = (
-            []
-            if done is None
-            else done.fetchall()
-            if most_rows is None
-            else done.fetchmany(most_rows)
-        )
+        if done := connection.execute(statement):
+            rows = done.fetchall() if most_rows is None else done.fetchmany(most_rows)
     if done is None:
         raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
-    names = _unique([column[0] for column in connection.description or ()])
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    names = [column[0] for column in connection.description or ()]
+    # A second column `name` becomes `name_1`, as in DuckDB's tables.
+    earlier = [names[:index].count(name) for index, name in enumerate(names)]
+    unique = [f"{name}_{n}" if n else name for name, n in zip(names, earlier, strict=True)]
+    return [dict(zip(unique, row, strict=True)) for row in rows]
 
 
 @contextmanager
 def errors_of(connection: Any) -> Iterator[None]:
     """Turn DuckDB's errors in the `with` block into UsageError, or DamagedError if a file caused
-    them."""
+    them. Those of a later batch, such as of a value that is no number, come through Arrow as an
+    OSError without a number."""
     try:
         yield
-    except duckdb.Error as error:
-        if damaged := _to_blame(error, connection.files):
-            raise damaged from None
+    except (*_OF_STATEMENTS, *_OF_LIMITS) as error:
         raise _sql_error(str(error)) from None
-
-
-@contextmanager
-def errors_of_arrow() -> Iterator[None]:
-    """Turn errors of a later batch, such as of a value that is no number, back into DuckDB's
-    errors: they come through Arrow as an OSError without a number."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise duckdb.Error(str(error)) from None
-
-
-def _to_blame(error: duckdb.Error, files: list[UPath]) -> DamagedError | None:
-    """The first damaged file of those that the views read, if a file may have caused the error;
-    else None."""
-    is_another = isinstance(error, (*_OF_STATEMENTS, *_OF_LIMITS))
-    return None if is_another else damaged_inside(files)
+        raise damaged_inside(connection.files) or _sql_error(str(error)) from None
 
 
 def _sql_error(text: str) -> UsageError:
@@ -230,9 +226,23 @@ def _sql_error(text: str) -> UsageError:
     return UsageError(" ".join([f"sql: {first}", *meant]), hints)
 
 
-def _unique(names: list[str]) -> list[str]:
-    """The names made unique: a second column `name` becomes `name_1`, as in DuckDB's tables."""
-    earlier = [names[:index].count(name) for index, name in enumerate(names)]
-    return [
-        f"{name}_{count}" if count else name for name, count in zip(names, earlier, strict=True)
-    ]
+def syntax_tree(connection: Any, sql: str) -> dict[str, Any]:
+    """DuckDB's tree of a text of SELECT statements, whose tables and columns need not exist:
+    `statements`, or `error` with its type and message.
+
+    Raises RecursionError where it nests more deeply than Python's JSON reader can follow.
+    """
+    ((text,),) = connection.execute("select json_serialize_sql(?::varchar)", [sql]).fetchall()
+    tree: dict[str, Any] = json.loads(text)
+    return tree
+
+
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """The nodes, such as those of the type BASE_TABLE, wherever in a tree they are."""
+    if isinstance(tree, dict):
+        if isinstance(tree.get("type"), str):
+            yield tree
+        tree = [*tree.values()]
+    if isinstance(tree, list):
+        for inner in tree:
+            yield from nodes(inner)

@@ -12,9 +12,9 @@ from typing import Any
 from fsspec import AbstractFileSystem
 from upath import UPath
 
+from pipeline.core.sql_files import text
 from pipeline.files.place import as_path, exists, file_size, is_remote, modified_at
 from pipeline.files.storage_retries import with_retries
-from pipeline.store.sql.run_views import text
 
 _PROTOCOL = "read"
 

@@ -1,33 +1,59 @@
-"""SQL of the views that show one run, or all: the rows of the units that it planned.
+"""The views that commands read, independent of the stages: a contract with the record classes.
 
-`answers` has the rows of one run, `all_answers` those of every run with `run` before the other
-columns: a row that two runs planned was made once and appears for both, one that no run plans any
-more does not appear.
+`answers` has the rows of one run, the units that it planned; `all_answers` those of every run with
+`run` before the other columns: a row that two runs planned was made once and appears for both, one
+that no run plans any more does not appear.
+
+Some combine sections of the tables' .sql files (`measures`, `memories`, `sizes`, `counts`,
+`page_texts`, `results`); others are derived from the columns of tables (`inputs`, `accounting`,
+`runs`, `rests_on`).
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pipeline.core.calls import Call
-from pipeline.core.sql_files import filled, sql_beside
-from pipeline.store.shards.shard_files import STARTED_AT, WORKER
+from pipeline.core.rows import RECORDS, Document, Record
+from pipeline.core.sql_files import filled, sql_beside, table_file, table_views, text
+from pipeline.store.shards.footers import STARTED_AT, WORKER
+from pipeline.store.sql.connection import View
 
 _SQL = sql_beside(__file__)
 LEFT_OUT = _SQL["left_out"]
+_UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of sections of that name
 
 
 def run_views(
     tables: Mapping[str, Any], run: str, steps: Mapping[str, Collection[str]]
-) -> Iterator[str]:
-    """`create view` statements of the run and of all runs, over `all_planned`, `footers` and the
-    views `raw_...`; `tables` with their Arrow schemas, and the `steps` that have shards there."""
-    yield filled(_SQL["all_units"], started_at=STARTED_AT, worker=WORKER)
-    yield from (filled(_SQL[view], run=text(run)) for view in ("planned", "units", "people"))
+) -> Iterator[View]:
+    """The views of the run and of all runs, over `all_planned`, `footers` and the views `raw_...`;
+    `tables` with their Arrow schemas, and the `steps` that have shards there."""
+    yield View(filled(_SQL["all_units"], started_at=STARTED_AT, worker=WORKER))
+    for view in ("planned", "units", "people"):
+        yield View(filled(_SQL[view], run=text(run)))
     for view, key in (("steps", "step_id"), ("shards", "step_id, unit")):
-        yield _SQL[view]
-        yield filled(_SQL["all_of_key"], view=view, key=key)
+        yield View(_SQL[view])
+        yield View(filled(_SQL["all_of_key"], view=view, key=key))
     for table, columns in tables.items():
-        yield from _of_table(table, columns.names, steps.get(table, ()))
+        yield from map(View, _of_table(table, columns.names, steps.get(table, ())))
+    records = [record for name, record in RECORDS.items() if name in tables]
+    for prefix in ("", "all_"):
+        for record in records:
+            for name, statement in table_views(record.sql(), prefix):
+                yield View(statement, [(_place(record, name), View(statement).body)])
+    with_rows = {t: own for t, own in tables.items() if t in (Document.table, *steps)}
+    yield View(_inputs_view(with_rows))
+    yield View(_inputs_view(with_rows, "all_", "raw_"))
+    yield View(filled(_SQL["accounting"], prefix="", run=""))
+    yield View(filled(_SQL["accounting"], prefix="all_", run="run, "))
+    yield View(_SQL["runs"])
+    yield View(_rests_on_view(tables))
+    parts = _parts(records, "memories")
+    yield View(_memories_view(tables, [part for _, part in parts]), parts)
+    for name in _UNIONS:
+        parts = _parts(records, name)
+        union = " union all by name ".join(f"from ({part}\n)" for _, part in parts)
+        yield View(filled(_SQL[name], parts=union), parts)
 
 
 def _of_table(table: str, columns: list[str], steps: Collection[str]) -> Iterator[str]:
@@ -40,10 +66,8 @@ def _of_table(table: str, columns: list[str], steps: Collection[str]) -> Iterato
     """
     key, on, once = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", ""
     if "question_id" in columns:
-        key, on = (
-            f"{key}, question_id",
-            f"{on} and r.question_id is not distinct from u.question_id",
-        )
+        key += ", question_id"
+        on += " and r.question_id is not distinct from u.question_id"
         once = _ONCE if table != Call.table else ""
     planned = f"(from planned where step_id in ({', '.join(map(text, sorted(steps))) or 'null'}))"
     yield f"create view {table} as select r.* from raw_{table} r semi join {planned} u {on}"
@@ -51,10 +75,52 @@ def _of_table(table: str, columns: list[str], steps: Collection[str]) -> Iterato
     left join (select distinct run, {key} from all_planned) u {on} {once}"""
 
 
-def text(value: str) -> str:
-    """A text as an SQL literal."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 _ONCE = """window same as (partition by r.step_id, r.question_id, r.input_sha)
 qualify u.run is not null or (max(u.run) over same is null and r.unit = min(r.unit) over same)"""
+
+
+def _parts(records: list[type[Record]], name: str) -> list[tuple[str, str]]:
+    """The sections of that name, each after its file and name."""
+    return [(_place(record, name), record.sql()[name]) for record in records
+            if record.sql().get(name)]  # fmt: skip
+
+
+def _place(record: type[Record], name: str) -> str:
+    return f"{table_file(record.__module__, record.table)}: section {name!r}"
+
+
+def _inputs_view(tables: Mapping[str, Any], prefix: str = "", rows_of: str = "") -> str:
+    """One row per planned input, of the run or of all runs, and its outcome."""
+    outcomes = " union all ".join(
+        filled(
+            _SQL["outcomes"],
+            table=table,
+            question="question_id" if "question_id" in columns.names else "null::varchar",
+            skipped="bool_and(skipped)" if "skipped" in columns.names else "false",
+        )
+        for table, columns in tables.items()
+        if table != Call.table
+    )
+    run = "u.run, " if prefix else ""
+    return filled(_SQL["inputs"], prefix=prefix, rows_of=rows_of, run=run, outcomes=outcomes)
+
+
+def _rests_on_view(tables: Mapping[str, Any]) -> str:
+    """A row per method and memory that its rows refer to."""
+    parts = [
+        f"select method, memory from {table}"
+        for table, columns in tables.items()
+        if {"method", "memory"} <= {*columns.names}
+    ]
+    return filled(_SQL["rests_on"], parts=" union all ".join(parts))
+
+
+def _memories_view(tables: Mapping[str, Any], parts: list[str]) -> str:
+    """A row per memory: its corpus, the columns of record classes, its calls and tokens."""
+    indexes = [
+        f"select memory from {table}"
+        for table, columns in tables.items()
+        if "memory" in columns.names and "question_id" not in columns.names
+    ]
+    joins = " ".join(f"left join ({part}\n) using (memory)" for part in parts)
+    return filled(_SQL["memories"], indexes=" union all ".join(indexes), joins=joins)

@@ -1,3 +1,5 @@
+-- The views that commands read. Braces stand for what run_views.py fills in.
+
 -- name: all_units
 create view all_units as
 -- When each unit was begun and by which worker, from the footers of its step's shards; null where
@@ -61,3 +63,146 @@ create view left_out as
 -- file: its path
 -- why: what is wrong with it
 from left_out_rows;
+
+-- name: inputs
+create view {prefix}inputs as
+-- A row per planned input of the run, a document or a question of a step.
+-- question_id: null where the input is a document
+-- not_done: whether it is not committed yet
+-- has_rows: whether its step's table has rows of it
+-- problem: of its rows; where there are several, the first by name
+-- skipped: whether the step does not apply to it
+with outcomes as ({outcomes}),
+done as (select distinct step_id, unit from {rows_of}shards where table_name <> 'calls')
+select {run}u.step_id, u.unit, u.document_id, u.question_id,
+  d.unit is null as not_done, o.step_id is not null as has_rows, o.problem, o.skipped
+from {prefix}planned u
+left join done d on u.step_id = d.step_id and u.unit = d.unit
+left join outcomes o on u.step_id = o.step_id and u.unit = o.unit
+  and u.document_id = o.document_id and u.question_id is not distinct from o.question_id;
+
+-- name: outcomes
+select '{table}' as table_name, step_id, unit, document_id, {question} as question_id,
+  {skipped} as skipped, min(problem) as problem
+from raw_{table} group by all;
+
+-- name: accounting
+create view {prefix}accounting as
+-- A row per step of the run: what became of its inputs.
+-- inputs: documents or questions that the step was planned for
+-- ok: of them, those with rows and no problem
+-- problem: of them, those with a problem row
+-- skipped: of them, those that the step does not apply to
+-- not_done: of them, those that are not committed yet
+-- problems: the problem codes, and how many inputs have each
+with counted as (
+  select {run}step_id, not_done, has_rows, skipped, problem, count(*) as n from {prefix}inputs
+  group by all)
+select {run}step_id, sum(n)::bigint as inputs,
+  coalesce(sum(n) filter (has_rows and problem is null and not skipped), 0)::bigint as ok,
+  coalesce(sum(n) filter (has_rows and problem is not null), 0)::bigint as problem,
+  coalesce(sum(n) filter (has_rows and problem is null and skipped), 0)::bigint as skipped,
+  coalesce(sum(n) filter (not_done), 0)::bigint as not_done,
+  list({'problem': problem, 'inputs': n}) filter (problem is not null) as problems
+from counted group by {run}step_id;
+
+-- name: runs
+create view runs as
+-- A row per step of the run: its accounting, and what it cost.
+-- run: the run's name
+-- inputs: documents or questions that the step was planned for
+-- ok: of them, those with rows and no problem
+-- problem: of them, those with a problem row
+-- skipped: of them, those that the step does not apply to
+-- not_done: of them, those that are not committed yet
+-- problems: the problem codes, and how many inputs have each
+-- calls: model calls, without those that were copied (`is_shared`)
+-- prompt_tokens: tokens of the prompts, counted by the engine
+-- cached_tokens: of the prompts' tokens, those that the engine had in its cache
+-- reply_tokens: tokens of the replies, counted by the engine
+-- seconds: the sum of the calls' seconds, which overlap
+-- stage: the stage that the step is of
+-- version: of the stage; raised when its rows change meaning
+-- settings: JSON: the stage's settings, which are hashed into `step_id`
+-- engine: JSON: the identity of the engine that the stage asks
+-- prompts: JSON: the hash of the template of each prompt that it asks
+-- upstream: the steps whose rows it reads
+with cost as (
+  select step_id, count(*) as calls, sum(prompt_tokens) as prompt_tokens,
+    sum(cached_tokens) as cached_tokens, sum(reply_tokens) as reply_tokens,
+    sum(seconds) as seconds
+  from calls where not is_shared group by step_id)
+select (select any_value(run) from planned) as run, s.stage, s.method, s.repeat, a.*,
+  coalesce(c.calls, 0) as calls, coalesce(c.prompt_tokens, 0) as prompt_tokens,
+  coalesce(c.cached_tokens, 0) as cached_tokens, coalesce(c.reply_tokens, 0) as reply_tokens,
+  coalesce(c.seconds, 0) as seconds
+from accounting a left join steps s using (step_id) left join cost c using (step_id);
+
+-- name: rests_on
+create view rests_on as
+-- A row per method and memory that its rows refer to.
+select distinct method, memory from ({parts}) where method is not null and memory is not null;
+
+-- name: memories
+create view memories as
+-- A row per memory, the pages of a pagination and all that is based on them.
+-- documents: documents of the corpus
+-- words: their words
+-- calls: model calls that made the memory, without copied ones
+-- tokens: tokens of those calls' prompts and replies, counted by the engine
+with own as (
+  select memory, count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens
+  from calls where method is null and not is_shared group by memory),
+corpus as (
+  select count(*) filter (not skipped) as documents, coalesce(sum(num_words), 0)::bigint as words
+  from documents where problem is null)
+select * replace (coalesce(calls, 0) as calls, coalesce(tokens, 0) as tokens)
+from (select distinct memory from ({indexes})) cross join corpus
+{joins} left join own using (memory);
+
+-- name: measures
+create view measures as
+-- Every value that a report takes a mean of, per question. Shares and metrics are 0-100.
+-- rater: the rater that the value is of; null for values that need none
+-- problem: the answer's problem code; its value counts as it stands here
+-- measure: what is measured
+-- value: the value; its unit is the measure's
+{parts};
+
+-- name: sizes
+create view sizes as
+-- The samples whose distributions `report --corpus` shows.
+-- memory: the memory that the sample is of; null for the corpus
+-- measure: what is measured, with its unit
+-- rows_of: what a row is of, in the plural
+-- place: the measure's position in the report
+-- value: the value
+{parts};
+
+-- name: counts
+create view counts as
+-- Values that reports add up, per question.
+-- rater: the rater that the count is of; null for counts that need none
+-- counted: what is counted: n, answered or unscored
+-- value: 1 or 0
+{parts};
+
+-- name: page_texts
+create view page_texts as
+-- What `gistmill show` prints: a row per page and text of it, and per text of several.
+-- page_index: of the page, or the first of several
+-- last_page_index: the last page of a text of several; null: it is of one page
+-- place: the text's position beside the others
+-- heading: what the text is, as `gistmill show` heads it
+-- text: the text; null: there is none
+-- num_words: words of the text
+{parts};
+
+-- name: results
+create view results as
+-- What methods reply to questions.
+-- answer: as the model gave it; null: none
+-- answer_index: the option chosen
+-- page_indexes: pages read, in document order
+-- num_context_words: words in the final context
+{parts};

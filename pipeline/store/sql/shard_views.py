@@ -1,10 +1,10 @@
 """The views of the shards, loose and compacted: `raw_<table>`, `raw_shards` and `footers`."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from itertools import chain, groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -17,24 +17,23 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.core.plugins import import_installed
 from pipeline.core.rows import RECORDS
-from pipeline.core.sql_files import filled, sql_beside
+from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.files.place import file_size, is_remote
 from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import Compacted, check_compacted
 from pipeline.store.shards.damaged_files import DamagedFiles
 from pipeline.store.shards.footers import check_shard, read_footer
-from pipeline.store.shards.loose import (
-    current_shards,
+from pipeline.store.shards.shard_files import (
+    current_names,
     list_shard_files,
+    loose_shards,
     misnamed_files,
     not_compacted,
 )
 from pipeline.store.shards.shard_index import ATTEMPT, KEY, SCHEMA, Index, is_among
 from pipeline.store.sql.connection import Connection, View
-from pipeline.store.sql.contracts import derived
 from pipeline.store.sql.read_only_files import address, addresses
-from pipeline.store.sql.run_views import run_views, text
-from pipeline.store.sql.view_files import create_table
+from pipeline.store.sql.run_views import run_views
 
 _SQL = sql_beside(__file__)
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
@@ -60,20 +59,19 @@ def shard_views(
         if not check_shard(path):
             of_others.add(path.parent.parent.name)
 
-    loose = {
-        table: left_out.sound(files, check)
-        for table, files in current_shards(folder, names, index, gone).items()
-    }
+    current = loose_shards(folder, current_names(names, index, gone))
+    loose = {table: left_out.sound(files, check) for table, files in current.items()}
     _index_rows(connection, index)
     compacted = _compacted_files(connection, folder, left_out) if index.path else {}
     tables = _readable_tables(connection, loose, compacted)
     superseded = _superseded_rows(connection, index, loose, compacted, gone)
-    is_small = _is_small([*chain(*loose.values(), *compacted.values())])
+    connection.files += chain(*loose.values(), *compacted.values())
+    is_small = _is_small(connection.files)
+    connection.files += [index.path] if index.path else []
     if is_small:
         connection.raw.execute("set threads = 1")  # more would wait for one another
+    files = _Files(loose, compacted, superseded, of_others, is_small)
     for table, columns in tables.items():
-        found = (loose.get(table, []), compacted.get(table, []))
-        files = _Files(*found, table in superseded, table not in of_others, is_small)
         _raw_view(connection, table, columns, files)
     _shards_view(connection, loose, tables)
     written = [file for table in tables if table != Call.table for file in loose.get(table, [])]
@@ -82,23 +80,23 @@ def shard_views(
     of_files = f"parquet_metadata({addresses(calls)})"
     none = "(select 0 as total_compressed_size, '' as path_in_schema where false)"
     connection.add(View(filled(_SQL["call_bytes"], columns=of_files if calls else none)))
-    connection.files += chain(*loose.values(), *compacted.values())
-    connection.files += [index.path] if index.path else []
     return tables, _steps(index, loose)
 
 
-class _Files(NamedTuple):
-    """A table's files; `is_superseded`: rows of the compacted ones do not count; `are_alike`: the
-    loose ones have the same columns; `are_small`: they may be copied into memory."""
+@dataclass(frozen=True)
+class _Files:
+    """The files of every table. `superseded`: tables of which rows of compacted files do not count;
+    `of_others`: those whose loose files have different columns; `are_small`: they may be copied
+    into memory."""
 
-    loose: list[UPath]
-    compacted: list[UPath]
-    is_superseded: bool
-    are_alike: bool
+    loose: Mapping[str, list[UPath]]
+    compacted: Mapping[str, list[UPath]]
+    superseded: set[str]
+    of_others: set[str]
     are_small: bool
 
 
-def _is_small(files: Sequence[UPath]) -> bool:
+def _is_small(files: list[UPath]) -> bool:
     """True for local files whose rows take little memory: then they are read once, when a query
     first names their table. A view would open them again whenever a query names it."""
     if len(files) > _MOST_FILES or any(is_remote(file) for file in files[:1]):
@@ -150,24 +148,18 @@ def _readable_tables(
         paths = [*compacted.get(table, []), *loose.get(table, [])]
         if not paths or table in taken or not _OF_A_TABLE.fullmatch(table):
             continue
-        if _OF_ALL_ROWS.issubset((columns := _columns(paths)).names):
-            found[table] = columns
+        columns = read_footer(paths[-1]).schema.to_arrow_schema().remove_metadata()
+        if _OF_ALL_ROWS.issubset(columns.names):
+            found[table] = pa.schema([field for field in columns if field.name != ATTEMPT])
     return found
 
 
 def _taken(tables: Mapping[str, Any], connection: Connection) -> set[str]:
     """The names of our own views, and the words of SQL."""
-    own = {View(made).name for made in run_views(tables, "", {})}
-    own |= {view.name for view in derived(tables)}
+    own = {view.name for view in run_views(tables, "", {})}
     words = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
     reserved = {word for (word,) in connection.execute(words).fetchall()}
     return own | {"footers", "left_out", "all_people"} | reserved
-
-
-def _columns(files: list[UPath]) -> Any:
-    """The Arrow schema of a table's last shard."""
-    found = read_footer(files[-1]).schema.to_arrow_schema().remove_metadata()
-    return pa.schema([field for field in found if field.name != ATTEMPT])
 
 
 def _superseded_rows(
@@ -191,34 +183,35 @@ def _superseded_rows(
     for table, files in loose.items():
         for step_id, own in groupby(files, key=lambda file: file.parent.name):
             attempts = index.units(table, step_id)  # read once per step
-            for unit in (file.name.split(".")[0] for file in own):
-                if attempt := attempts.get(unit):
-                    key = (table, step_id, unit, attempt)
-                    entries.append(dict(zip(_KEY.names, key, strict=True)))
-    create_table(connection.raw, "superseded_rows", _KEY, entries)
+            units = (file.name.split(".")[0] for file in own)
+            keys = [(table, step_id, unit, attempts[unit]) for unit in units if unit in attempts]
+            entries += [dict(zip(_KEY.names, key, strict=True)) for key in keys]
+    connection.create_table("superseded_rows", _KEY, entries)
     return {str(entry["table_name"]) for entry in entries}
 
 
 def _raw_view(connection: Connection, table: str, columns: Any, files: _Files) -> None:
     """Add the view, or table, of all rows of a table; columns that a shard lacks are null, others
     that it has are left out."""
-    loose, compacted = f"{table}_loose_rows", f"{table}_compacted_rows"
+    loose, compacted = files.loose.get(table, []), files.compacted.get(table, [])
+    loose_rows, compacted_rows = f"{table}_loose_rows", f"{table}_compacted_rows"
 
     def register() -> None:
-        create_table(connection.raw, f"no_{table}", columns, [])
-        _register_remote(connection, loose, files.loose, columns)
+        connection.create_table(f"no_{table}", columns, [])
+        _register_remote(connection, loose_rows, loose, columns)
         with_attempt = columns.append(pa.field(ATTEMPT, pa.int32()))
-        _register_remote(connection, compacted, files.compacted, with_attempt)
+        _register_remote(connection, compacted_rows, compacted, with_attempt)
 
     query = f"from no_{table}"
-    if files.loose:
-        query += f" union all by name from {_source(loose, files.loose, files.are_alike)}"
-    if files.compacted:
-        query += f" union all by name from {_source(compacted, files.compacted, False)} c"
-        query += _NOT_SUPERSEDED.format(table=table) if files.is_superseded else ""
+    if loose:
+        source = _source(loose_rows, loose, table not in files.of_others)
+        query += f" union all by name from {source}"
+    if compacted:
+        query += f" union all by name from {_source(compacted_rows, compacted, False)} c"
+        query += _NOT_SUPERSEDED.format(table=table) if table in files.superseded else ""
     names = ", ".join(f'"{name}"' for name in columns.names)
     # Not calls, of which few queries read the prompts: thirty times their bytes in the file.
-    is_copied = files.are_small and table != Call.table and (files.loose or files.compacted)
+    is_copied = files.are_small and table != Call.table and (loose or compacted)
     kind = "table" if is_copied else "view"
     statement = f"create {kind} raw_{table} as select {names} from ({query})"
     connection.add(View(statement, before=register))
@@ -237,18 +230,16 @@ def _source(name: str, files: list[UPath], are_alike: bool) -> str:
 
 
 def _register_remote(connection: Connection, name: str, files: list[UPath], columns: Any) -> None:
-    if files and is_remote(files[0]):
-        connection.raw.register(name, _dataset(files, columns))
-
-
-def _dataset(files: list[UPath], columns: Any) -> Any:
-    """Remote files as a dataset, which DuckDB scans without an extension: fetched in parallel, each
-    once, when a query first reads it."""
+    """Register remote files as a dataset, which DuckDB scans without an extension: fetched in
+    parallel, each once, when a query first reads it."""
+    if not files or not is_remote(files[0]):
+        return
     import pyarrow.dataset as ds  # imported here, as it imports pandas: 0.2 s of every command
 
-    cached = fsspec.filesystem("simplecache", fs=files[0].fs)
-    found = PyFileSystem(FSSpecHandler(cached))
-    return ds.dataset([file.path for file in files], columns, format="parquet", filesystem=found)
+    cached = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=files[0].fs)))
+    paths = [file.path for file in files]
+    found = ds.dataset(paths, columns, format="parquet", filesystem=cached)
+    connection.raw.register(name, found)
 
 
 def _shards_view(
@@ -259,10 +250,9 @@ def _shards_view(
         for table in tables
         for file in loose.get(table, [])
     ]
-    make = partial(create_table, connection.raw, "shards_rows", _SHARDS, rows)
     names = ", ".join(map(text, tables))
     statement = filled(_SQL["shards"], key=", ".join(_KEY.names), tables=names)
-    connection.add(View(statement, before=make))
+    connection.add_rows("shards", _SHARDS, rows, statement)
 
 
 def _footers_view(connection: Connection, files: list[UPath]) -> None:

@@ -1,19 +1,23 @@
-"""Restrict a user's SQL to reading the views of a connection.
+"""Restrict a user's SQL to reading the views of a connection; write a view to a Parquet file, by
+PyArrow, with the restrictions in place.
 
 DuckDB itself keeps files, settings and extensions locked (`lock`); its own parser shows what kind
 of statement a text is (`only_select`, `expression`). Works with DuckDB 1.5 and 2.0.
 """
 
+import tempfile
 import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.store.sql.connection import errors_of, query
+from pipeline.files.place import is_remote, make_folder, move_file, refuse_unwritable_path
+from pipeline.store.sql.connection import errors_of, nodes, query, syntax_tree
 from pipeline.store.sql.read_only_files import addresses
-from pipeline.store.sql.syntax_tree import nodes, syntax_tree
 
 # What a SELECT and the bodies of its subqueries and common table expressions are made of; others,
 # such as COPY_QUERY_NODE of DuckDB 2.0, write.
@@ -108,3 +112,42 @@ def _parsed(connection: Any, statement: str) -> list[dict[str, Any]]:
         if name and name not in _TABLE_FUNCTIONS:
             raise UsageError(f"sql: {name}() is not allowed; read the views, or add --unsafe")
     return list(tree["statements"])
+
+
+_ROWS = 20_000  # at once in memory
+_VIEWS = "select view_name from duckdb_views() where not internal order by view_name"
+
+
+def view_names(connection: Any) -> list[str]:
+    """The views that users read, without those that others are made of."""
+    names = [row["view_name"] for row in query(connection, _VIEWS)]
+    return [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
+
+
+def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
+    """Write the rows of a view for which `where` holds; returns their number. `path` is replaced.
+
+    The file appears whole or not at all; its folder is created. Raises UsageError if `view` is no
+    view or `where` no condition, or one that fails for some row, or if a remote store has no such
+    bucket; StorageError.
+    """
+    if view not in view_names(connection):
+        raise UsageError(f"{view!r} is no view")
+    condition = expression(connection, "where", where or "true")
+    statement = f'from "{view}" where ({condition}\n)'
+    query(connection, f"{statement} limit 0")  # for its errors
+    folder = None  # of this machine's temporary files, if `path` is remote
+    if not is_remote(path):
+        folder = str(path.parent)
+        make_folder(path.parent)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as beside:
+        part, num_rows = Path(beside) / path.name, 0
+        with errors_of(connection):
+            reader = connection.sql(statement).to_arrow_reader(_ROWS)
+            with pq.ParquetWriter(str(part), reader.schema, compression="zstd") as writer:
+                for batch in reader:
+                    writer.write_batch(batch)
+                    num_rows += batch.num_rows
+        with refuse_unwritable_path(path, "to"):
+            move_file(part, path)
+    return num_rows

@@ -9,9 +9,9 @@ import io
 import json
 import math
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any, BinaryIO
@@ -30,8 +30,12 @@ from pipeline.store.runs.planned_units import UnitKey
 from pipeline.store.shards.compacted import check_compacted, parse_file
 from pipeline.store.shards.footers import PROBLEMS, check_shard
 from pipeline.store.shards.layout import raise_layout
-from pipeline.store.shards.loose import list_shard_files, loose_shards, not_compacted
-from pipeline.store.shards.shard_files import shard_name
+from pipeline.store.shards.shard_files import (
+    list_shard_files,
+    loose_shards,
+    not_compacted,
+    shard_name,
+)
 from pipeline.store.shards.shard_index import (
     ATTEMPT,
     SCHEMA,
@@ -65,16 +69,15 @@ class Compaction:
 
 @dataclass(frozen=True)
 class _Piece:
-    """The rows of one shard. `facts`: its entry in the index, without its position."""
+    """The rows of one shard. `facts`: its entry in the index; its new position is missing there."""
 
-    document_id: str
     rows: Any
     facts: dict[str, Any]
 
     @property
     def place(self) -> tuple[str, str, str, int]:
-        facts = self.facts
-        return (self.document_id, facts["step_id"], facts["unit"], facts["attempt"])
+        document_id = self.rows["document_id"][0].as_py() if self.rows.num_rows else ""
+        return (document_id, *(self.facts[name] for name in ("step_id", "unit", "attempt")))
 
 
 def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
@@ -106,11 +109,10 @@ def rewrite(
     num_taken = 0
     for table in sorted(tables):
         kept, again = _to_rewrite(root, entries, table, gone)
-        writer = _Writer(root / "compacted" / table, written)
-        for batch in _cut(_pieces(root, table, files.get(table, []), again), _BATCH_BYTES):
-            writer.write(sorted(batch, key=lambda piece: piece.place))
-        num_taken += len(writer.made) - again.num_rows
-        entries = pa.concat_tables([kept, writer.entries(table)])
+        pieces = _pieces(root, table, files.get(table, []), again)
+        made = _write(root / "compacted" / table, pieces, written)
+        num_taken += len(made) - again.num_rows
+        entries = pa.concat_tables([kept, pa.Table.from_pylist(made, schema=SCHEMA)])
     is_needed = bool(num_taken or pc.any(is_gone).as_py())
     is_safe = not gone or not held.has_lapsed()
     if is_needed and is_safe and commit_next(root / "compacted", index, entries):
@@ -137,19 +139,16 @@ def _to_rewrite(
     sizes = own.group_by("file").aggregate([("num_rows", "sum")]).to_pylist()
     for row in sizes:
         path = folder / row["file"]
-        if row["file"] in touched or _bytes(path) < _SMALL_BYTES:
+        try:
+            is_small = file_size(path) < _SMALL_BYTES
+        except FileNotFoundError:
+            raise damaged_compaction(path, "is missing") from None
+        if is_small or row["file"] in touched:
             check_compacted(path, row["num_rows_sum"])
             touched.add(row["file"])
     is_touched = pc.is_in(entries["file"], pa.array(sorted(touched), pa.string()))
     again = entries.filter(is_touched)
     return entries.filter(pc.invert(is_touched)), again.filter(pc.invert(is_among(again, gone)))
-
-
-def _bytes(path: UPath) -> int:
-    try:
-        return file_size(path)
-    except FileNotFoundError:
-        raise damaged_compaction(path, "is missing") from None
 
 
 def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator[_Piece]:
@@ -162,8 +161,7 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
         groups = with_retries(partial(parse_file, path, _row_groups), path)
         for entry in entries:
             rows = groups[entry["row_group"]].slice(entry["first_row"], entry["num_rows"])
-            facts = {**entry, "footer": dict(entry["footer"])}
-            yield _piece(rows.drop_columns([ATTEMPT]), facts)
+            yield _Piece(rows.drop_columns([ATTEMPT]), entry)
 
 
 def _row_groups(opened: BinaryIO) -> list[Any]:
@@ -194,14 +192,10 @@ def _loose_piece(path: UPath) -> _Piece | None:
         inputs = sorted(set(rows["input_sha"].to_pylist()))
         if unit_name(inputs) != unit:
             return None
-    facts = {"step_id": path.parent.name, "unit": unit, "attempt": attempt, "footer": footer,
-             "input_shas": inputs, "num_bytes": rows.nbytes}  # fmt: skip
-    return _piece(rows.replace_schema_metadata(None), facts)
-
-
-def _piece(rows: Any, facts: dict[str, Any]) -> _Piece:
-    document_id = rows["document_id"][0].as_py() if rows.num_rows else ""
-    return _Piece(document_id, rows, {**facts, "num_rows": rows.num_rows})
+    facts = {"table_name": table, "step_id": path.parent.name, "unit": unit, "attempt": attempt,
+             "footer": [*footer.items()], "input_shas": inputs, "num_rows": rows.num_rows,
+             "num_bytes": rows.nbytes}  # fmt: skip
+    return _Piece(rows.replace_schema_metadata(None), facts)
 
 
 def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
@@ -218,47 +212,39 @@ def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
         yield run
 
 
-@dataclass
-class _Writer:
-    """Writes the compacted files of one table; `made`: the entries of their shards."""
+def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> list[dict[str, Any]]:
+    """Write compacted files of one table, and add them to `written`; returns the entries of their
+    shards. Shards with different columns go into different files, so that a column that an earlier
+    version did not write stays missing and does not become null."""
+    made: list[dict[str, Any]] = []
+    for batch in _cut(pieces, _BATCH_BYTES):
+        by_columns: dict[str, list[_Piece]] = defaultdict(list)
+        for piece in sorted(batch, key=lambda piece: piece.place):
+            by_columns[str(piece.rows.schema)].append(piece)
+        for alike in by_columns.values():
+            file = folder / f"{uuid.uuid4().hex}.parquet"
+            content, entries = _file(alike, is_of_calls=folder.name == Call.table)
+            written.append(file)
+            commit(file, content)
+            made += [{**entry, "file": file.name} for entry in entries]
+    return made
 
-    folder: UPath
-    written: list[UPath]
-    made: list[dict[str, Any]] = field(default_factory=list)
 
-    def write(self, batch: list[_Piece]) -> None:
-        """Write one or more files. Shards with different columns go into different files, so that a
-        column that an earlier version did not write stays missing and does not become null."""
-        by_columns: dict[str, list[_Piece]] = {}
-        for piece in batch:
-            by_columns.setdefault(str(piece.rows.schema), []).append(piece)
-        for pieces in by_columns.values():
-            self._file(pieces)
-
-    def _file(self, pieces: list[_Piece]) -> None:
-        buffer, name = io.BytesIO(), f"{uuid.uuid4().hex}.parquet"
-        columns = _with_attempt(pieces[:1]).schema
-        group_bytes = _GROUP_BYTES_OF_CALLS if self.folder.name == Call.table else _GROUP_BYTES
-        how = {"compression_level": _ZSTD_LEVEL, "data_page_size": _PAGE_BYTES}
-        with pq.ParquetWriter(buffer, columns, compression="zstd", **how) as file:
-            for number, group in enumerate(_cut(pieces, group_bytes)):
-                rows = _with_attempt(group)
-                file.write_table(rows, row_group_size=max(1, rows.num_rows))
-                self._enter(name, number, group)
-        self.written.append(self.folder / name)
-        commit(self.folder / name, buffer.getvalue())
-
-    def _enter(self, name: str, group: int, pieces: list[_Piece]) -> None:
-        first_row = 0
-        for piece in pieces:
-            where = {"file": name, "row_group": group, "first_row": first_row}
-            self.made.append({**piece.facts, **where})
-            first_row += piece.facts["num_rows"]
-
-    def entries(self, table: str) -> Any:
-        rows = [{**made, "table_name": table, "footer": list(made["footer"].items())}
-                for made in self.made]  # fmt: skip
-        return pa.Table.from_pylist(rows, schema=SCHEMA)
+def _file(pieces: list[_Piece], is_of_calls: bool) -> tuple[bytes, list[dict[str, Any]]]:
+    """The content of a compacted file, and the entries of its shards without its name."""
+    buffer, entries = io.BytesIO(), []
+    columns = _with_attempt(pieces[:1]).schema
+    most_bytes = _GROUP_BYTES_OF_CALLS if is_of_calls else _GROUP_BYTES
+    how = {"compression_level": _ZSTD_LEVEL, "data_page_size": _PAGE_BYTES}
+    with pq.ParquetWriter(buffer, columns, compression="zstd", **how) as file:
+        for number, group in enumerate(_cut(pieces, most_bytes)):
+            rows = _with_attempt(group)
+            file.write_table(rows, row_group_size=max(1, rows.num_rows))
+            first_row = 0
+            for piece in group:
+                entries.append({**piece.facts, "row_group": number, "first_row": first_row})
+                first_row += piece.rows.num_rows
+    return buffer.getvalue(), entries
 
 
 def _with_attempt(pieces: list[_Piece]) -> Any:

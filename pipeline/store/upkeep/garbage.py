@@ -1,11 +1,17 @@
-"""Garbage collection, the only deletion of tables' files: what compactions replaced, what removed
-runs alone had planned, and what killed processes left behind.
+"""Removal of runs, and garbage collection, the only deletion of tables' files: what compactions
+replaced, what removed runs alone had planned, and what killed processes left behind.
+
+`mark_removed` takes a run away from every command at once; what it alone had planned stays for
+readers that chose their files before, and is deleted by `collect`. The mark is
+<warehouse>/removed/<run>.<hex>.parquet, the run's planned units. A run that is started meanwhile
+and plans some of them has them again.
 
 All of it is retained for a while, for readers that chose their files before. Nothing is deleted
 that a run plans or a running process may still commit.
 """
 
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,16 +25,23 @@ from pipeline.files.place import (
     as_path,
     delete,
     delete_folder,
+    exists,
     file_size,
     is_remote,
     list_paths,
     modified_at,
     path_kind,
-    temporary_files,
+    read,
+    write,
 )
+from pipeline.store.runs.people import num_labels
 from pipeline.store.runs.planned_units import UnitKey, marks_of_removal, planned_files, units_in
-from pipeline.store.shards.loose import ShardFiles, list_shard_files
-from pipeline.store.shards.shard_files import last_attempts, shard_name
+from pipeline.store.shards.shard_files import (
+    ShardFiles,
+    highest_attempts,
+    list_shard_files,
+    loose_shards,
+)
 from pipeline.store.shards.shard_index import (
     Index,
     commit_next,
@@ -41,6 +54,39 @@ from pipeline.store.upkeep.lease import UPKEEP, Lease, is_a_run_at_work, lease
 
 RETENTION = 24 * 3600.0  # seconds
 _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
+
+
+@dataclass(frozen=True)
+class Removed:
+    """The units of a removed run, how many of them stay, as other runs use them, and the labels
+    that people gave to its answers."""
+
+    units: int = 0
+    kept_units: int = 0
+    labels: int = 0
+
+
+def run_names(root: UPath) -> list[str]:
+    """The runs that can be removed."""
+    folders = {file.parent.name for file in list_paths(root / "runs", "*/*")}
+    return sorted(name for name in folders if not name.startswith("."))
+
+
+def mark_removed(root: UPath, name: str) -> Removed:
+    """Mark a run as removed and delete its folder. Hold its lease.
+
+    Raises DamagedError if planned units cannot be read.
+    """
+    planned = root / "runs" / name / "units.parquet"
+    removed = Removed(labels=num_labels(planned.parent))
+    if exists(planned):
+        own = units_in([planned])
+        others = units_in(file for file in planned_files(root) if file != planned)
+        removed = Removed(len(own), len(own & others), removed.labels)
+        write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", read(planned))
+        delete(planned)  # from here on no command sees the run
+    delete_folder(planned.parent)
+    return removed
 
 
 @dataclass(frozen=True)
@@ -71,8 +117,8 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
         sizes = _delete_removed(root, marks, held) if marks and not is_waiting else []
         before = time.time() - older_than  # what has just been written again is replaced by now
         found = list_shard_files(root)
-        for file in [*_replaced(root, found, before), *_left_over(root, found, before)]:
-            sizes.append(_delete_counted(file))
+        files = [*_replaced(root, found, before), *_left_over(root, found, before)]
+        sizes += map(_delete_counted, files)
         return Freed(len(sizes), sum(sizes), is_waiting)
 
 
@@ -82,7 +128,7 @@ def _delete_removed(root: UPath, marks: list[UPath], held: Lease) -> list[int]:
     others = units_in({*marks_of_removal(root), *planned_files(root)} - {*marks})
     gone = units_in(marks) - others
     sizes = []
-    for file in [*_files_of(root, gone)]:
+    for file in _files_of(root, gone):
         _refuse_if(held.has_lapsed())
         sizes.append(_delete_counted(file))
     _refuse_if(rewrite(root, held, gone=gone) is None)
@@ -102,17 +148,20 @@ def _refuse_if(has_lapsed: bool) -> None:
         )
 
 
-def _files_of(root: UPath, gone: set[UnitKey]) -> Iterator[UPath]:
+def _files_of(root: UPath, gone: set[UnitKey]) -> list[UPath]:
     """The files of these units in tables/, of every attempt, and in journal/, of calls that a
     killed process has left uncommitted."""
-    for (table, step_id), names in sorted(list_shard_files(root).items()):
-        for name in sorted(names):
-            named = shard_name(name)
-            if named and (step_id, named[0]) in gone:
-                yield root / "tables" / table / step_id / name
-    for file in list_paths(root / "journal", "*/*/*.jsonl"):
-        if (file.parent.parent.name, file.parent.name.partition(".")[0]) in gone:
-            yield file
+    shards = loose_shards(root, list_shard_files(root)).values()
+    journals = list_paths(root / "journal", "*/*/*.jsonl")
+    return [
+        *sorted(f for files in shards for f in files if (f.parent.name, _unit(f)) in gone),
+        *(f for f in journals if (f.parent.parent.name, _unit(f.parent)) in gone),
+    ]
+
+
+def _unit(path: UPath) -> str:
+    """The unit of a shard, or of a folder in journal/."""
+    return str(path.name.partition(".")[0])
 
 
 def _delete_step(root: UPath, step_id: str) -> None:
@@ -144,7 +193,8 @@ def _replaced(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
             names &= index.names(table, step_id)
     for (table, step_id), names in shards.items():
         yield from (root / "tables" / table / step_id / name for name in sorted(names))
-    yield from (file for file in _written_before(folder, before) if _name(file) not in used)
+    compacted = _compacted_before(folder, before)
+    yield from (file for name, file in compacted.items() if name not in used)
     yield from old[:-1]
 
 
@@ -152,42 +202,34 @@ def _invalidate_killed_compactions(folder: UPath, before: float) -> None:
     """Commit the index again where there are files that no index names: their compaction was
     killed, or suspended and would now commit an index that names what is deleted here."""
     known = {name for file in generations(folder) for name in Index(file).files()}
-    if any(_name(file) not in known for file in _written_before(folder, before)):
+    if not known.issuperset(_compacted_before(folder, before)):
         index = newest_index(folder)
         commit_next(folder, index, index.read())
 
 
-def _written_before(folder: UPath, before: float) -> list[UPath]:
-    """The compacted files that were written before that time."""
-    return [file for file in list_paths(folder, "*/*.parquet") if _modified(file) <= before]
-
-
-def _name(file: UPath) -> str:
-    """A compacted file's name in an index."""
-    return f"{file.parent.name}/{file.name}"
+def _compacted_before(folder: UPath, before: float) -> dict[str, UPath]:
+    """The compacted files that were written before that time, by their names in an index."""
+    files = list_paths(folder, "*/*.parquet")
+    return {f"{file.parent.name}/{file.name}": file for file in files if _modified(file) <= before}
 
 
 def _left_over(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
     """Temporary files that no living process will finish, and journals of committed units."""
     if not is_remote(root):  # an object store has no temporary files
         before = min(before, time.time() - _SECONDS_OF_A_WRITE)
-        yield from (file for file in temporary_files(root) if _modified(file) <= before)
+        files = [file for file in list_paths(root, "**/.*.part") if path_kind(file) == "file"]
+        yield from (file for file in files if _modified(file) <= before)
     yield from committed_journals(root, _committed(root, found))
 
 
 def _committed(root: UPath, found: ShardFiles) -> dict[str, dict[str, int]]:
     """step_id -> unit -> the highest attempt of its rows, over all runs."""
     index = newest_index(root / "compacted")
-    units: dict[str, dict[str, int]] = {}
-    for table, step_id in {*found, *index.steps()}:
-        if table == Call.table:  # committed before the rows
-            continue
-        loose = last_attempts(found.get((table, step_id), ()))
-        own = units.setdefault(step_id, {})
-        attempts = [*index.units(table, step_id).items(), *((u, a) for u, (a, _) in loose.items())]
-        for unit, attempt in attempts:
-            own[unit] = max(attempt, own.get(unit, 0))
-    return units
+    return {
+        step_id: highest_attempts(found.get((table, step_id), ()), index, table, step_id)
+        for table, step_id in {*found, *index.steps()}
+        if table != Call.table  # committed before the rows
+    }
 
 
 def _modified(file: UPath) -> float:

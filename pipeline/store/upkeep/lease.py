@@ -21,8 +21,7 @@ from typing import Any
 
 from upath import UPath
 
-from pipeline.files.json_files import read_object
-from pipeline.files.place import commit, delete, exists, is_remote, list_paths, write
+from pipeline.files.place import commit, delete, exists, is_remote, list_paths, read_object, write
 from pipeline.files.storage_retries import ignore_refusals
 
 UPKEEP, RUN = "upkeep", "run"
@@ -47,8 +46,8 @@ class Lease:
 
     def is_held(self) -> bool:
         """True if no other process has taken the lease over. Raises StorageError."""
-        newest = max(_files(self._path), key=_number, default=None)
-        return newest == self._path and read_object(newest).get("token") == self._token
+        is_newest = self._files()[-1:] == [self._path]
+        return is_newest and read_object(self._path).get("token") == self._token
 
     def renew(self) -> None:
         """Renew the lease until the end. If a renewal fails, the next one makes up for it."""
@@ -75,8 +74,11 @@ class Lease:
         self._ended.set()
         with ignore_refusals(), self._lock:
             if self.is_held():
-                for file in sorted(_files(self._path), key=_number):  # with those of dead holders
+                for file in self._files():  # with those of dead holders
                     delete(file)
+
+    def _files(self) -> list[UPath]:
+        return _files(self._path.parent, self._path.name.partition(".")[0])
 
     def _content(self, expires_at: float) -> bytes:
         host, pid = socket.gethostname(), os.getpid()
@@ -92,12 +94,12 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
     is made, and deleted again where nothing else has been written there. Raises StorageError if the
     lease cannot be read or written.
     """
-    newest = _newest(folder, name)
-    if newest is not None and _is_valid(read_object(newest)):
+    files = _files(folder, name)
+    if files and _is_valid(read_object(files[-1])):
         yield None
         return
     new = [] if is_remote(folder) else [one for one in (folder, *folder.parents) if not exists(one)]
-    held = Lease(folder / f"{name}.{_number(newest) + 1 if newest else 1}.lease", seconds)
+    held = Lease(folder / f"{name}.{_number(files[-1]) + 1 if files else 1}.lease", seconds)
     if not held.take():
         yield None
         return
@@ -114,8 +116,8 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
 
 def holder(folder: UPath, name: str) -> str | None:
     """The process that holds the lease, as host-pid; None if none does."""
-    newest = _newest(folder, name)
-    found = read_object(newest) if newest is not None else {}
+    files = _files(folder, name)
+    found = read_object(files[-1]) if files else {}
     return f"{found['host']}-{found['pid']}" if _is_valid(found) else None
 
 
@@ -146,13 +148,9 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-def _newest(folder: UPath, name: str) -> UPath | None:
-    return max(_files(folder / f"{name}.0.lease"), key=_number, default=None)
-
-
-def _files(of: UPath) -> list[UPath]:
-    """The files of a lease, of which one is given."""
-    return list_paths(of.parent, f"{of.name.partition('.')[0]}.*.lease")
+def _files(folder: UPath, name: str) -> list[UPath]:
+    """The files of a lease, the newest last."""
+    return sorted(list_paths(folder, f"{name}.*.lease"), key=_number)
 
 
 def _number(file: UPath) -> int:

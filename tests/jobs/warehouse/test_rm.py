@@ -22,7 +22,7 @@ from pipeline.store.runs.people import add_labels
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.shard_index import is_among, newest_index
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import compaction, garbage, removal
+from pipeline.store.upkeep import compaction, garbage
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import Freed, collect
 from pipeline.store.upkeep.lease import RUN, Lease, lease
@@ -195,7 +195,7 @@ def test_killed_at_any_moment_it_can_be_made_again(
     """Removal and collection are struck before each of their writes and deletions in turn."""
     num_struck = left = 0
     names = ("delete", "delete_folder", "write", "commit_next", "commit")
-    for module, name in ((m, n) for m in (removal, garbage, compaction) for n in names):
+    for module, name in ((m, n) for m in (garbage, compaction) for n in names):
         if not hasattr(module, name):
             continue
         real: Callable[..., Any] = getattr(module, name)
@@ -241,7 +241,7 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
 
     RunFolder(folder, "gone").write_report("made")
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(removal, before, killed)
+        patch.setattr(garbage, before, killed)
         remove(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")

@@ -15,7 +15,7 @@ from upath import UPath
 
 from pipeline.core.calls import Call
 from pipeline.core.errors import AccountingError, StorageError, UsageError
-from pipeline.files.json_files import write_json
+from pipeline.files.place import write_json
 from pipeline.store import Shards, read_parquet_rows
 from stages.tables.answers import Answer
 from stages.tables.pages import Gist
