@@ -6,11 +6,11 @@ so they are prefixed with the task's name.
 """
 
 from collections.abc import Iterator
+from pathlib import PurePath
 from string import ascii_uppercase
 from typing import ClassVar, Literal
 
 from stages.corpora.reading.asked import Asked, Value, one_or_more, question_or_summary
-from stages.corpora.reading.corpus_files import stem
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.grouped import Layout, RowsCorpus
 from stages.corpora.reading.row_checks import BadInputError, shown, texts_of
@@ -56,6 +56,6 @@ class InfiniteBenchCorpus(RowsCorpus):
     def rows(self) -> Iterator[Row]:
         for row in super().rows():
             if row.value is not None:
-                given, task = row.given_id("id"), stem(row.file)
+                given, task = row.given_id("id"), PurePath(row.file.name.removesuffix(".gz")).stem
                 row.value.update(task=task, id=f"{task}-{given}" if given else None)
             yield row

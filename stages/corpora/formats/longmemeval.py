@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from pipeline.core.rows import Document
 from stages.corpora.chats.sessions import (
     Session,
     by_date,
@@ -16,23 +15,22 @@ from stages.corpora.chats.sessions import (
     starts,
     written,
 )
-from stages.corpora.reading.asked import Asked, Value
+from stages.corpora.reading.asked import Asked, Value, single
 from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import files_of, rows_of
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document, question_or_bad, unreadable
+from stages.corpora.reading.loaded import Loaded, bad_document
 from stages.corpora.reading.row_checks import (
     BadInputError,
     json_text,
-    kind_of,
     label_of,
+    list_of,
     merged,
     optional_text,
     texts_of,
 )
 
-_ASKED = ("question", "question_date", "haystack_dates", "haystack_sessions")  # make an id
+_MAKES_ID = ("question", "question_date", "haystack_dates", "haystack_sessions")
 # Answers of these types are rubrics, with which word overlap is meaningless.
 _ONLY_JUDGED = ("single-session-preference",)
 
@@ -41,16 +39,11 @@ Compile = Callable[[dict[str, Any], str], list[Session]]
 
 
 class HistoryCorpus(FileCorpus):
-    """Files in LongMemEval's format: a row is a question with its sessions."""
+    """longmemeval_oracle.json, _s or _m, or a folder with one of them: a row is a question with its
+    sessions."""
 
     page_breaks: ClassVar[bool] = True
-
-    def rows(self) -> Iterator[Row]:
-        """The rows of longmemeval_oracle.json, _s or _m, or of a folder with one of them.
-
-        Raises UsageError where nothing can be read.
-        """
-        return rows_of(files_of(self.path, "longmemeval_*.json", "*.jsonl"))
+    files: ClassVar[tuple[str, ...]] = ("longmemeval_*.json", "*.jsonl")
 
     def histories(self, compile_history: Compile, ids: Ids) -> Iterator[Loaded]:
         """Yield one Loaded per question: its history and the question; both have its id.
@@ -59,32 +52,23 @@ class HistoryCorpus(FileCorpus):
         """
         for row in self.rows():
             if row.value is None:
-                yield unreadable(row, ids)
+                yield Loaded(bad_document(ids.of_place(row), row.detail(row.wrong)), ())
             else:
                 yield self._history(row, row.value, ids, compile_history)
 
-    def _history(
-        self, row: Row, value: dict[str, Any], ids: Ids, compile_history: Compile
-    ) -> Loaded:
-        content = [value.get(key) for key in _ASKED]
-        found = document_id, _ = ids.of_row(row, "question_id", content)
-        sessions: list[Session] = []
+    def _history(self, row: Row, value: Value, ids: Ids, compile_history: Compile) -> Loaded:
+        found = document_id, _ = ids.of_row(row, "question_id", [value.get(k) for k in _MAKES_ID])
         try:
             sessions = compile_history(value, document_id)
-            document = self._document(document_id, sessions)
+            about = [
+                {"session_id": session.session_id, "date": session.date, "start_char": start}
+                for session, start in zip(sessions, starts(sessions), strict=True)
+            ]
+            text, metadata = "".join(map(written, sessions)), json_text({"sessions": about})
+            document = self.document(document_id, text, metadata=metadata)
         except BadInputError as wrong:
-            document = bad_document(document_id, row.detail(wrong))
-        asked = _asked(sessions if document.problem is None else [])
-        parse = partial(asked.read, document_id)
-        return Loaded(document, (question_or_bad(row, document_id, found, parse),))
-
-    def _document(self, document_id: str, sessions: Sequence[Session]) -> Document:
-        about = [
-            {"session_id": session.session_id, "date": session.date, "start_char": start}
-            for session, start in zip(sessions, starts(sessions), strict=True)
-        ]
-        text = "".join(map(written, sessions))
-        return self.document(document_id, text, metadata=json_text({"sessions": about}))
+            sessions, document = [], bad_document(document_id, row.detail(wrong))
+        return Loaded(document, (_asked(sessions).read(row, document_id, found),))
 
 
 class LongMemEvalCorpus(HistoryCorpus):
@@ -101,9 +85,7 @@ class LongMemEvalCorpus(HistoryCorpus):
 
 def sessions_of(value: dict[str, Any]) -> list[Session]:
     """The sessions of a question's row, in file order. Raises BadInputError."""
-    found = value.get("haystack_sessions")
-    if not isinstance(found, list):
-        raise BadInputError(f"`haystack_sessions` is {kind_of(found)}, not a list; fix it")
+    found = list_of(value, "haystack_sessions")
     dates, ids = (texts_of(value, f"haystack_{key}") for key in ("dates", "session_ids"))
     for key, beside in (("dates", dates), ("session_ids", ids)):
         if beside and len(beside) != len(found):
@@ -121,29 +103,37 @@ def sessions_of(value: dict[str, Any]) -> list[Session]:
 
 def _asked(sessions: Sequence[Session]) -> Asked:
     """The question of a row; `sessions`: its history, none where that cannot be read."""
-    return Asked(question="question", references=_references, more=partial(_more, sessions))
+    return Asked(
+        question="question",
+        references=lambda value: single(label_of(value, "answer")),
+        question_type=lambda value: optional_text(value, "question_type"),
+        metadata=partial(_metadata, sessions),
+        evidence=lambda value: merged((at, at + len(t)) for at, t in _turns(sessions, value)),
+        asked_at="question_date",
+        more=_more,
+    )
 
 
-def _references(value: Value) -> tuple[str, ...]:
-    answer = label_of(value, "answer")
-    return () if answer is None else (answer,)
+def _turns(sessions: Sequence[Session], value: Value) -> Iterator[tuple[int, str]]:
+    return evidence_turns(sessions, texts_of(value, "answer_session_ids"))
 
 
-def _more(sessions: Sequence[Session], value: Value) -> Mapping[str, Any]:
-    kind = optional_text(value, "question_type")
-    evidence_ids = texts_of(value, "answer_session_ids")
-    turns = list(evidence_turns(sessions, evidence_ids))
-    is_abstention = (label_of(value, "question_id") or "").endswith("_abs")
-    about: dict[str, Any] = {
-        "answer_session_ids": evidence_ids,
-        "is_abstention": is_abstention,
-        "has_user_evidence": any(turn.startswith("user: ") for _, turn in turns),
+def _metadata(sessions: Sequence[Session], value: Value) -> str:
+    about = {
+        "answer_session_ids": texts_of(value, "answer_session_ids"),
+        "is_abstention": _is_abstention(value),
+        "has_user_evidence": any(turn.startswith("user: ") for _, turn in _turns(sessions, value)),
     }
+    return json_text(about)
+
+
+def _is_abstention(value: Value) -> bool:
+    return (label_of(value, "question_id") or "").endswith("_abs")
+
+
+def _more(value: Value) -> Mapping[str, Any]:
+    is_abstention = _is_abstention(value)
     return {
-        "only_judged": is_abstention or kind in _ONLY_JUDGED,
-        "question_type": kind,
+        "only_judged": is_abstention or value.get("question_type") in _ONLY_JUDGED,
         "task": "abstention" if is_abstention else None,
-        "asked_at": optional_text(value, "question_date"),
-        "evidence": merged((start, start + len(turn)) for start, turn in turns),
-        "metadata": json_text(about),
     }

@@ -65,8 +65,8 @@ class NarrativeQACorpus(FileCorpus):
         summaries = self._summaries()
         document_ids = Ids()
         for row in chosen:
-            made = partial(self._document, row.value or {}, summaries)
-            document = document_or_bad(row, document_ids.of_given(row, "document_id"), made)
+            found = document_ids.of_given(row, "document_id")
+            document = document_or_bad(row, found, partial(self._document, summaries))
             taken = questions.take(document)
             yield Loaded(document, () if document.skipped else taken)
         yield from questions.take_rest(document_ids)
@@ -93,7 +93,7 @@ class NarrativeQACorpus(FileCorpus):
         }
 
     def _document(
-        self, value: Value, summaries: Mapping[str | None, str], document_id: str
+        self, summaries: Mapping[str | None, str], value: Value, document_id: str
     ) -> Document:
         title = label_of(value, "wiki_title") or ""
         about: dict[str, Any] = {key: value.get(key) for key in _ABOUT}

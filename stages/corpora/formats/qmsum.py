@@ -5,31 +5,23 @@ ids: a meeting's is made from its turns before cleaning, a question's from that 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
-from upath import UPath
-
 from pipeline.core.rows import Question, Span
-from stages.corpora.reading.asked import Asked, Value
+from stages.corpora.reading.asked import Asked, Value, single
 from stages.corpora.reading.corpus import FileCorpus
-from stages.corpora.reading.corpus_files import any_of, files_of, rows_of, split_of
+from stages.corpora.reading.corpus_files import files_of, rows_of, split_of
 from stages.corpora.reading.corpus_row import Row, rows_within
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import (
-    Loaded,
-    bad_document,
-    bad_question,
-    question_or_bad,
-    unreadable,
-)
+from stages.corpora.reading.loaded import Loaded, bad_document, bad_question
 from stages.corpora.reading.row_checks import (
     BadInputError,
     json_text,
     kind_of,
+    list_of,
     merged,
     optional_text,
     shown,
@@ -60,58 +52,43 @@ class QMSumCorpus(FileCorpus):
         queries are kept. Raises UsageError where no line can be read.
         """
         document_ids, question_ids = Ids(), Ids()
-        for row in rows_of(self._files()):
-            if row.value is None:
-                yield unreadable(row, document_ids)
-            else:
-                yield _meeting(self, row, row.value, document_ids, question_ids)
+        for row in self.rows():
+            yield self._meeting(row, document_ids, question_ids)
 
-    def _files(self) -> list[UPath]:
-        """Files of one layout only: a folder may hold the same meetings in both."""
+    def rows(self) -> Iterator[Row]:
+        """The rows of files of one layout only: a folder may hold the same meetings in both."""
         path = split_of(self.path, self.split, "jsonl", "json")
-        both = ("*.jsonl", "*.json")
-        return files_of(path, *(both[:1] if any_of(path, both[0]) else both))
+        patterns = ("*.jsonl",) if any(path.glob("*.jsonl")) else ("*.jsonl", "*.json")
+        return rows_of(files_of(path, *patterns))
 
-
-def _meeting(
-    corpus: QMSumCorpus, row: Row, meeting: Value, document_ids: Ids, question_ids: Ids
-) -> Loaded:
-    document_id, wrong = _document_id(row, meeting, document_ids)
-    if wrong:
-        return _repeated(row, document_id, wrong, question_ids)
-    turns: Turns = None
-    try:
-        lines = _lines(meeting, corpus.clean)
-        turns = _tile(lines)
-        metadata = json_text({"topics": _topics(meeting)})
-        document = corpus.document(document_id, "\n".join(lines), metadata=metadata)
-    except BadInputError as error:
-        document = bad_document(document_id, row.detail(error))
-    return Loaded(document, tuple(_questions(row, document_id, turns, question_ids)))
+    def _meeting(self, row: Row, document_ids: Ids, question_ids: Ids) -> Loaded:
+        meeting = row.value or {}
+        document_id, wrong = _document_id(row, meeting, document_ids)
+        turns: Turns = None
+        try:
+            if wrong:
+                raise BadInputError(wrong)
+            lines = _lines(meeting, self.clean)
+            turns = _tile(lines)
+            metadata = json_text({"topics": _topics(meeting)})
+            document = self.document(document_id, "\n".join(lines), metadata=metadata)
+        except BadInputError as error:
+            document = bad_document(document_id, row.detail(error))
+        if wrong:  # it occurred in an earlier file, and its queries with it
+            questions = _repeated(row, document_id, wrong, question_ids)
+        else:
+            questions = _questions(row, document_id, turns, question_ids)
+        return Loaded(document, tuple(questions))
 
 
 def _document_id(row: Row, meeting: Value, ids: Ids) -> tuple[str, str | None]:
     turns = meeting.get("meeting_transcripts")
-    return ids.of_content(row, turns) if isinstance(turns, list) else (ids.of_place(row), None)
-
-
-def _repeated(row: Row, document_id: str, wrong: str, ids: Ids) -> Loaded:
-    """A meeting that occurred in an earlier file: it and its queries are `bad_input`."""
-    document = bad_document(document_id, row.detail(wrong))
-    entries = (entry for key in _KINDS for entry in rows_within(row, key))
-    queries = (
-        bad_question(replace(row, value=entry.value), document_id, ids.of_place(entry), wrong)
-        for entry in entries
-    )
-    return Loaded(document, tuple(queries))
+    return ids.of_content(row, turns) if isinstance(turns, list) else (ids.of_place(row), row.wrong)
 
 
 def _lines(meeting: Value, clean: Literal["none", "tags"]) -> list[str]:
-    turns = meeting.get("meeting_transcripts")
-    if not isinstance(turns, list):
-        raise BadInputError(f"`meeting_transcripts` is {kind_of(turns)}, not a list; fix it")
     lines = []
-    for index, turn in enumerate(turns):
+    for index, turn in enumerate(list_of(meeting, "meeting_transcripts")):
         try:
             lines.append(_line(turn, clean))
         except BadInputError as wrong:
@@ -143,37 +120,33 @@ def _topics(meeting: Value) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
+def _repeated(row: Row, document_id: str, wrong: str, ids: Ids) -> Iterator[Question]:
+    for entry in (entry for key in _KINDS for entry in rows_within(row, key)):
+        yield bad_question(replace(entry, inside=""), document_id, ids.of_place(entry), wrong)
+
+
 def _questions(row: Row, document_id: str, turns: Turns, ids: Ids) -> Iterator[Question]:
     for key, kind in _KINDS.items():
-        asked = Asked(
-            question="query",
-            references=_references,
-            more=partial(_more, kind, turns),
-        )
+        asked = _asked(kind, turns)
         for entry in rows_within(row, key):
-            query = (entry.value or {}).get("query")
-            found = ids.of_row(entry, None, document_id, query)
-            yield question_or_bad(entry, document_id, found, partial(asked.read, document_id))
+            found = ids.of_row(entry, None, document_id, (entry.value or {}).get("query"))
+            yield asked.read(entry, document_id, found)
 
 
-def _more(kind: str, turns: Turns, query: Value) -> Mapping[str, Any]:
-    evidence = _evidence(query, turns) if kind == "specific" else ()
-    return {"question_type": kind, "evidence": evidence}
-
-
-def _references(query: Value) -> tuple[str, ...]:
-    answer = optional_text(query, "answer")
-    return () if answer is None else (answer,)
+def _asked(kind: str, turns: Turns) -> Asked:
+    return Asked(
+        question="query",
+        references=lambda query: single(optional_text(query, "answer")),
+        question_type=lambda query: kind,
+        evidence=lambda query: _evidence(query, turns) if kind == "specific" else (),
+    )
 
 
 def _evidence(query: Value, turns: Turns) -> tuple[Span, ...]:
     """The spans of `relevant_text_span`, a list of pairs of first and last turn, both inclusive."""
-    pairs = query.get("relevant_text_span")
-    if pairs is None or turns is None:
+    if turns is None or query.get("relevant_text_span") is None:
         return ()
-    if not isinstance(pairs, list):
-        raise BadInputError(f"`relevant_text_span` is {kind_of(pairs)}, not a list; fix it")
-    return merged(_characters(pair, turns) for pair in pairs)
+    return merged(_characters(pair, turns) for pair in list_of(query, "relevant_text_span"))
 
 
 def _characters(pair: Any, turns: Sequence[tuple[int, int]]) -> tuple[int, int]:

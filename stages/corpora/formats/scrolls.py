@@ -10,8 +10,6 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from stages.corpora.reading.asked import SUMMARY, Asked, Value
-from stages.corpora.reading.corpus_files import files_of, rows_of, split_of
-from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.grouped import Layout, RowsCorpus, Text, load_grouped
 from stages.corpora.reading.loaded import Loaded
 from stages.corpora.reading.row_checks import BadInputError, text_of
@@ -26,9 +24,6 @@ class ScrollsCorpus(RowsCorpus):
 
     splits: ClassVar[tuple[str, ...]] = ("train", "validation", "test")
 
-    def rows(self) -> Iterator[Row]:
-        return rows_of(files_of(split_of(self.path, self.split, "jsonl"), *self.files))
-
     def load(self) -> Iterator[Loaded]:
         layout = Layout(
             text=lambda row: Text(_parts(self.has_question, row)[1]),
@@ -37,7 +32,7 @@ class ScrollsCorpus(RowsCorpus):
             asked=Asked(question_id="id", question="question", references="output"),
             joined="output",
         )
-        return load_grouped(self, self.rows, layout)
+        return load_grouped(self, layout)
 
 
 def _parts(has_question: bool, row: Value) -> tuple[str, str]:

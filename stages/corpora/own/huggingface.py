@@ -37,12 +37,11 @@ class HuggingFaceCorpus(FileCorpus):
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document. Raises UsageError where the dataset cannot be loaded."""
-        refuse_unnamed(self.fields, self._rows())
-        return load_grouped(self, self._rows, layout_of(self.fields, self.first_option))
+        refuse_unnamed(self.fields, self.rows())
+        return load_grouped(self, layout_of(self.fields, self.first_option))
 
-    def _rows(self) -> Iterator[Row]:
-        dataset = self._dataset()
-        for number, value in enumerate(dataset, 1):
+    def rows(self) -> Iterator[Row]:
+        for number, value in enumerate(self._dataset(), 1):
             yield Row(self.path, number, dict(value))
 
     def _dataset(self) -> Any:

@@ -5,10 +5,10 @@ rows contain is read once. Keys that no field names are kept in metadata. A ques
 has one made from the document's id, question and options.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt
 
@@ -25,7 +25,6 @@ from stages.corpora.reading.row_checks import (
     choice_of,
     label_of,
     metadata_of,
-    optional_text,
     text_of,
     texts_of,
 )
@@ -68,27 +67,33 @@ class RecordsCorpus(FileCorpus):
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document. Raises UsageError where no row can be used."""
-        rows = partial(rows_of, files_of(self.path, *self.pattern.split("|")))
-        refuse_unnamed(self.fields, rows())
-        return load_grouped(self, rows, layout_of(self.fields, self.first_option))
+        refuse_unnamed(self.fields, self.rows())
+        return load_grouped(self, layout_of(self.fields, self.first_option))
+
+    def rows(self) -> Iterator[Row]:
+        return rows_of(files_of(self.path, *self.pattern.split("|")))
 
 
 def layout_of(fields: Fields, first_option: int) -> Layout:
     """The layout of rows with these fields."""
+    key, gold = fields.answer_index, fields.references
     return Layout(
         document_id=fields.document_id,
         text=partial(_text, fields),
-        entries=partial(_entries, fields),
+        entries=None if fields.question else lambda row: (),
+        without=tuple(fields.of_documents()),
         makes_id=[fields.question or "", *fields.options],
         asked=Asked(
             question_id=fields.question_id,
             question=fields.question or "",
-            options=partial(_options, fields),
-            right=partial(_right, fields.answer_index, first_option),
-            references=partial(_references, fields.references),
+            options=partial(_options, fields.options),
+            right=(lambda row, num: choice_of(row, key, first_option, num) if num else None)
+            if key
+            else None,
+            references=partial(one_or_more, key=gold) if gold else None,
             question_type=fields.question_type,
             metadata=lambda value: metadata_of(value, fields.named()),
-            more=partial(_more, fields.asked_at),
+            asked_at=fields.asked_at,
         ),
     )
 
@@ -119,28 +124,10 @@ def _text(fields: Fields, row: Value) -> Text:
     return Text(text_of(row, fields.text), title or "", about)
 
 
-def _entries(fields: Fields, row: Value) -> list[tuple[str, Value]]:
-    if fields.question is None:
-        return []
-    return [("", {key: row[key] for key in row if key not in fields.of_documents()})]
-
-
-def _options(fields: Fields, value: Value) -> tuple[str, ...]:
-    if len(fields.options) < 2:
-        return texts_of(value, fields.options[0]) if fields.options else ()
-    found = tuple(text_of(value, key) for key in fields.options if value.get(key) is not None)
-    if 0 < len(found) < len(fields.options):
-        raise BadInputError(f"{len(found)} of {len(fields.options)} options; add or delete them")
+def _options(keys: Sequence[str], value: Value) -> tuple[str, ...]:
+    if len(keys) < 2:
+        return texts_of(value, keys[0]) if keys else ()
+    found = tuple(text_of(value, key) for key in keys if value.get(key) is not None)
+    if 0 < len(found) < len(keys):
+        raise BadInputError(f"{len(found)} of {len(keys)} options; add or delete them")
     return found
-
-
-def _right(key: str | None, first: int, value: Value, num_options: int) -> int | None:
-    return choice_of(value, key, first, num_options) if key and num_options else None
-
-
-def _references(key: str | None, value: Value) -> tuple[str, ...]:
-    return one_or_more(value, key) if key else ()
-
-
-def _more(asked_at: str | None, value: Value) -> Mapping[str, Any]:
-    return {"asked_at": optional_text(value, asked_at) if asked_at else None}

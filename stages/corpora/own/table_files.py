@@ -6,7 +6,6 @@ are read as question_file.py describes.
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Literal
 
 from pipeline.core.errors import UsageError
@@ -45,11 +44,10 @@ class TablesCorpus(FileCorpus):
         for row in rows_of([documents]):
             value = row.value or {}
             found = ids.of_row(row, "document_id", value.get("title"), value.get("text"))
-            document = document_or_bad(row, found, partial(_document, self, value))
+            document = document_or_bad(row, found, self._document)
             yield Loaded(document, () if found[1] else questions.take(document))
         yield from questions.take_rest(ids)
 
-
-def _document(corpus: FileCorpus, value: Value, document_id: str) -> Document:
-    text, title = text_of(value, "text"), label_of(value, "title") or ""
-    return corpus.document(document_id, text, title, metadata_of(value, _COLUMNS))
+    def _document(self, value: Value, document_id: str) -> Document:
+        text, title = text_of(value, "text"), label_of(value, "title") or ""
+        return self.document(document_id, text, title, metadata_of(value, _COLUMNS))

@@ -11,7 +11,9 @@ import math
 import re
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from itertools import chain
+from typing import IO, Any
 
 import ijson
 from upath import UPath
@@ -45,7 +47,7 @@ def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]
     Parquet; `advice` is what to do then.
     """
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
-    read = _CONTAINERS.get(suffixes[-1] if suffixes else "", lines)
+    read = _CONTAINERS.get(suffixes[-1] if suffixes else "", _lines)
     place = Row(file, 1, None)
     try:
         for place in read(file):
@@ -60,18 +62,24 @@ def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]
         raise UsageError(f"{file}: {error.strerror or error}; {advice}") from error
 
 
-def lines(file: UPath) -> Iterator[Row]:
+def _lines(file: UPath) -> Iterator[Row]:
     """Yield a row per line that is not blank."""
     start = 0
     with opened(file) as content:
         for number, line in enumerate(lines_of(content), 1):
             if line.strip():
-                yield json_row(file, number, start, line)
+                yield _json_row(file, number, line, start)
             start += len(line)
 
 
-def json_row(file: UPath, number: int, start: int, line: bytes) -> Row:
-    """Parse one line of JSON."""
+def row_at(file: UPath, number: int, start: int) -> Row:
+    """Reread the row whose line starts at byte `start` of a JSON lines file."""
+    with opened(file) as content:
+        content.seek(start)
+        return _json_row(file, number, content.readline(), start)
+
+
+def _json_row(file: UPath, number: int, line: bytes, start: int = 0) -> Row:
     try:
         value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
         if _SURROGATE.search(line):
@@ -79,14 +87,14 @@ def json_row(file: UPath, number: int, start: int, line: bytes) -> Row:
     except (ValueError, RecursionError) as error:
         wrong = f"not JSON ({_reason(error)}); fix or delete the line"
         return Row(file, number, None, wrong, start)
-    if not isinstance(value, dict):
-        wrong = f"{kind_of(value)}, not an object; fix or delete the line"
-        return Row(file, number, None, wrong, start, entries=_entries(value))
-    return Row(file, number, value, start=start)
+    return replace(_value_row(file, number, value, "fix or delete the line"), start=start)
 
 
-def _entries(value: Any) -> list[Any] | None:
-    return value if isinstance(value, list) else None
+def _value_row(file: UPath, number: int, value: Any, advice: str) -> Row:
+    if isinstance(value, dict):
+        return Row(file, number, value)
+    entries = value if isinstance(value, list) else None
+    return Row(file, number, None, f"{kind_of(value)}, not an object; {advice}", entries=entries)
 
 
 def _reason(error: Exception) -> str:
@@ -107,44 +115,34 @@ def _finite(number: str) -> float:
 
 
 def _json(file: UPath) -> Iterator[Row]:
-    """Read a list of objects, streamed and numbered from 1; or one object; or JSON lines."""
+    """Read a list of objects; or JSON lines, where the first line is an object by itself; or else
+    one object."""
     with opened(file) as content:
-        first = content.read(1024).removeprefix(_BOM).lstrip()[:1]
-    if first == b"[":
-        yield from _list(file)
-    else:
-        yield from _object_or_lines(file)
-
-
-def _list(file: UPath) -> Iterator[Row]:
-    number = 0
-    with opened(file) as content:
-        if content.read(len(_BOM)) != _BOM:
-            content.seek(0)
-        pieces = InPieces(content)
-        try:
-            for number, value in enumerate(ijson.items(pieces, "item", use_float=True), 1):
-                pieces.next_piece()
-                if isinstance(value, dict):
-                    yield Row(file, number, value)
-                else:
-                    wrong = f"{kind_of(value)}, not an object; fix or delete it"
-                    yield Row(file, number, None, wrong, entries=_entries(value))
-        except (ijson.JSONError, UnicodeDecodeError) as error:
-            why = str(error).split("\n")[0]
-            yield Row(file, number + 1, None, f"not JSON from here on ({why}); fetch it again")
-
-
-def _object_or_lines(file: UPath) -> Iterator[Row]:
-    """JSON lines where the first line is an object by itself, else the file is one object."""
-    with opened(file) as content:
-        if json_row(file, 1, 0, next(lines_of(content), b"")).value is None:
-            whole = up_to_most(content)
-        else:
-            yield from lines(file)
+        if content.read(1024).removeprefix(_BOM).lstrip()[:1] == b"[":
+            yield from _list(file, content)
             return
-    with opened(file) as content:
-        yield json_row(file, 1, 0, content.readline() + whole)
+        content.seek(0)
+        first = next(lines_of(content), b"")
+        if _json_row(file, 1, first).value is None:
+            yield _json_row(file, 1, first + up_to_most(content))
+            return
+    yield from _lines(file)
+
+
+def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
+    """Yield a row per entry, streamed and numbered from 1."""
+    number = 0
+    content.seek(0)
+    if content.read(len(_BOM)) != _BOM:
+        content.seek(0)
+    pieces = InPieces(content)
+    try:
+        for number, value in enumerate(ijson.items(pieces, "item", use_float=True), 1):
+            pieces.next_piece()
+            yield _value_row(file, number, value, "fix or delete it")
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        why = str(error).split("\n")[0]
+        yield Row(file, number + 1, None, f"not JSON from here on ({why}); fetch it again")
 
 
 def _csv(file: UPath) -> Iterator[Row]:
@@ -154,22 +152,19 @@ def _csv(file: UPath) -> Iterator[Row]:
         content.seek(0)
         # Bytes that are not UTF-8 become lone surrogates, which _record finds.
         text = (line.decode("utf-8", "surrogateescape") for line in lines_of(content))
-        records = csv.reader(_without_bom(text), delimiter=delimiter, strict=True)
+        first = next(text, "").removeprefix("\ufeff")
+        records = csv.reader(chain([first], text), delimiter=delimiter, strict=True)
         names: list[str] = []
         before = 0
-        while True:
-            try:
-                cells = next(records, None)
-            except csv.Error as error:
-                wrong = f"no CSV from here on ({error}); fix the quotes"
-                yield Row(file, before + 1, None, wrong)
-                return
-            if cells is None:
-                return
-            line, before = before + 1, records.line_num
-            if names and cells:
-                yield _record(file, line, names, cells)
-            names = names or _header(file, cells)
+        try:
+            for cells in records:
+                line, before = before + 1, records.line_num
+                if names and cells:
+                    yield _record(file, line, names, cells)
+                names = names or _header(file, cells)
+        except csv.Error as error:
+            wrong = f"no CSV from here on ({error}); fix the quotes"
+            yield Row(file, before + 1, None, wrong)
 
 
 def _delimiter(header: bytes) -> str:
@@ -193,22 +188,16 @@ def _header(file: UPath, cells: list[str]) -> list[str]:
     return names
 
 
-def _without_bom(text: Iterator[str]) -> Iterator[str]:
-    for number, line in enumerate(text):
-        yield line.removeprefix("\ufeff") if number == 0 else line
-
-
 def _record(file: UPath, line: int, names: list[str], cells: list[str]) -> Row:
     if len(cells) != len(names):
         wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
         return Row(file, line, None, wrong)
-    value = dict(zip(names, cells, strict=True))
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
         wrong = "not UTF-8; save the file as UTF-8, of Latin-1 by iconv -f LATIN1 -t UTF-8"
         return Row(file, line, None, wrong)
-    return Row(file, line, {name: cell or None for name, cell in value.items()})
+    return Row(file, line, {name: cell or None for name, cell in zip(names, cells, strict=True)})
 
 
 def _parquet(file: UPath) -> Iterator[Row]:

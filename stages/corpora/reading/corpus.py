@@ -15,6 +15,8 @@ from pipeline.core.registry import register
 from pipeline.core.rows import Document
 from pipeline.core.settings import Settings
 from pipeline.files.place import AnyPath, as_path, refuse_unreachable_path
+from stages.corpora.reading.corpus_files import files_of, rows_of, split_of
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.loaded import Loaded
 from stages.corpora.reading.opening import refuse_no_file
 from stages.corpora.reading.row_checks import BadInputError
@@ -111,6 +113,11 @@ class FileCorpus(Corpus):
     split: Annotated[str | None, Unhashed()]  # null: all splits
 
     splits: ClassVar[tuple[str, ...]] = ()  # empty: the format has no splits
+    files: ClassVar[tuple[str, ...]] = ("*.jsonl",)  # patterns of a folder's
+
+    def rows(self) -> Iterator[Row]:
+        """The rows of the file, or of the folder's files, in order. Raises UsageError."""
+        return rows_of(files_of(split_of(self.path, self.split, "jsonl"), *self.files))
 
     def check(self) -> None:
         """Raise UsageError where the path is missing or the format has no such split."""

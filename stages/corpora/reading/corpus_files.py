@@ -6,9 +6,9 @@ from dataclasses import replace
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from stages.corpora.reading.containers import json_row, read_rows
+from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.opening import opened, refuse_no_file
+from stages.corpora.reading.opening import refuse_no_file
 
 
 def files_of(path: UPath, *patterns: str) -> list[UPath]:
@@ -40,11 +40,6 @@ def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
     if len(found) > 1:
         raise UsageError(f"{folder}: both {found[0].name} and {found[1].name}; keep one")
     return found[0] if found else None
-
-
-def any_of(path: UPath, pattern: str) -> bool:
-    """True if a file in the folder matches."""
-    return any(True for _ in path.glob(pattern))
 
 
 def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
@@ -79,16 +74,3 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
         where = files[0] if len(files) == 1 else files[0].parent
         first = unreadable[0].detail(unreadable[0].wrong) if unreadable else "set corpus.path=..."
         raise UsageError(f"{where}: no line or row in it is an object; {first}")
-
-
-def row_at(file: UPath, line: int, start: int) -> Row:
-    """Reread the row whose line starts at byte `start` of a JSON lines file."""
-    with opened(file) as content:
-        content.seek(start)
-        return json_row(file, line, start, content.readline())
-
-
-def stem(file: UPath) -> str:
-    """The file's name without its suffix, and without `.gz`."""
-    name = file.name.removesuffix(".gz")
-    return name.rpartition(".")[0] or name

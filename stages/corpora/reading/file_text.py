@@ -40,7 +40,7 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
         content = read_whole(file)
         if kind == "text":
             return Extracted(decoded(content))
-        content = unpacked(content)
+        content = _unpacked(content)
         if kind == "html":
             refuse_binary(content[:_HEAD_BYTES])
         found = extractor.extract(kind, content)
@@ -58,8 +58,8 @@ def decoded(content: bytes) -> str:
     gzip is decompressed; lines end in a newline; byte order mark and NULs are removed. Raises
     BadInputError where the gzip is damaged or too large, or the file is no text.
     """
-    content = unpacked(content)
     try:
+        content = _unpacked(content)
         refuse_binary(content[:_HEAD_BYTES])
     except NotTextError as error:
         raise BadInputError(f"{error.strerror}; fix or delete it") from None
@@ -70,18 +70,16 @@ def decoded(content: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
-def unpacked(content: bytes) -> bytes:
+def _unpacked(content: bytes) -> bytes:
     """The content of a gzip file, or of any other as it is.
 
-    Raises BadInputError where the gzip is damaged or too large.
+    Raises BadInputError where the gzip is damaged, NotTextError where it is too large.
     """
     if not content.startswith(_GZIP):
         return content
     try:
         with gzip.open(io.BytesIO(content)) as packed:
             return up_to_most(packed)
-    except NotTextError as error:
-        raise BadInputError(f"{error.strerror}; fix or delete it") from None
-    except (EOFError, OSError, zlib.error) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         why = str(error).split("\n")[0]
         raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None

@@ -12,16 +12,10 @@ from typing import Any, ClassVar
 
 from pipeline.core.rows import Document, Question
 from stages.corpora.reading.asked import Asked, Value
-from stages.corpora.reading.corpus import Corpus, FileCorpus
-from stages.corpora.reading.corpus_files import files_of, rows_of
+from stages.corpora.reading.corpus import FileCorpus
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import (
-    Loaded,
-    bad_document,
-    document_or_bad,
-    question_or_bad,
-)
+from stages.corpora.reading.loaded import Loaded, bad_document, document_or_bad
 from stages.corpora.reading.row_checks import BadInputError, json_text, text_of
 
 
@@ -75,45 +69,38 @@ class Layout:
 class RowsCorpus(FileCorpus):
     """Base of published formats that are read so: each declares its files and its layout."""
 
-    files: ClassVar[tuple[str, ...]] = ("*.jsonl",)  # those of a folder
     layout: ClassVar[Layout]
-
-    def rows(self) -> Iterator[Row]:
-        """The rows of all files, in order."""
-        return rows_of(files_of(self.path, *self.files))
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per text. Raises UsageError where no row can be read."""
-        return load_grouped(self, self.rows, self.layout)
+        return load_grouped(self, self.layout)
 
 
 @dataclass(slots=True)
 class _Group:
     first: int  # the number of the row whose text is used
     asked: list[Row] = field(default_factory=list)
-    by_id: dict[tuple[str, Any], Row] = field(default_factory=dict)
+    by_id: dict[tuple[str, Any], Value] = field(default_factory=dict)
 
 
-def load_grouped(
-    corpus: Corpus, rows: Callable[[], Iterator[Row]], layout: Layout
-) -> Iterator[Loaded]:
+def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
     """Yield one Loaded per text, in the order of its first row, with the questions of all its rows.
 
     A row without a readable text is a bad_input document of its own; its questions are kept.
     """
     groups: dict[bytes | int, _Group] = {}
-    for number, row in enumerate(rows()):
+    for number, row in enumerate(corpus.rows()):
         group = groups.setdefault(_key(layout, row, number), _Group(number))
         for entry in layout.asked_in(row):
             _add(layout, group, entry)
     document_ids, question_ids = Ids(), Ids()
     by_first = {group.first: group for group in groups.values()}
-    for number, row in enumerate(rows()):
+    for number, row in enumerate(corpus.rows()):
         if number in by_first:
             asked = by_first.pop(number).asked
             document = _document(corpus, layout, row, document_ids)
             made = partial(_question, layout, document.document_id, question_ids)
-            yield Loaded(document, tuple(made(entry) for entry in asked))
+            yield Loaded(document, tuple(map(made, asked)))
 
 
 def _key(layout: Layout, row: Row, number: int) -> bytes | int:
@@ -126,21 +113,17 @@ def _key(layout: Layout, row: Row, number: int) -> bytes | int:
 
 def _add(layout: Layout, group: _Group, entry: Row) -> None:
     """Add the question to the group, or its references to the same question from another row."""
-    key = layout.asked.question_id
-    if layout.joined is None or entry.value is None or key is None:
-        group.asked.append(entry)
-        return
-    given = entry.given_id(key)
-    name = (given or "", entry.value.get("question"))
-    if given is None or name not in group.by_id:
-        group.by_id[name] = entry
-        group.asked.append(entry)
-        return
-    references = (group.by_id[name].value or {})[layout.joined]
-    references += entry.value[layout.joined]
+    value = entry.value or {}
+    given = entry.given_id(layout.asked.question_id or "")
+    if layout.joined and given:
+        first = group.by_id.setdefault((given, value.get("question")), value)
+        if first is not value:
+            first[layout.joined] += value[layout.joined]
+            return
+    group.asked.append(entry)
 
 
-def _document(corpus: Corpus, layout: Layout, row: Row, ids: Ids) -> Document:
+def _document(corpus: FileCorpus, layout: Layout, row: Row, ids: Ids) -> Document:
     try:
         found = layout.text_of(row)
     except BadInputError as error:
@@ -149,7 +132,7 @@ def _document(corpus: Corpus, layout: Layout, row: Row, ids: Ids) -> Document:
     return document_or_bad(
         row,
         ids.of_row(row, layout.document_id, found.text),
-        lambda name: corpus.document(name, found.text, found.title, json_text(found.metadata)),
+        lambda _, name: corpus.document(name, found.text, found.title, json_text(found.metadata)),
     )
 
 
@@ -157,4 +140,4 @@ def _question(layout: Layout, document_id: str, ids: Ids, entry: Row) -> Questio
     value = entry.value or {}
     content = [value.get(key) for key in layout.makes_id]
     found = ids.of_row(entry, layout.asked.question_id, document_id, content)
-    return question_or_bad(entry, document_id, found, partial(layout.asked.read, document_id))
+    return layout.asked.read(entry, document_id, found)

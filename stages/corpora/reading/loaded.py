@@ -6,7 +6,6 @@ from typing import Any
 
 from pipeline.core.rows import Document, Question
 from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.ids import Ids
 from stages.corpora.reading.row_checks import BadInputError
 
 
@@ -29,9 +28,9 @@ def bad_document(document_id: str, detail: str) -> Document:
 
 
 def document_or_bad(
-    row: Row, found: tuple[str, str | None], make: Callable[[str], Document]
+    row: Row, found: tuple[str, str | None], make: Callable[[dict[str, Any], str], Document]
 ) -> Document:
-    """Make the row's Document, or one with problem `bad_input`.
+    """Make the row's Document of its value and id, or one with problem `bad_input`.
 
     `found`: its id and the reason why it is bad input, as Ids returns them.
     """
@@ -39,14 +38,9 @@ def document_or_bad(
     try:
         if wrong:
             raise BadInputError(wrong)
-        return make(document_id)
+        return make(row.value or {}, document_id)
     except BadInputError as error:
         return bad_document(document_id, row.detail(error))
-
-
-def unreadable(row: Row, ids: Ids) -> Loaded:
-    """Make the `bad_input` document for a row that is not a JSON object."""
-    return Loaded(bad_document(ids.of_place(row), row.detail(row.wrong)), ())
 
 
 def bad_question(
@@ -62,22 +56,3 @@ def bad_question(
         problem="bad_input",
         detail=row.detail(wrong),
     )
-
-
-def question_or_bad(
-    row: Row,
-    document_id: str,
-    found: tuple[str, str | None],
-    parse: Callable[[dict[str, Any], str], Question],
-) -> Question:
-    """Parse the row's value into a Question, or make one with problem `bad_input`.
-
-    `found`: the row's id and the reason why it is bad input, as Ids returns them.
-    """
-    question_id, wrong = found
-    try:
-        if wrong:
-            raise BadInputError(wrong)
-        return parse(row.value or {}, question_id)
-    except BadInputError as error:
-        return bad_question(row, document_id, question_id, error)

@@ -11,7 +11,6 @@ evidence may be JSON.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from pipeline.core.errors import UsageError
@@ -20,12 +19,11 @@ from pipeline.core.rows import Document, Question, Span
 from stages.corpora.reading.asked import Asked, one_or_more
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.ids import Ids
-from stages.corpora.reading.loaded import Loaded, bad_document, bad_question, question_or_bad
+from stages.corpora.reading.loaded import Loaded, bad_document, bad_question
 from stages.corpora.reading.row_checks import (
     BadInputError,
     choice_of,
-    kind_of,
-    label_of,
+    list_of,
     merged,
     metadata_of,
     optional_text,
@@ -68,8 +66,8 @@ class QuestionFile:
         rows = self._rows.pop(name, [])
         if also is not None:
             rows = sorted([*rows, *self._rows.pop(also, [])], key=lambda row: row.line)
-        parse = partial(_asked(None if document.problem else len(document.text)).read, name)
-        return tuple(question_or_bad(row, name, self._id(row, name), parse) for row in rows)
+        asked = _asked(None if document.problem else len(document.text))
+        return tuple(asked.read(row, name, self._id(row, name)) for row in rows)
 
     def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
         """Yield the questions that were not taken, all with problem `bad_input`.
@@ -79,13 +77,11 @@ class QuestionFile:
         for missing, rows in self._rows.items():
             is_taken = document_ids.claim(missing, rows[0])
             document_id = document_ids.of_place(rows[0]) if is_taken else missing
-            wrong = (
-                f"no document has the document_id {shown(missing)}; add it or delete the question"
-            )
-            yield self._without_document(document_id, rows, wrong)
+            why = f"no document has the document_id {shown(missing)}; add it or delete the question"
+            yield self._without_document(document_id, rows, why)
         for row in self._without_id:
-            document_id = document_ids.of_place(row)
-            yield self._without_document(document_id, [row], _no_document(row))
+            document_id, wrong = document_ids.of_given(row, "document_id")
+            yield self._without_document(document_id, [row], wrong or "")
 
     def _without_document(self, document_id: str, rows: list[Row], wrong: str) -> Loaded:
         questions = tuple(
@@ -130,38 +126,24 @@ def _of_cell(key: str, cell: Any) -> Any:
     return cell
 
 
-def _no_document(row: Row) -> str:
-    try:
-        label_of(row.value or {}, "document_id")
-    except BadInputError as wrong:
-        return str(wrong)
-    return row.wrong or "no `document_id`; add it"
-
-
 def _asked(num_chars: int | None) -> Asked:
     """A row of a question file; `num_chars`: of the document's text, None without one."""
     return Asked(
-        question_id="question_id",
         question="question",
         options="options",
-        right=lambda value, num: choice_of(value, "answer_index", first=0, num_options=num),
+        right=lambda value, num_options: choice_of(value, "answer_index", 0, num_options),
         references=lambda value: one_or_more(value, "references"),
         question_type=lambda value: optional_text(value, "question_type"),
         metadata=lambda value: metadata_of(value, _COLUMNS),
-        more=lambda value: {
-            "evidence": _evidence(value, num_chars),
-            "asked_at": optional_text(value, "asked_at"),
-        },
+        evidence=lambda value: _evidence(value, num_chars),
+        asked_at="asked_at",
     )
 
 
 def _evidence(value: dict[str, Any], num_chars: int | None) -> tuple[Span, ...]:
-    spans = value.get("evidence")
-    if spans is None or num_chars is None:
+    if num_chars is None or value.get("evidence") is None:
         return ()
-    if not isinstance(spans, list):
-        raise BadInputError(f"`evidence` is {kind_of(spans)}, not a list; fix it")
-    return merged(_span(span, num_chars) for span in spans)
+    return merged(_span(span, num_chars) for span in list_of(value, "evidence"))
 
 
 def _span(span: Any, num_chars: int) -> tuple[int, int]:

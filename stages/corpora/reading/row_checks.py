@@ -82,6 +82,19 @@ def texts_of(row: dict[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def list_of(row: dict[str, Any], key: str) -> list[Any]:
+    """The list under `key`, which is required, of values of any kind."""
+    value = row.get(key)
+    if not isinstance(value, list):
+        raise BadInputError(f"`{key}` is {kind_of(value)}, not a list; fix it")
+    return value
+
+
+def present(row: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """What the row has under these keys."""
+    return {key: value for key in keys if (value := row.get(key)) is not None}
+
+
 def whole_number(value: Any) -> int | None:
     """An int, or a float without a fraction (pandas writes a column with gaps so); else None."""
     if isinstance(value, float) and value.is_integer():
@@ -152,7 +165,7 @@ def json_text(values: dict[str, Any]) -> str:
 
 def metadata_of(row: dict[str, Any], known: Collection[str]) -> str:
     """The row's `metadata` and all columns that are not `known`, as one JSON text."""
-    others = {key: value for key, value in row.items() if key not in known and value is not None}
+    others = present(row, (key for key in row if key not in known))
     return json_text({**others, **json_object(row, "metadata")})
 
 
