@@ -11,13 +11,28 @@ from typing import Any
 
 import typer
 
-from jobs.cli import execute_verbs, export_verbs, prompts_verbs, rate_verbs, read_verbs
+from jobs.cli import (
+    execute_verbs,
+    export_verbs,
+    keep_verbs,
+    prompts_verbs,
+    rate_verbs,
+    read_verbs,
+)
 from jobs.cli.app import app, warn
 from jobs.output.print_tables import warn_of_left_out
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
 from pipeline.files.storage_retries import filesystem_errors, refusal_error
 
-__all__ = ["execute_verbs", "export_verbs", "main", "prompts_verbs", "rate_verbs", "read_verbs"]
+__all__ = [
+    "execute_verbs",
+    "export_verbs",
+    "keep_verbs",
+    "main",
+    "prompts_verbs",
+    "rate_verbs",
+    "read_verbs",
+]
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]

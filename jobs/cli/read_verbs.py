@@ -1,7 +1,5 @@
-"""Verbs that read a warehouse, and those that maintain it."""
+"""Verbs that read a warehouse."""
 
-import dataclasses
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,25 +7,22 @@ from typing import Annotated, Any
 import typer
 from upath import UPath
 
-from jobs.cli.app import KEEP, RUN, Json, WholeTables, reading
+from jobs.cli.app import RUN, Json, WholeTables, reading
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
-from jobs.output.cells import counted
 from jobs.output.print_tables import exact_rows, print_found, print_parts
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
 from jobs.report.render import parts_of
 from jobs.report.report import make_report
 from jobs.trace.show_pages import document_parts, shown_document
 from jobs.trace.show_trace import show_trace
-from jobs.warehouse.delete import removal_line, remove, run_to_remove, show_gc
 from jobs.warehouse.ls import listing, listing_parts
 from jobs.warehouse.schema import read_schema, schema_page, schema_parts, table_named, table_parts
 from jobs.warehouse.status import show_status
 from pipeline.core.errors import UsageError
 from pipeline.files.place import as_path
 from pipeline.store import connect
-from pipeline.store.runs.people import num_labels
 from pipeline.store.sql.sql_sandbox import only_select, rows_within
 
 _SECONDS_BETWEEN_LOOKS = 5.0
@@ -207,46 +202,3 @@ def schema(
         print_found(table_named(found, table), table_parts, json)
     else:
         print_found(found, schema_parts, json)
-
-
-@reading(*RUN, panel=KEEP)
-def rm(
-    options: ReadOptions,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    json: Json = False,
-) -> None:
-    """Delete a run, and of its rows what no other run uses.
-
-    It asks for the run's name again unless --yes is given. gistmill gc deletes the files, after 24
-    hours.
-    """
-    name = run_to_remove(options)
-    if not yes:
-        _confirm(name, num_labels(options.warehouse / "runs" / name))
-    removed = remove(options.warehouse, name)
-    found = {"run": name, **dataclasses.asdict(removed)}
-    print_found(found, lambda _: [removal_line(name, removed)], json)
-
-
-def _confirm(name: str, labels: int) -> None:
-    """Raise UsageError unless the user repeats the run's name; `labels`: how many labels the run
-    has."""
-    it = f"it and {counted(labels, 'label')} of people" if labels else "it"
-    if not sys.stdin.isatty():
-        raise UsageError(f"run={name}: deletes {it} for good; add --yes")
-    try:
-        repeated = typer.prompt(f"repeat the run's name ({name}) to delete {it} for good", err=True)
-    except typer.Abort:  # Ctrl-C or the end of what is typed, in the line of the question
-        typer.echo(err=True)
-        raise UsageError(f"run={name}: not deleted") from None
-    if repeated != name:
-        raise UsageError(f"run={name}: not deleted, as its name was not repeated")
-
-
-@reading("warehouse", "older_than", panel=KEEP)
-def gc(options: ReadOptions, json: Json = False) -> None:
-    """Compact a warehouse's files, and delete replaced ones.
-
-    It deletes what removed runs alone had planned, too.
-    """
-    show_gc(options, json)

@@ -26,6 +26,7 @@ from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from jobs.run.provenance import provenance
 from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
+from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.files.place import (
     as_path,
     is_remote,
@@ -42,7 +43,6 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import FILE, check_layout, raise_layout
 from pipeline.store.sql.accounts import accounts
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
-from pipeline.store.upkeep.lease import RUN, UPKEEP, Lease, holder, lease
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4

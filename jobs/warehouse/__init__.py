@@ -1,1 +1,1 @@
-"""Listing, inspection and maintenance of a warehouse: gistmill ls, status, schema, rm, gc."""
+"""Listing, inspection and maintenance of a warehouse: `gistmill ls`, status, schema, rm ..."""

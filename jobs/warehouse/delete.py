@@ -11,11 +11,11 @@ from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
+from pipeline.files.lease import RUN, holder, lease
 from pipeline.files.place import exists, is_remote
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import RETENTION, Removed, collect, mark_removed, run_names
-from pipeline.store.upkeep.lease import RUN, holder, lease
 
 _LINES = """\
 compacted {compacted:,} shards into {into:,} files

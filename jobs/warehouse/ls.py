@@ -11,11 +11,11 @@ from jobs.output.cells import Part, Table
 from pipeline.core.plugins import load_plugins, plugin_folders
 from pipeline.core.settings import CONF
 from pipeline.families.family_file import read_family_file
+from pipeline.files.lease import RUN, holder
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connect import readable_run
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep.lease import RUN, holder
 from pipeline.work.methods import methods_in
 
 Rows = list[dict[str, Any]]

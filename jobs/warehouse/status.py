@@ -20,8 +20,8 @@ from jobs.output.terminal import fitted_to_terminal
 from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import sql_beside
+from pipeline.files.lease import RUN, holder
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep.lease import RUN, holder
 
 _SQL = sql_beside(__file__)
 Rows = list[dict[str, Any]]

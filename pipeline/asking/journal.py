@@ -20,7 +20,8 @@ from typing import Self
 
 from upath import UPath
 
-from pipeline.core.calls import UNANSWERED, Call, call_from_json, call_to_json
+from pipeline.asking.call_json import call_from_json, call_to_json
+from pipeline.core.calls import UNANSWERED, Call
 from pipeline.core.errors import StorageError
 from pipeline.files.place import (
     delete_folder,

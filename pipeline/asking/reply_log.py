@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 
 from upath import UPath
 
-from pipeline.core.calls import UNANSWERED, Call, CallKey, call_from_json, call_key, call_to_json
+from pipeline.asking.call_json import call_from_json, call_to_json
+from pipeline.core.calls import UNANSWERED, Call, CallKey, call_key
 from pipeline.core.rows import Record
 from pipeline.files.place import commit, read, write
 

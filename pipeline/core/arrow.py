@@ -1,7 +1,6 @@
 """Arrow tables of records: schemas that follow from their classes, and rows to and from them."""
 
 import dataclasses
-import io
 import types
 import typing
 from collections.abc import Iterable, Sequence
@@ -10,7 +9,6 @@ from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 from typing_extensions import is_typeddict
 
@@ -36,18 +34,6 @@ def schema(record: type[Record]) -> Any:
 def empty_table(columns: Any) -> Any:
     """A table of this schema without rows. (Its own `empty_table` imports pandas.)"""
     return pa.Table.from_batches([], columns)
-
-
-def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
-    """The rows of a Parquet file, of these columns. Raises ArrowInvalid if it lacks one.
-
-    Read in this thread: a process that ends while a thread of Arrow's still holds a file of
-    Python's aborts. Not by `read_table`, which imports pandas and starts threads in any case.
-    """
-    rows = pq.ParquetFile(io.BytesIO(content)).read(columns, use_threads=False)
-    if lacking := set(columns or ()) - {*rows.column_names}:
-        raise pa.ArrowInvalid(f"no column {min(lacking)}")
-    return rows.select(columns) if columns else rows
 
 
 @cache

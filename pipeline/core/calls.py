@@ -7,17 +7,14 @@ stage need not report any."""
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
 from typing import Any, ClassVar
-
-from pydantic import TypeAdapter, ValidationError
 
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.rows import Record
 
 UNANSWERED = ("timeout", "refused", "engine_failed")  # problems of calls without a reply to keep
-_SENT = ("messages", "temperature", "seed", "max_reply_tokens", "constraint")
+SENT = ("messages", "temperature", "seed", "max_reply_tokens", "constraint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +103,7 @@ def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) ->
 
 def with_sent(call: Call, request: Request | None) -> Call:
     """The call with the columns that say what was sent: those of `request`; None: nulls."""
-    sent: dict[str, Any] = {name: getattr(request, name, None) for name in _SENT}
+    sent: dict[str, Any] = {name: getattr(request, name, None) for name in SENT}
     return replace(call, **sent)
 
 
@@ -124,25 +121,6 @@ def _key(call: Call) -> tuple[object, ...]:
         call.attempt,
         call.request_sha,
     )
-
-
-def call_to_json(call: Call) -> bytes:
-    """The call as JSON in one line, without what was sent: whoever replays it has the request."""
-    return _json().dump_json(call, exclude=set(_SENT))
-
-
-def call_from_json(content: bytes) -> Call | None:
-    """The call; None if the content is no call."""
-    try:
-        call: Call = _json().validate_json(content)
-    except ValidationError:
-        return None
-    return call
-
-
-@cache
-def _json() -> TypeAdapter[Any]:
-    return TypeAdapter(Call)
 
 
 @dataclass

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from upath import UPath
 
 from pipeline.core.errors import StorageError, UsageError
+from pipeline.files.checksums import with_checksum, without_checksum
 from pipeline.files.storage_retries import (
     limit_retries,
     refusal_reason,
@@ -96,10 +97,10 @@ def read(path: UPath) -> bytes:
 
 
 def read_object(path: UPath) -> dict[str, Any]:
-    """The JSON object in a small file; empty if the file is missing, truncated or no JSON object.
+    """The JSON object in a small file; empty if the file is missing, damaged or no JSON object.
     Raises StorageError."""
     try:
-        found = json.loads(read(path))
+        found = json.loads(without_checksum(read(path)))
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -255,8 +256,9 @@ def write(path: UPath, content: bytes) -> None:
 
 
 def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:
-    """Write or replace a small JSON file, as `write` does."""
-    write(as_path(path), (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
+    """Write or replace a small JSON file with its checksum, as `write` does."""
+    text = json.dumps(content, indent=2, sort_keys=True)
+    write(as_path(path), with_checksum(text.encode()))
 
 
 @contextmanager

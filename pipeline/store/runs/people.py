@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 from upath import UPath
 
-from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError
+from pipeline.files.parquet import parquet_content, read_parquet
 from pipeline.files.place import exists, list_paths, read, write
 from pipeline.store.shards.damaged_files import DamagedFiles
-from pipeline.store.shards.footers import check_table, parquet_content
+from pipeline.store.shards.footers import check_table
 
 PEOPLE = pa.schema(
     [
@@ -49,7 +49,8 @@ def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> 
     changed = [row for row in made if before.get(_key(row)) != row]
     if changed:
         after = before | {_key(row): row for row in changed}
-        write(file, parquet_content(pa.Table.from_pylist(list(after.values()), schema=PEOPLE)))
+        rows = pa.Table.from_pylist(list(after.values()), schema=PEOPLE)
+        write(file, parquet_content(PEOPLE, [rows]))
     return len(changed)
 
 

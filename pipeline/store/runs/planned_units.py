@@ -1,14 +1,13 @@
 """The planned units of a run, in runs/<name>/units.parquet: written and checked."""
 
-import io
 from collections.abc import Iterable
 from itertools import islice
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.core.arrow import read_parquet
+from pipeline.files.parquet import parquet_content, read_parquet
 from pipeline.files.place import list_paths, read
 from pipeline.store.shards.footers import check_table
 from pipeline.work.units import Unit
@@ -55,15 +54,17 @@ def values_in(file: UPath, column: str) -> set[str]:
 
 def planned_rows(units: Iterable[Unit]) -> bytes:
     """The content of the file: a row per planned input."""
-    content, left = io.BytesIO(), iter(units)
-    with pq.ParquetWriter(content, UNITS, compression="zstd") as writer:
-        while some := list(islice(left, _UNITS_AT_ONCE)):
-            columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
-            for unit in some:
-                asked: list[str | None] = [*unit.inputs] or [None]
-                columns["step_id"] += [unit.step_id] * len(asked)
-                columns["unit"] += [unit.unit] * len(asked)
-                columns["document_id"] += [unit.document_id] * len(asked)
-                columns["question_id"] += asked
-            writer.write_table(pa.table(columns, schema=UNITS))
-    return content.getvalue()
+    left = iter(units)
+    some = iter(lambda: list(islice(left, _UNITS_AT_ONCE)), [])
+    return parquet_content(UNITS, map(_rows_of, some))
+
+
+def _rows_of(units: Iterable[Unit]) -> Any:
+    columns: dict[str, list[str | None]] = {name: [] for name in UNITS.names}
+    for unit in units:
+        asked: list[str | None] = [*unit.inputs] or [None]
+        columns["step_id"] += [unit.step_id] * len(asked)
+        columns["unit"] += [unit.unit] * len(asked)
+        columns["document_id"] += [unit.document_id] * len(asked)
+        columns["question_id"] += asked
+    return pa.table(columns, schema=UNITS)

@@ -19,6 +19,7 @@ from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
+from pipeline.files.checksums import with_checksum
 from pipeline.files.place import (
     AnyPath,
     as_path,
@@ -102,7 +103,8 @@ class RunFolder:
 
         A launch without pending work makes no rows and is not added, unless it is the first.
         """
-        write(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False).encode())
+        text = yaml.safe_dump(dict(config), sort_keys=False)
+        write(self.path / "config.yaml", with_checksum(text.encode()))
         before = self.launches()
         if has_work or not before:
             launches = {"launches": [*before, provenance]}
@@ -110,7 +112,7 @@ class RunFolder:
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
         """Store the result of `gistmill plan`, replacing an earlier one."""
-        write(self._plan, json.dumps(plan, indent=1).encode())
+        write(self._plan, with_checksum(json.dumps(plan, indent=1).encode()))
 
     def plan_made(self, form: Callable[[Any], A]) -> A | None:
         """The stored result of `gistmill plan`, parsed by `form`, which raises ValueError; None if

@@ -6,10 +6,10 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any, BinaryIO, TypeVar
 
-import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.errors import DamagedError
+from pipeline.files.parquet import opened_parquet
 from pipeline.files.place import map_files, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.shards.footers import FlawError, flaws_of_content, read_footer
@@ -47,7 +47,7 @@ class Compacted:
         footer = self._footer(path)
 
         def read_group(opened: BinaryIO) -> Any:
-            file = pq.ParquetFile(opened, metadata=footer)
+            file = opened_parquet(opened, metadata=footer)
             if not entry.num_rows:  # a file may have no row group
                 return file.schema_arrow.empty_table().select(columns or file.schema_arrow.names)
             return file.read_row_group(entry.row_group, columns=columns, use_threads=False)

@@ -1,5 +1,5 @@
-"""The content of shards, and checks of Parquet files by their footers, without reading rows: a file
-must be what its name states."""
+"""The content of shards, and checks of Parquet files: a file must match its checksum and be what
+its name states."""
 
 import dataclasses
 import io
@@ -20,8 +20,10 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.core.redaction import redacted
 from pipeline.core.rows import RECORDS, Record, is_per_question, utc_now
+from pipeline.files.parquet import parquet_content
 from pipeline.files.place import file_size, is_remote, modified_at, path_kind, process_name, read
 from pipeline.files.storage_retries import with_retries
+from pipeline.store.shards.checked_files import check_once
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit
 
@@ -59,19 +61,13 @@ def shard_content(
         STARTED_AT: (started_at or utc_now()).isoformat(),
         WORKER: process_name(),
     }
-    return parquet_content(arrow.replace_schema_metadata(footer))
+    arrow = arrow.replace_schema_metadata(footer)
+    return parquet_content(arrow.schema, [arrow])
 
 
 def _with_redacted_detail(row: Any) -> Any:
     detail = getattr(row, "detail", None)
     return dataclasses.replace(row, detail=redacted(detail)) if detail else row
-
-
-def parquet_content(arrow: Any) -> bytes:
-    """An Arrow table as the content of a Parquet file."""
-    buffer = io.BytesIO()
-    pq.write_table(arrow, buffer, compression="zstd")
-    return buffer.getvalue()
 
 
 def check_shard(path: UPath) -> bool:
@@ -147,8 +143,9 @@ def flaws_of_content() -> Iterator[None]:
 
 
 def read_footer(path: UPath) -> Any:
-    """The Parquet metadata of a file, from its end. Raises FlawError, FileNotFoundError, and
-    StorageError, which does not mean that the file is damaged."""
+    """The Parquet metadata of a file, from its end; a local file is read whole once, for its
+    checksum. Raises FlawError, FileNotFoundError, and StorageError, which does not mean that the
+    file is damaged."""
     if is_remote(path):
         with flaws_of_content():
             return pq.read_metadata(io.BytesIO(_end(path)))
@@ -166,6 +163,7 @@ def read_footer(path: UPath) -> Any:
 @lru_cache(maxsize=1_000)  # to plan, to verify and to connect take the same footers
 def _opened(path: UPath, version: tuple[float, int]) -> Any:
     with path.open("rb") as file, flaws_of_content():
+        check_once(path, version, file.read)
         return pq.read_metadata(file)
 
 

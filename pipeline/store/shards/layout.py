@@ -13,12 +13,13 @@ from typing import Any
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
+from pipeline.files.checksums import with_checksum, without_checksum
 from pipeline.files.place import commit, is_remote, list_paths, path_kind, read, write
 from pipeline.store.shards.damaged_files import RERUN
 
 LAYOUT = 2
 FILE = "gistmill.json"
-FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed")
+FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed", "readers")
 
 
 def check_layout(warehouse: UPath) -> int:
@@ -51,13 +52,14 @@ def _layout(file: UPath) -> int:
 
 
 def _stated(file: UPath) -> Any:
-    return json.loads(read(file))
+    return json.loads(without_checksum(read(file)))
 
 
 def raise_layout(warehouse: UPath) -> None:
     """Write that the warehouse has today's layout, and an id. Raises as `check_layout` does."""
     file = warehouse / FILE
     if check_layout(warehouse) < LAYOUT or "id" not in _stated(file):
-        content = json.dumps({"layout": LAYOUT, "id": uuid.uuid4().hex}).encode()
+        stated = {"layout": LAYOUT, "id": uuid.uuid4().hex}
+        content = with_checksum(json.dumps(stated).encode())
         if not commit(file, content) and "id" not in _stated(file):
             write(file, content)

@@ -21,13 +21,13 @@ from upath import UPath
 
 from pipeline.core.arrow import empty_table
 from pipeline.core.errors import DamagedError
+from pipeline.files.parquet import opened_parquet, parquet_content, refuse_changed
 from pipeline.files.place import commit, list_paths, read
 from pipeline.store.shards.footers import (
     PROBLEMS,
     FlawError,
     check_columns,
     flaws_of_content,
-    parquet_content,
 )
 
 # superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
@@ -82,12 +82,12 @@ class Index:
         """
         if self.path is None:
             return empty_table(SCHEMA).select(columns or SCHEMA.names)
-        content = io.BytesIO(read(self.path))
+        content = read(self.path)
         try:
             with flaws_of_content():
-                footer = pq.read_metadata(content)
-                check_columns(footer, SCHEMA, SCHEMA.names)
-                file = pq.ParquetFile(content, metadata=footer, read_dictionary=_REPEATED)
+                refuse_changed(content)
+                check_columns(pq.read_metadata(io.BytesIO(content)), SCHEMA, SCHEMA.names)
+                file = opened_parquet(io.BytesIO(content), read_dictionary=_REPEATED)
                 return file.read(columns, use_threads=False)  # see `read_parquet`
         except FlawError as flaw:
             raise damaged_compaction(self.path, str(flaw)) from None
@@ -184,7 +184,7 @@ def generation_number(file: UPath) -> int:
 def commit_next(folder: UPath, after: Index, rows: Any) -> bool:
     """Write the next generation; false if another process has written it before."""
     ordered = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
-    content = parquet_content(_flagged(ordered))
+    content = parquet_content(SCHEMA, [_flagged(ordered)])
     return commit(folder / f"index.{after.number + 1}.parquet", content)
 
 

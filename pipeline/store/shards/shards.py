@@ -19,12 +19,14 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 from upath import UPath
 
-from pipeline.core.arrow import from_arrow, read_parquet
+from pipeline.core.arrow import from_arrow
 from pipeline.core.calls import UNANSWERED, Call
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Record
+from pipeline.files.parquet import read_parquet
 from pipeline.files.place import AnyPath, as_path, commit, delete, is_file, map_files, read
 from pipeline.files.storage_retries import refusal_error
+from pipeline.store.shards.checked_files import recall_checks
 from pipeline.store.shards.compacted import Compacted
 from pipeline.store.shards.footers import PROBLEMS, damaged_shard, shard_content, shard_footer
 from pipeline.store.shards.shard_files import file_names, highest_attempts
@@ -167,6 +169,7 @@ class Shards:
 
         Returns step_id -> unit -> the problems of its rows, and of its calls those without a reply.
         """
+        recall_checks(self.warehouse)
         found = {step.id: self._verified_step(step, known) for step in steps}
         self._compacted.verify()
         return found

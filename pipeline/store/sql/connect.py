@@ -15,9 +15,10 @@ import pyarrow as pa
 from pydantic import BaseModel
 from upath import UPath
 
-from pipeline.core.arrow import read_parquet
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.registry import nearest
+from pipeline.files.lease import pin
+from pipeline.files.parquet import read_parquet
 from pipeline.files.place import (
     AnyPath,
     as_path,
@@ -36,8 +37,10 @@ from pipeline.store.runs.planned_units import (
     planned_files,
     units_in,
 )
+from pipeline.store.shards.checked_files import recall_checks, record_checks
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
 from pipeline.store.shards.layout import check_layout
+from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import Connection, View
 from pipeline.store.sql.read_only_files import addresses
 from pipeline.store.sql.run_views import LEFT_OUT, run_views
@@ -90,8 +93,9 @@ def connect(
     """
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
+    recall_checks(folder)
     name = run_name(folder, run)
-    connection = Connection()
+    connection = Connection(pin(folder, newest_index(folder / "compacted").number))
     limit_memory(connection, memory_limit)
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     planned = left_out.sound(sorted(planned_files(folder)), check_planned)
@@ -107,6 +111,7 @@ def connect(
     connection.files += planned
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
+    record_checks(folder, connection.files)
     if unsafe:  # then `execute` is DuckDB's own, to which variables of its caller are tables
         connection.make_all()
     else:

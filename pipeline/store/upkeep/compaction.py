@@ -21,9 +21,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
-from pipeline.core.arrow import read_parquet
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
+from pipeline.files.checksums import PARQUET_KEY
+from pipeline.files.lease import UPKEEP, Lease, lease
+from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet, refuse_changed
 from pipeline.files.place import AnyPath, as_path, commit, delete, file_size, map_in_threads, read
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.runs.planned_units import UnitKey
@@ -45,7 +47,6 @@ from pipeline.store.shards.shard_index import (
     is_among,
     newest_index,
 )
-from pipeline.store.upkeep.lease import UPKEEP, Lease, lease
 from pipeline.work.units import unit_name
 
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
@@ -165,7 +166,9 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 
 
 def _row_groups(opened: BinaryIO) -> list[Any]:
-    file = pq.ParquetFile(opened)
+    content = opened.read()
+    refuse_changed(content)
+    file = opened_parquet(io.BytesIO(content))
     none = file.schema_arrow.empty_table()
     return [file.read_row_group(i, use_threads=False) for i in range(file.num_row_groups)] or [none]
 
@@ -182,7 +185,7 @@ def _loose_piece(path: UPath) -> _Piece | None:
     except (DamagedError, pa.ArrowException, OSError):  # OSError: or a missing file
         return None
     footer = {k.decode(): v.decode() for k, v in (facts_of_file or {}).items()
-              if k.startswith(b"gistmill.")}  # fmt: skip
+              if k.startswith(b"gistmill.") and k != PARQUET_KEY.encode()}  # fmt: skip
     if "problem" in rows.column_names:  # of an earlier version, whose footer lacks it
         problems = Counter(problem for problem in rows["problem"].to_pylist() if problem)
         footer.setdefault(PROBLEMS, json.dumps(problems))
@@ -232,19 +235,16 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> lis
 
 def _file(pieces: list[_Piece], is_of_calls: bool) -> tuple[bytes, list[dict[str, Any]]]:
     """The content of a compacted file, and the entries of its shards without its name."""
-    buffer, entries = io.BytesIO(), []
+    entries = []
+    groups = [*_cut(pieces, _GROUP_BYTES_OF_CALLS if is_of_calls else _GROUP_BYTES)]
+    for number, group in enumerate(groups):
+        first_row = 0
+        for piece in group:
+            entries.append({**piece.facts, "row_group": number, "first_row": first_row})
+            first_row += piece.rows.num_rows
     columns = _with_attempt(pieces[:1]).schema
-    most_bytes = _GROUP_BYTES_OF_CALLS if is_of_calls else _GROUP_BYTES
     how = {"compression_level": _ZSTD_LEVEL, "data_page_size": _PAGE_BYTES}
-    with pq.ParquetWriter(buffer, columns, compression="zstd", **how) as file:
-        for number, group in enumerate(_cut(pieces, most_bytes)):
-            rows = _with_attempt(group)
-            file.write_table(rows, row_group_size=max(1, rows.num_rows))
-            first_row = 0
-            for piece in group:
-                entries.append({**piece.facts, "row_group": number, "first_row": first_row})
-                first_row += piece.rows.num_rows
-    return buffer.getvalue(), entries
+    return parquet_content(columns, map(_with_attempt, groups), **how), entries
 
 
 def _with_attempt(pieces: list[_Piece]) -> Any:

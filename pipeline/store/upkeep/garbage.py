@@ -10,9 +10,10 @@ All of it is retained for a while, for readers that chose their files before. No
 that a run plans or a running process may still commit.
 """
 
+import math
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from upath import UPath
@@ -20,6 +21,7 @@ from upath import UPath
 from pipeline.asking.journal import committed_journals
 from pipeline.core.calls import Call
 from pipeline.core.errors import IncompleteError
+from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease, pinned
 from pipeline.files.place import (
     AnyPath,
     as_path,
@@ -50,7 +52,6 @@ from pipeline.store.shards.shard_index import (
     newest_index,
 )
 from pipeline.store.upkeep.compaction import rewrite
-from pipeline.store.upkeep.lease import UPKEEP, Lease, is_a_run_at_work, lease
 
 RETENTION = 24 * 3600.0  # seconds
 _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
@@ -92,7 +93,7 @@ def mark_removed(root: UPath, name: str) -> Removed:
 @dataclass(frozen=True)
 class Freed:
     """The files that a collection deleted, and their bytes. `is_waiting`: those of removed runs
-    stay, as a run is at work that may plan them."""
+    stay, as a run is at work that may plan them, or a command reads the warehouse."""
 
     files: int = 0
     bytes: int = 0
@@ -103,9 +104,9 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
     """Delete files that were replaced, or whose run was removed, `older_than` seconds ago or
     earlier, and left-over ones; None if another process compacts or collects.
 
-    With 0, a command that is reading may miss its files; a run that executes does not. Raises
-    DamagedError if a run's planned units cannot be read, IncompleteError if this process was
-    suspended for longer than its lease, and StorageError.
+    Whatever that is, files that a connection or a run may read stay. Raises DamagedError if a run's
+    planned units cannot be read, IncompleteError if this process was suspended for longer than its
+    lease, and StorageError.
     """
     root = as_path(warehouse)
     with lease(root, UPKEEP) as held:
@@ -113,11 +114,12 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
             return None
         before = time.time() - older_than
         marks = [file for file in marks_of_removal(root) if _modified(file) <= before]
-        is_waiting = bool(marks) and is_a_run_at_work(root)
+        is_read = pinned(root)
+        is_waiting = bool(marks) and (bool(is_read) or is_a_run_at_work(root))
         sizes = _delete_removed(root, marks, held) if marks and not is_waiting else []
         before = time.time() - older_than  # what has just been written again is replaced by now
         found = list_shard_files(root)
-        files = [*_replaced(root, found, before), *_left_over(root, found, before)]
+        files = [*_replaced(root, found, before, is_read), *_left_over(root, found, before)]
         sizes += map(_delete_counted, files)
         return Freed(len(sizes), sum(sizes), is_waiting)
 
@@ -177,13 +179,17 @@ def _delete_step(root: UPath, step_id: str) -> None:
             delete_folder(folder)
 
 
-def _replaced(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
-    """Shards in tables/, compacted files and indexes that were replaced before that time."""
+def _replaced(
+    root: UPath, found: ShardFiles, before: float, is_read: Collection[int]
+) -> Iterator[UPath]:
+    """Shards in tables/, compacted files and indexes that were replaced before that time, and that
+    no reader of the indexes `is_read` (numbers), or of later ones, needs."""
     folder = root / "compacted"
     _invalidate_killed_compactions(folder, before)
     indexes = sorted(generations(folder), key=generation_number)
-    old = [file for file in indexes if _modified(file) <= before]
-    if not old:
+    first = min(is_read, default=math.inf)
+    old = [f for f in indexes if _modified(f) <= before and generation_number(f) <= first]
+    if not old or first == 0:  # before the first index there were only shards
         return
     shards = {key: set(names) for key, names in found.items()}
     used: set[str] = set()

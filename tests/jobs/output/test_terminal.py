@@ -15,8 +15,8 @@ from jobs.output.terminal import fitted_to_terminal, wrapped
 from jobs.report.means import Mean, best_of
 from jobs.report.render import parts_of
 from jobs.report.report import Report, Row
+from pipeline.files.lease import RUN, lease
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.upkeep.lease import RUN, lease
 from pipeline.work.stage import Column
 from tests.support.command import in_terminal, succeed
 from tests.support.runs.finished_run import FinishedRun

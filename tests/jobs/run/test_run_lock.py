@@ -17,8 +17,8 @@ import pytest
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.launch import run_lock
 from pipeline.core.errors import EndedError
+from pipeline.files.lease import RUN, UPKEEP, lease
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.upkeep.lease import RUN, UPKEEP, lease
 from tests.support.clusters.cluster_settings import LOCAL, cluster
 from tests.support.command import ROOT, gistmill, sql, succeed
 from tests.support.engines.loopback_server import Answer, LoopbackServer

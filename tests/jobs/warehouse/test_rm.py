@@ -16,6 +16,7 @@ import pytest
 from jobs.warehouse.delete import remove
 from pipeline.core.calls import Call
 from pipeline.core.errors import IncompleteError
+from pipeline.files.lease import RUN, Lease, lease
 from pipeline.files.place import as_path
 from pipeline.store import Shards, connect
 from pipeline.store.runs.people import add_labels
@@ -25,7 +26,6 @@ from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import compaction, garbage
 from pipeline.store.upkeep.compaction import compact
 from pipeline.store.upkeep.garbage import Freed, collect
-from pipeline.store.upkeep.lease import RUN, Lease, lease
 from tests.pipeline.store.test_compaction import call
 from tests.support.command import gistmill, one_line, own_process, refused, sql, succeed, succeeded
 from tests.support.runs.finished_run import FinishedRun

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jobs.warehouse.status import status_lines
+from pipeline.files.lease import RUN, lease
 from pipeline.files.place import as_path
-from pipeline.store.upkeep.lease import RUN, lease
 from tests.support.command import gistmill, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 

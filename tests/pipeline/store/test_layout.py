@@ -54,8 +54,10 @@ def test_an_older_layout_is_read_and_goes_on(made: FinishedRun, tmp_path: Path) 
 def stated(warehouse: Path) -> str:
     """The id in a warehouse's gistmill.json, which states today's layout, too."""
     found = json.loads((warehouse / "gistmill.json").read_text())
-    assert found == {"layout": LAYOUT, "id": found["id"]} and re.fullmatch(
-        "[0-9a-f]{32}", found["id"]
+    assert (
+        {*found} == {"layout", "id", "sha256"}
+        and found["layout"] == LAYOUT
+        and re.fullmatch("[0-9a-f]{32}", found["id"])
     )
     return str(found["id"])
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.files.lease import holder, lease
 from pipeline.files.place import as_path, commit
-from pipeline.store.upkeep.lease import holder, lease
 
 HOST = socket.gethostname()
 
@@ -67,7 +67,7 @@ def test_who_takes_a_number_that_others_have_passed_holds_nothing(
         written(tmp_path, "compact.3.lease")
         return commit(path, content)
 
-    monkeypatch.setattr("pipeline.store.upkeep.lease.commit", late)
+    monkeypatch.setattr("pipeline.files.lease.commit", late)
     with lease(as_path(tmp_path), "compact") as held:
         assert held is None
     assert holder(as_path(tmp_path), "compact") == "elsewhere-7"
@@ -77,7 +77,7 @@ def test_who_takes_a_number_that_others_have_passed_holds_nothing(
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time that leases go by; its only element is set."""
     found = [time.time()]
-    monkeypatch.setattr("pipeline.store.upkeep.lease.time", SimpleNamespace(time=lambda: found[0]))
+    monkeypatch.setattr("pipeline.files.lease.time", SimpleNamespace(time=lambda: found[0]))
     return found
 
 
@@ -159,7 +159,7 @@ def test_an_error_of_the_filesystem_ends_no_holder(
         raise OSError(28, "No space left on device")
 
     for name in ("write", "delete"):
-        monkeypatch.setattr(f"pipeline.store.upkeep.lease.{name}", fails)
+        monkeypatch.setattr(f"pipeline.files.lease.{name}", fails)
     with lease(as_path(tmp_path), "compact", seconds=0.2) as held:
         ends = time.monotonic() + 60
         while len(failures) < 2 and time.monotonic() < ends:

@@ -2,6 +2,8 @@
 
 UPKEEP, of the warehouse, is exclusive. RUN, of a run's folder, is exclusive for that run; those of
 all runs are the shared side: while one is held, nothing that a removed run had planned is deleted.
+Any number of connections hold one each in readers/, with the number of the newest index when they
+began: what that index names stays, and all shards in tables/ that it does not name.
 
 A lease is a file that its holder creates (the first commit wins), renews by rewriting it, and
 deletes. An expired one is taken over under the next number, so that only one of two takers gets it.
@@ -25,14 +27,15 @@ from pipeline.files.place import commit, delete, exists, is_remote, list_paths, 
 from pipeline.files.storage_retries import ignore_refusals
 
 UPKEEP, RUN = "upkeep", "run"
+_READERS = "readers"
 SECONDS = 60.0  # after which a lease that is not renewed expires
 
 
 class Lease:
     """A lease that this process holds, until it ends or `is_held` returns false."""
 
-    def __init__(self, path: UPath, seconds: float) -> None:
-        self._path, self._seconds = path, seconds
+    def __init__(self, path: UPath, seconds: float, **facts: int) -> None:
+        self._path, self._seconds, self._facts = path, seconds, facts
         self._token = uuid.uuid4().hex
         self._expires_at = 0.0  # as last written
         self._has_lapsed = False
@@ -83,7 +86,7 @@ class Lease:
     def _content(self, expires_at: float) -> bytes:
         host, pid = socket.gethostname(), os.getpid()
         fields = {"token": self._token, "host": host, "pid": pid, "expires_at": expires_at}
-        return json.dumps(fields).encode()
+        return json.dumps({**fields, **self._facts}).encode()
 
 
 @contextmanager
@@ -112,6 +115,28 @@ def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease 
         with suppress(OSError):
             for made in new:
                 made.rmdir()
+
+
+def pin(warehouse: UPath, index: int) -> Lease:
+    """Hold the lease of a reader, who is about to read this index or a later one, until `release`.
+    Where storage refuses it, there is none."""
+    held = Lease(warehouse / _READERS / f"{uuid.uuid4().hex}.1.lease", SECONDS, index=index)
+    with ignore_refusals():
+        held.take()
+    threading.Thread(target=held.renew, daemon=True, name="lease of a reader").start()
+    return held
+
+
+def pinned(warehouse: UPath) -> list[int]:
+    """The numbers of the indexes that readers may read. Deletes leases that are over."""
+    found = []
+    for file in list_paths(warehouse / _READERS, "*.lease"):
+        held = read_object(file)
+        if _is_valid(held):
+            found.append(int(held.get("index", 0)))
+        else:
+            delete(file)
+    return found
 
 
 def holder(folder: UPath, name: str) -> str | None:
