@@ -35,7 +35,10 @@ def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
     Python's aborts. Not by `read_table`, which imports pandas and starts threads in any case.
     """
     refuse_changed(content)
-    rows = opened_parquet(io.BytesIO(content)).read(columns, use_threads=False)
+    try:
+        rows = opened_parquet(io.BytesIO(content)).read(columns, use_threads=False)
+    except (pa.ArrowException, OSError) as error:  # of many kinds, by what is broken
+        raise pa.ArrowInvalid(str(error)) from None
     if lacking := set(columns or ()) - {*rows.column_names}:
         raise pa.ArrowInvalid(f"no column {min(lacking)}")
     return rows.select(columns) if columns else rows

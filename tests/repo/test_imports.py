@@ -74,7 +74,7 @@ HOMES = {
     "duckdb": ("pipeline/store/sql/connection.py",),
     "pyarrow": (
         *("pipeline/store/", "pipeline/core/rows.py", "pipeline/core/arrow.py"),
-        "pipeline/cluster/",
+        *("pipeline/cluster/", "pipeline/files/parquet.py"),
     ),
     "sentence_transformers": ("pipeline/engines/embedder.py",),
     "torch": (),

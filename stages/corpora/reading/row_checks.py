@@ -91,7 +91,7 @@ def list_of(row: dict[str, Any], key: str) -> list[Any]:
 
 
 def present(row: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """The values that the row has under these keys, without nulls."""
+    """The values that the row has under these keys, without None."""
     return {key: value for key in keys if (value := row.get(key)) is not None}
 
 
