@@ -62,7 +62,7 @@ KEYS = {
     "status": "warehouse run cluster.address", "trace": "warehouse run method plugins",
     "compare": "warehouse run metric where rater", "show": "warehouse run memory page",
     "sql": "warehouse run", "ls": "warehouse plugins", "schema": "plugins", "rm": "warehouse run",
-    "gc": "warehouse older_than", "cite": "warehouse run",
+    "gc": "warehouse older_than", "verify": "warehouse", "cite": "warehouse run",
     "export predictions": "warehouse run method where format to",
     "export report": "warehouse run method where format to by rater",
     "export view": "warehouse run where to", "rate add": "warehouse run rater cluster",
