@@ -12,9 +12,14 @@ that ends a command with one line is an exception here.
 
 import importlib.metadata
 
-from gistmill.import_guard import refuse_shadowed
+from gistmill.import_guard import is_command, refuse_shadowed
 
 refuse_shadowed()  # before anything of ours is imported
+
+from jobs.run.interruption import interruptible
+
+if is_command():
+    interruptible()  # the imports take half a second
 
 from jobs.api.library import RunResult, compare, config, report, run, sent
 from jobs.compare.compare import Comparison

@@ -22,13 +22,13 @@ def refuse_shadowed() -> None:
                 f"{place} hides gistmill's own package {name!r}; rename it, or start Python from "
                 f"another folder and without it in PYTHONPATH"
             )
-            if _is_command():
+            if is_command():
                 sys.stderr.write(f"gistmill: {line}\n")
                 raise SystemExit(_BAD_USAGE)
             raise ImportError(line)
 
 
-def _is_command() -> bool:
+def is_command() -> bool:
     """True in `gistmill` and in `python -m gistmill`."""
     is_module = "-m" in sys.orig_argv[:-1] and sys.argv[0] == "-m"
     if is_module:

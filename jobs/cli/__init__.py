@@ -21,6 +21,7 @@ from jobs.cli import (
 )
 from jobs.cli.app import app, warn
 from jobs.output.print_tables import warn_of_left_out
+from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
 from pipeline.core.errors import CommandError, IncompleteError, UsageError
 from pipeline.files.storage_retries import filesystem_errors, refusal_error
 
@@ -44,6 +45,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    raise_at_ctrl_c()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     asked = sys.argv[1:]
     try:
@@ -51,7 +53,7 @@ def main() -> None:
             code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
         code = code if asked else 2
         if code == _INTERRUPTED:
-            code = _complain(IncompleteError("interrupted; run the same command to resume"))
+            code = _complain(IncompleteError(INTERRUPTED))
     except _CLICK_ERROR as error:
         path = error.ctx.command_path if getattr(error, "ctx", None) else "gistmill"
         line = f"{error.format_message().rstrip('.')}; see {path} --help"

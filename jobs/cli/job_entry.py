@@ -5,6 +5,11 @@
 
 import sys
 
+from jobs.run.interruption import interruptible
+
+if __name__ == "__main__":
+    interruptible()  # the imports take half a second
+
 from jobs.cli import main
 from jobs.submit.submission import take_marker
 from pipeline.core.errors import UsageError

@@ -5,6 +5,11 @@ and an early end by a deadline, storage or a server (4) are failures that a new 
 the job is stopped instead, which Ray shows as STOPPED and KubeRay does not start again.
 """
 
+from jobs.run.interruption import interruptible
+
+if __name__ == "__main__":
+    interruptible()  # the imports take half a second
+
 from jobs.cli import main
 from pipeline.cluster.ray_jobs import stop_this_job
 from pipeline.core.errors import IncompleteError, UsageError

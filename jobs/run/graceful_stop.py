@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, Self
 
 from jobs.config.clusters import deadline
+from jobs.run.interruption import end
 from pipeline.core.errors import EndedError, EngineError
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage_retries import ignore_refusals
@@ -56,7 +57,6 @@ class GracefulStop:
     def workers_see(self, stop: StopSignal) -> None:
         """Send `stop` when the grace period begins; call this once workers check it."""
         self._signal = stop
-        signal.signal(signal.SIGTERM, self._terminated)  # joining Ray has replaced the handler
 
     def look(self) -> None:
         """Signal the workers when the grace period begins. Raises EndedError when it is over, even
@@ -82,9 +82,9 @@ class GracefulStop:
 
     def _terminated(self, number: int, frame: FrameType | None) -> None:
         """Handle SIGTERM: the first one starts the grace period. A second one, or one before there
-        are workers, acts as Ctrl-C."""
+        are workers, ends this process."""
         if self._signal is None or self._begins_at == 0.0:
-            raise KeyboardInterrupt
+            end(number, frame)
         self._why = "SIGTERM"
         self._begins_at, self._over_at = 0.0, min(time.time() + self._grace, self._over_at)
 

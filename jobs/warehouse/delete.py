@@ -20,7 +20,9 @@ from pipeline.store.upkeep.garbage import RETENTION, Removed, collect, mark_remo
 _LINES = """\
 compacted {compacted:,} shards into {into:,} files
 deleted {deleted:,} files, {bytes:,} bytes"""
-_WAITING = "\nwhat removed runs had planned stays, as a run is at work or a command reads the warehouse"
+_WAITING = (
+    "\nwhat removed runs had planned stays, as a run is at work or a command reads the warehouse"
+)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 

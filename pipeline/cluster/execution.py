@@ -11,7 +11,8 @@ import ray
 from ray.data import ActorPoolStrategy, DataContext
 
 from pipeline.cluster.actor import Actor
-from pipeline.cluster.joining import first_line, join, nodes, refuse_shadowed_workers
+from pipeline.cluster.joining import first_cause, join, nodes, refuse_shadowed_workers
+from pipeline.cluster.ray_watch import RayWatch
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.core.plugins import pickle_with_plugins
 from pipeline.core.settings import ClusterSettings
@@ -98,13 +99,19 @@ def execute_documents(
     """
     rows = [{"document_id": d, "units": pickle.dumps(list(units))} for d, units in documents]
     failures = Failures(60 * pool.cluster.grace_minutes)
+    of_ray = RayWatch()
+
+    def look() -> None:
+        of_ray.look()
+        watch()
+
     batches: Any = iter(
         _dataset(rows, make_worker, tags, pool).iter_batches(
             batch_size=None, prefetch_batches=0, batch_format="pyarrow"
         )
     )
     try:
-        with _rays_errors(pool), watch_in_thread(watch, failures):
+        with _rays_errors(pool), watch_in_thread(look, failures):
             for batch in batches:
                 for row in batch.to_pylist():
                     take(row, finished, failures)
@@ -121,7 +128,10 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
         yield
     except ray.exceptions.RayActorError as error:
         refuse_shadowed_workers(error)
-        raise EngineError(f"a worker cannot be restarted: {first_line(error)}") from None
+        raise EngineError(
+            f"a worker cannot be started: {first_cause(error)}; mend that, then run the same "
+            "command to resume"
+        ) from None
     except ray.exceptions.GetTimeoutError:
         minutes = pool.cluster.wait_minutes
         raise UsageError(

@@ -3,6 +3,7 @@
 import atexit
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -17,6 +18,7 @@ from ray.data import DataContext
 from pipeline.core.errors import ClusterError, UsageError
 
 _SECONDS_TO_ANSWER = 10.0
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
 _STARTS = 3  # attempts to start a local Ray
 _RAY_NOT_UP = (RuntimeError, TimeoutError, ConnectionError, ray.exceptions.RaySystemError)
@@ -29,6 +31,8 @@ def join(address: str | None) -> None:
     there is none to join, ClusterError if a local one does not start.
     """
     if not ray.is_initialized():
+        # Ray's own would raise SystemExit, perhaps where a library holds a lock.
+        ray._private.utils.set_sigterm_handler = lambda handler: None
         with quiet_stderr():
             _init(address)
         # Before Ray's own exit handler, which waits half a second for logs that are not shown.
@@ -67,10 +71,18 @@ def _on_loopback() -> Iterator[None]:
             os.environ[name] = in_environment
 
 
-def first_line(error: BaseException | None) -> str:
-    """The first line of an error that is not empty, else the name of its class."""
+def first_line(error: object) -> str:
+    """The first line of an error, or of its text, that is not empty, else the name of its class."""
     lines = (line.strip() for line in str(error).splitlines())
     return next(filter(None, lines), type(error).__name__)
+
+
+def first_cause(error: ray.exceptions.RayActorError) -> str:
+    """The error that the worker's process raised, if known, else the first line of Ray's."""
+    text = _ESCAPES.sub("", str(error))
+    *_, last_frame = re.split(r"^  File ", text, flags=re.MULTILINE)
+    raised = (line for line in last_frame.splitlines()[1:] if line and not line[0].isspace())
+    return next(raised, None) or first_line(text)
 
 
 def _start() -> None:

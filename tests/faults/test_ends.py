@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
@@ -36,19 +37,29 @@ def test_what_kills_every_engine_is_problem_rows_and_exit_3(tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    command = words(tmp_path, {"prompt": "answer", "seconds": 6.0, "reply": "so"}, {"reply": "s"})
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "jobs", *command],
+def begun(command: list[str], module: str = "jobs") -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *command],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    gists = tmp_path / "warehouse" / "tables" / "gists"
+
+
+def in_its_midst(command: list[str], folder: Path) -> "subprocess.Popen[str]":
+    """A run that has gists and waits for the answer."""
+    driver = begun(command)
+    gists = folder / "warehouse" / "tables" / "gists"
     while not list(gists.glob("*/*.parquet")) and driver.poll() is None:
         time.sleep(0.02)
+    return driver
+
+
+def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    command = words(tmp_path, {"prompt": "answer", "seconds": 6.0, "reply": "so"}, {"reply": "s"})
+    driver = in_its_midst(command, tmp_path)
     driver.send_signal(signal.SIGINT)
     _, told = driver.communicate(timeout=60)
     assert driver.returncode == 4, told
@@ -61,3 +72,73 @@ def test_a_worker_that_no_machine_could_hold_is_refused(tmp_path: Path) -> None:
     done = gistmill(*words(tmp_path, {"reply": "short"}), "engine.cpus_per_worker=4096")
     assert done.returncode == 2
     assert "engine.cpus_per_worker=4096: 1 workers of that size need" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["jobs", "gistmill"])
+def test_sigterm_is_one_line_from_the_first_moment_on(tmp_path: Path, module: str) -> None:
+    """While it imports, plans, starts Ray; on a busy machine each of these takes longer."""
+    command = words(tmp_path, {"prompt": "answer", "seconds": 30.0, "reply": "so"}, {"reply": "s"})
+    for seconds in (0.15, 0.4, 0.7, 1.0, 1.3, 1.6, 2.0, 2.5):
+        driver = begun(command, module)
+        time.sleep(seconds)
+        driver.terminate()
+        _, told = driver.communicate(timeout=60)
+        assert driver.returncode == 4, told
+        last = told.splitlines()[-1]
+        assert last == "gistmill: interrupted; run the same command to resume"
+        assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("process", ["raylet", "gcs_server"])
+def test_a_run_says_that_ray_was_killed(tmp_path: Path, process: str) -> None:
+    command = words(tmp_path, {"prompt": "answer", "seconds": 30.0, "reply": "so"}, {"reply": "s"})
+    driver = in_its_midst(command, tmp_path)
+    (of_ray,) = [child for child in psutil.Process(driver.pid).children(recursive=True)
+                 if child.name() == process]  # fmt: skip
+    of_ray.kill()
+    _, told = driver.communicate(timeout=120)
+    assert driver.returncode == 4, told
+    said = f"gistmill: Ray's {process} was killed; run the same command to resume"
+    assert told.splitlines()[-1] == said
+    assert "Traceback" not in told
+
+
+IN_WORKERS = """\
+import os, sys
+
+
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            {how}
+
+
+if "default_worker.py" in " ".join(sys.orig_argv):
+    sys.meta_path.insert(0, Broken())
+"""
+MISSING = "libgist.so: cannot open shared object file"
+WHY = {
+    "a module of ours": ("pipeline.worker.executor", f"raise OSError('{MISSING}')"),
+    "what the worker is made of": ("pipeline.engines.extractive", f"raise OSError('{MISSING}')"),
+    "its process": (
+        "pipeline.worker.executor",
+        f"sys.stderr.write('{MISSING}\\n'); sys.stderr.flush(); os._exit(7)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WHY)
+def test_a_run_says_why_a_worker_does_not_start(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the worker says it, not as Ray does."""
+    module, how = WHY[what]
+    (tmp_path / "sitecustomize.py").write_text(IN_WORKERS.format(module=module, how=how))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    driver = begun(words(tmp_path, {"reply": "short"}))
+    _, told = driver.communicate(timeout=120)
+    assert driver.returncode == 1, told
+    last = told.splitlines()[-1]
+    assert last.startswith("gistmill: a worker ") and MISSING in last
+    assert "\x1b" not in told and "\\x1b" not in told
+    assert "Traceback" not in told and "creation task" not in told
