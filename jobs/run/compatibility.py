@@ -88,20 +88,28 @@ def stored_config(folder: RunFolder) -> RunConfig:
     return parsed_config({**before["config"], "run": before["run"]})
 
 
+_BAD = {
+    "document": "select document_id as id from documents where problem is not null or skipped",
+    "question": """select question_id as id from questions
+        where problem is not null or document_id in
+            (select document_id from documents where problem is not null or skipped)""",
+}
+
+
 def refuse_fewer(folder: RunFolder, keys: Sequence[DocumentKey]) -> None:
     """Raise UsageError if the run has documents or questions that this command leaves out, except
-    documents that were never read: their files may be converted, or moved, as their rows advise."""
+    those that could not be used: they may be mended, which gives some another id, or deleted, and
+    files that were never read may be converted or moved, as their rows advise."""
     questions = {question.question_id for key in keys for question in key.questions}
     for what, now in (("document", {key.document_id for key in keys}), ("question", questions)):
-        missing = sorted(folder.planned(f"{what}_id") - now)
-        if missing and what == "document":
+        missing = folder.planned(f"{what}_id") - now
+        if missing:
             with connect(folder.warehouse, folder.path.name) as connection:
-                unread = query(connection, "select document_id from documents where skipped")
-            missing = sorted({*missing} - {row["document_id"] for row in unread})
+                missing -= {row["id"] for row in query(connection, _BAD[what])}
         if missing:
             raise UsageError(
                 f"run={folder.path.name} has {counted(len(missing), what)} that this command "
-                f"leaves out ({', '.join(missing[:3])}); put them back, raise limit, or "
+                f"leaves out ({', '.join(sorted(missing)[:3])}); put them back, raise limit, or "
                 "name another run"
             )
 
