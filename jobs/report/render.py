@@ -60,7 +60,8 @@ def report_page(parts: Sequence[Part]) -> str:
 def parts_of(report: Report, intervals: bool = True) -> list[Part]:
     """The texts and tables of a report, the scores first among the tables; a run prints it without
     `intervals` at its end."""
-    parts: list[Part] = [Heading(report.run), *_incomplete(report), _corpus(report)]
+    parts: list[Part] = [Heading(report.run), *_incomplete(report), *_other_models(report)]
+    parts.append(_corpus(report))
     parts += _answers(report) if report.rows else _unasked(report)
     if report.stages:
         parts.append(Table([_stage(row) for row in report.stages]))
@@ -140,7 +141,11 @@ def _small(mean: Mean) -> str:
 
 def notes(report: Report) -> list[str]:
     """Notes that a reader of the scores must know first."""
-    return [*_incomplete(report), *_no_model(report)]
+    return [*_incomplete(report), *_other_models(report), *_no_model(report)]
+
+
+def _other_models(report: Report) -> list[str]:
+    return [f"OTHER MODEL: {line}." for line in report.foot["other_models"]]
 
 
 def _incomplete(report: Report) -> list[str]:

@@ -13,6 +13,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.sql.accounts import other_models
 from pipeline.store.sql.connection import query
 from pipeline.store.sql.memory_names import SHARED, is_shared_sql
 from pipeline.store.sql.sql_sandbox import expression
@@ -75,7 +76,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         memory=_memory(connection, memories),
         memories=tuple(memories),
         stages=_stages(connection, facts["stages"]),
-        foot=_foot(folder, facts, rater),
+        foot={**_foot(folder, facts, rater), "other_models": other_models(connection)},
         planned=planned_beside(folder, connection),
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),

@@ -41,7 +41,7 @@ from pipeline.store import connect
 from pipeline.store.runs.planned_units import marks_of_removal
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import FILE, check_layout, raise_layout
-from pipeline.store.sql.accounts import accounts
+from pipeline.store.sql.accounts import accounts, answering_models, other_models
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
@@ -99,7 +99,7 @@ def run(
             finally:
                 write_always(folder.warehouse)
             del prepared  # its units would need as much memory again beside the accounting
-            return _outcome(resolved, folder, progress, look)
+            return _outcome(resolved, folder, progress, warn, look)
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
@@ -242,11 +242,21 @@ def _refuse_unwritable(warehouse: UPath) -> None:
             write(warehouse / "runs" / ".writable", b"")
 
 
-def _outcome(resolved: ResolvedRun, folder: RunFolder, progress: Progress, look: Look) -> Outcome:
-    """Check the accounting, and whether there are more problems than allowed."""
+def _outcome(
+    resolved: ResolvedRun,
+    folder: RunFolder,
+    progress: Progress,
+    warn: Callable[[str], None],
+    look: Look,
+) -> Outcome:
+    """Check the accounting, and whether there are more problems than allowed; record which models
+    answered."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
         found = tuple(exceeded_limits(connection, counts, resolved))
+        folder.answered(answering_models(connection))
+        for line in other_models(connection):
+            warn(line)
         look(connection, folder)
     code = PROBLEMS if found else COMPLETE
     if not_done := sum(step.not_done for step in counts):

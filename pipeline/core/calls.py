@@ -50,6 +50,7 @@ class Call(Record):
     is_shared: bool = False  # copied from another page's identical request, at no cost
     started_at: datetime | None = None  # UTC; when it was sent to the engine
     worker: str | None = None  # host and process
+    answered_by: str | None = None  # the model, as the server named it; null: it did not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,7 @@ def call_row(reply: Reply, request: Request, subject: Subject, **others: Any) ->
         seconds=reply.seconds,
         reply=reply.text,
         thinking=reply.thinking,
+        answered_by=reply.answered_by,
         problem=reply.problem,
         **others,
     )

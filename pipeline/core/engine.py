@@ -46,6 +46,7 @@ class Reply:
     cached_tokens: int = 0  # of the prompt tokens, those found in the prefix cache
     reply_tokens: int = 0  # of thinking and text
     seconds: float = 0.0
+    answered_by: str | None = None  # the model that the engine's server says it is
     problem: Problem | None = (
         None  # engines set context_overflow, and timeout if they keep the deadline
     )

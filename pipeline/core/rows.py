@@ -38,9 +38,9 @@ RECORDS: "dict[str, type[Record]]" = {}
 _IDS = ("document_id", "question_id", "page_index")  # that a row has of what it is about
 _TABLE_NAME = re.compile(r"(?!all_|raw_|no_)[a-z][a-z0-9_]*(?<!_rows)")
 _VIEWS = (  # that DuckDB has of every warehouse
-    "accounting", "call_bytes", "counts", "footers", "inputs", "left_out", "measures", "memories",
-    "page_texts", "people", "planned", "rests_on", "results", "runs", "shards", "sizes", "steps",
-    "units",
+    "accounting", "answered_by", "call_bytes", "counts", "footers", "inputs", "left_out",
+    "measures", "memories", "page_texts", "people", "planned", "rests_on", "results", "runs",
+    "shards", "sizes", "steps", "units",
 )  # fmt: skip
 
 

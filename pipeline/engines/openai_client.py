@@ -17,6 +17,7 @@ from pipeline.engines.outage import FailedError
 
 _CONNECT_SECONDS = 5.0
 _SHOWN_CHARS = 300  # of a server's own error message
+_NAME_CHARS = 200  # of the model that a server says it is
 _KEY, _AWAY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or every request is
 _MOST_TOKENS = 2**31
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"stop": "stop", "length": "length"}
@@ -181,6 +182,7 @@ def _reply(completion: Any) -> Reply | None:
     return Reply(
         text=text,
         thinking=_text(thinking) or None,
+        answered_by=_name(getattr(completion, "model", None)),
         finish_reason=_FINISH_REASONS.get(reason if isinstance(reason, str) else None, "abort"),
         prompt_tokens=_tokens(usage, "prompt_tokens"),
         cached_tokens=_tokens(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
@@ -200,6 +202,11 @@ def _text(content: Any) -> str | None:
         texts = [part for part in parts if isinstance(part, str)]
         return "".join(texts) if len(texts) == len(content) else None
     return content or "" if content is None or isinstance(content, str) else None
+
+
+def _name(model: Any) -> str | None:
+    """The name of a model; None if it is no text, or an empty one."""
+    return redacted(model.strip())[:_NAME_CHARS] or None if isinstance(model, str) else None
 
 
 def _length(given: Any) -> int | None:

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from errno import ENOENT
 from functools import partial
 from typing import Any, TypeVar
@@ -129,6 +129,13 @@ class RunFolder:
         write_json(self.path / "provenance.json", {"launches": [*before, launch]})
         for file in list_paths(self.path / "alive", "*.json"):  # heartbeats of the phase's workers
             delete(file)
+
+    def answered(self, models: Mapping[str, Sequence[str]]) -> None:
+        """Record in the last launch's provenance which models answered, by the engine asked."""
+        *before, launch = self.launches() or [{}]
+        if launch and models and launch.get("answered_by") != models:
+            made = {**launch, "answered_by": models}
+            write_json(self.path / "provenance.json", {"launches": [*before, made]})
 
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
         """Write the progress of the current launch, for `status`. Advisory."""

@@ -6,6 +6,9 @@ from typing import Any
 
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import RECORDS
+from pipeline.store.sql.connection import query
+
+_ANSWERED = "from answered_by order by engine, calls desc, answered_by"
 
 
 @dataclass(frozen=True)
@@ -74,3 +77,24 @@ def _refuse_doubles(connection: Any, tables: Sequence[str]) -> None:
         raise AccountingError(
             f"{table}: {number} rows for one key {tuple(values)}, in unit {unit} of {values[0]}"
         )
+
+
+def answering_models(connection: Any) -> dict[str, list[str]]:
+    """The models that answered, as their servers named them, by the engine that was asked."""
+    found: dict[str, list[str]] = {}
+    for row in query(connection, _ANSWERED):
+        found.setdefault(row["engine"], []).append(row["answered_by"])
+    return found
+
+
+def other_models(connection: Any) -> list[str]:
+    """A line per engine that another model than it, or several, answered for."""
+    found: dict[str, list[str]] = {}
+    for row in query(connection, _ANSWERED):
+        if row["is_other"]:
+            of = found.setdefault(row["engine"], [])
+            of.append(f"{row['answered_by']} ({row['calls']:,} calls)")
+    return [
+        f"{engine} was answered by {', '.join(models)}, as the server says"
+        for engine, models in found.items()
+    ]

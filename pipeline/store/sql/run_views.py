@@ -47,6 +47,7 @@ def run_views(
     yield View(filled(_SQL["accounting"], prefix="", run=""))
     yield View(filled(_SQL["accounting"], prefix="all_", run="run, "))
     yield View(_SQL["runs"])
+    yield View(_SQL["answered_by"])
     yield View(_rests_on_view(tables))
     parts = _parts(records, "memories")
     yield View(_memories_view(tables, [part for _, part in parts]), parts)

@@ -138,6 +138,20 @@ select (select any_value(run) from planned) as run, s.stage, s.method, s.repeat,
   coalesce(c.seconds, 0) as seconds
 from accounting a left join steps s using (step_id) left join cost c using (step_id);
 
+-- name: answered_by
+create view answered_by as
+-- A row per engine that was asked and model that answered, as its server named it.
+-- engine: the engine and model that were asked
+-- answered_by: the model
+-- calls: how many it answered
+-- is_other: whether it is not the one that was asked for, or not the only one
+with named as (
+  select engine, answered_by, count(*) as calls from calls
+  where answered_by is not null and not is_shared group by all)
+select *, answered_by <> substr(engine, strpos(engine, ':') + 1)
+  or count(*) over (partition by engine) > 1 as is_other
+from named;
+
 -- name: rests_on
 create view rests_on as
 -- A row per method and memory that its rows refer to.

@@ -64,7 +64,7 @@ def report(**of_row: Any) -> Report:
     foot = {
         "corpus": "qmsum 0a", "engine": "Qwen/Qwen3-8B", "is_model": True, "family": "qmsum 0b",
         "wording": "ours", "replies": "free", "rater": None, "imported": {}, "commits": ["c"],
-        "repeats": 1, "repeat_from": "questions", "without_prompts": [],
+        "repeats": 1, "repeat_from": "questions", "without_prompts": [], "other_models": [],
         "versions": {f"package-{i}": "1.2.3" for i in range(12)},
     }  # fmt: skip
     memory = {"memory": "shared", "documents": 35, "words": 9, "pages": 741, "words_per_page": 4.5}

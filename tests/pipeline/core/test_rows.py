@@ -112,7 +112,7 @@ COLUMNS = {
     "reply_tokens int64; finish_reason string; seconds double; reply string; thinking string; "
     "messages list<item: struct<role: string, content: string>>; temperature double; seed int64; "
     "max_reply_tokens int64; constraint struct<choices: list<item: string>, regex: string>; "
-    "is_shared bool; started_at timestamp[us]; worker string; problem string",
+    "is_shared bool; started_at timestamp[us]; worker string; answered_by string; problem string",
 }
 
 # A row of every table with everything filled in, and one with all that may be left out left out.
@@ -204,6 +204,7 @@ FULL: dict[str, Record] = {
         prompt_tokens=9, cached_tokens=8, reply_tokens=7, finish_reason="length", seconds=0.25,
         reply="YES\n", thinking="It names her.", is_shared=True, problem="truncated",
         started_at=datetime(2026, 11, 22, 3, 14, 15, 926535), worker="node-7-4711",
+        answered_by="m-2024",
         messages=({"role": "user", "content": "Is it?\n"},), temperature=0.5, seed=7,
         max_reply_tokens=9, constraint=Constraint(choices=("YES", "NO"), regex="YES|NO"),
     ),

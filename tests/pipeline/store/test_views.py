@@ -42,8 +42,8 @@ from tests.support.runs.warehouse import (
 DOCUMENTS, QUESTIONS, GISTS = step("documents"), step("questions"), step("gists")
 ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
 DERIVED = (
-    "steps", "runs", "units", "shards", "inputs", "accounting", "lr", "measures", "page_evidence",
-    "paired", "rankings", "retrieval",
+    "steps", "runs", "units", "shards", "inputs", "accounting", "answered_by", "lr", "measures",
+    "page_evidence", "paired", "rankings", "retrieval",
 )  # fmt: skip
 OF_ALL_RUNS = (
     "all_units", "all_steps", "all_shards", "all_lr", "all_raters", "all_fallbacks",

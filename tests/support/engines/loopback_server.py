@@ -23,6 +23,7 @@ class Answer:
     text: str = "a short reply"
     finish_reason: str = "stop"
     message: Mapping[str, Any] = field(default_factory=dict)  # more of the message
+    model: str | None = None  # that it says it is; None: what was asked for
     status: int = 200
     body: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -163,7 +164,7 @@ def _completion(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
-        "model": body["model"],
+        "model": answer.model or body["model"],
         "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason}],
         "usage": {
             "prompt_tokens": prompt,
