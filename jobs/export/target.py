@@ -9,6 +9,7 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.files.place import (
     as_path,
+    delete_abandoned,
     path_kind,
     refuse_unreachable_path,
     refuse_unwritable_path,
@@ -52,6 +53,7 @@ class Target:
             sys.stdout.write(text)
             return
         with refuse_unwritable_path(self.path, "to"):
+            delete_abandoned(self.path)
             write(self.path, text.encode())
 
 

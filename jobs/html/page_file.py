@@ -1,6 +1,5 @@
 """`gistmill report --html FILE`: the page of a run in one file that needs nothing else."""
 
-import os
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ from jobs.config.options import ReadOptions
 from jobs.html.run_page import page
 from jobs.html.source import Source
 from pipeline.core.errors import UsageError
+from pipeline.files.place import as_path, delete_abandoned
+from pipeline.files.processes import part_name
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ def write_page(options: ReadOptions, file: Path) -> Written:
     """
     if file.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--html {file}: not a name that ends in .html; write --html FILE.html")
-    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
+    delete_abandoned(as_path(file))
+    beside = file.with_name(part_name(file.name))
     console = Console(stderr=True)
     with closing(Source(options)) as source:
         chunks = track(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from jobs.config.options import ReadOptions
@@ -16,6 +16,8 @@ from jobs.html.source import Source
 from pipeline.core.errors import CommandError, UsageError
 
 _HOST = "127.0.0.1"
+_MOST_THREADS = 32
+_SECONDS_IDLE = 5.0  # after which a connection that asks nothing is closed
 _NAMES = (_HOST, "localhost")  # a request for another host name is refused (DNS rebinding)
 
 
@@ -57,13 +59,31 @@ def _listening(port: int, folder: str, source: Source, html: bytes) -> Threading
 
 
 class _Server(ThreadingHTTPServer):
+    """Has a thread per connection, up to a limit; further ones wait."""
+
     daemon_threads = True
     address_family = socket.AF_INET
+    request_queue_size = 128
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._free = BoundedSemaphore(_MOST_THREADS)
+
+    def process_request(self, *given: Any) -> None:
+        self._free.acquire()
+        super().process_request(*given)
+
+    def process_request_thread(self, *given: Any) -> None:
+        try:
+            super().process_request_thread(*given)
+        finally:
+            self._free.release()
 
 
 class _Handler(BaseHTTPRequestHandler):
     """GET FOLDER is the page, GET FOLDERdata/NAME one of its chunks; there is nothing else."""
 
+    timeout = _SECONDS_IDLE
     page_folder: str  # /.../
     html_page: bytes
 

@@ -28,10 +28,10 @@ from pipeline.files.place import (
     is_remote,
     list_paths,
     prepare_folder,
-    process_name,
     read,
     write,
 )
+from pipeline.files.processes import process_name
 from pipeline.files.storage_retries import ignore_refusals, with_retries
 
 _CALLS_A_PART = 20

@@ -16,6 +16,7 @@ from pipeline.cluster.joining import is_lost
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import EngineError
 from pipeline.core.plugins import unpickle_with_plugins
+from pipeline.files.processes import own_folder
 from pipeline.files.storage_retries import retry_for
 from pipeline.worker.in_flight import Placement
 from pipeline.worker.outcomes import MakeWorker, Outcomes
@@ -47,7 +48,7 @@ class Actor:
     def __init__(self, make_worker: bytes, tags: Mapping[str, str], storage_seconds: float) -> None:
         """`make_worker`: a MakeWorker and its plugins, made by `pickle_with_plugins`."""
         retry_for(storage_seconds)
-        make: MakeWorker = unpickle_with_plugins(make_worker)
+        make: MakeWorker = unpickle_with_plugins(make_worker, lambda: own_folder("plugin"))
         context = ray.get_runtime_context()
         # The id stays the same when Ray restarts the actor in another process.
         actor = context.get_actor_id() or ""

@@ -13,7 +13,6 @@ import importlib.metadata
 import importlib.util
 import pickle
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -152,8 +151,8 @@ def pickle_with_plugins(what: Any) -> bytes:
     return pickle.dumps((pack_plugins(), pickle.dumps(what)))
 
 
-def unpickle_with_plugins(content: bytes) -> Any:
-    """Unpickle what `pickle_with_plugins` made; its plugins are imported from a temporary folder.
+def unpickle_with_plugins(content: bytes, new_folder: Callable[[], Path]) -> Any:
+    """Unpickle what `pickle_with_plugins` made; each of its plugins is imported from a new folder.
 
     It comes from this run's own driver through Ray, where whoever can write can execute code
     anyway; nothing that a warehouse, a corpus or a server holds is ever unpickled.
@@ -161,7 +160,7 @@ def unpickle_with_plugins(content: bytes) -> Any:
     plugins, what = pickle.loads(content)
     for plugin in plugins:
         if plugin.name not in sys.modules:
-            folder = Path(tempfile.mkdtemp(prefix="gistmill-plugin-")) / plugin.name
+            folder = new_folder() / plugin.name
             folder.mkdir()  # a plugin may have no modules, only configuration
             for path, text in plugin.files.items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)

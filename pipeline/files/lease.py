@@ -24,6 +24,7 @@ from typing import Any
 from upath import UPath
 
 from pipeline.files.place import commit, delete, exists, is_remote, list_paths, read_object, write
+from pipeline.files.processes import has_ended
 from pipeline.files.storage_retries import ignore_refusals
 
 UPKEEP, RUN = "upkeep", "run"
@@ -158,19 +159,9 @@ def _is_valid(found: dict[str, Any]) -> bool:
     try:
         if float(found["expires_at"]) < time.time():
             return False
-        return found["host"] != socket.gethostname() or _is_running(int(found["pid"]))
+        return not has_ended(f"{found['host']}-{int(found['pid'])}")
     except (KeyError, TypeError, ValueError):
         return False
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 def _files(folder: UPath, name: str) -> list[UPath]:

@@ -8,8 +8,6 @@ submitted job. They block: on an event loop, call them in a thread.
 
 import json
 import os
-import socket
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -23,6 +21,7 @@ from upath import UPath
 
 from pipeline.core.errors import StorageError, UsageError
 from pipeline.files.checksums import with_checksum, without_checksum
+from pipeline.files.processes import is_abandoned, part_name
 from pipeline.files.storage_retries import (
     limit_retries,
     refusal_reason,
@@ -265,7 +264,7 @@ def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:
 def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
     """A temporary file with the content in the folder of `path`, deleted afterwards."""
     prepare_folder(path.parent)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    part = path.with_name(part_name(path.name))
     try:
         with part.open("wb") as file:
             file.write(content)
@@ -276,6 +275,14 @@ def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
     finally:
         with suppress(OSError):  # else it would hide why the file could not be written
             part.unlink(missing_ok=True)
+
+
+def delete_abandoned(path: UPath) -> None:
+    """Delete the temporary files and folders that killed processes left beside a local file."""
+    if not is_remote(path):
+        for part in list_paths(path.parent, f".{path.name}.*.part"):
+            if is_abandoned(part.name):
+                delete_folder(part)
 
 
 def map_files(function: Callable[[A], B], files: Iterable[A], folder: UPath) -> list[B]:
@@ -297,9 +304,3 @@ def move_file(file: Path, path: UPath) -> None:
         with_retries(lambda: path.fs.put_file(str(file), path.path), path)
     else:
         with_retries(lambda: file.replace(str(path)), path)
-
-
-def process_name() -> str:
-    """The host's name and the process id, which together identify this process among all that write
-    to a warehouse."""
-    return f"{socket.gethostname()}-{os.getpid()}"

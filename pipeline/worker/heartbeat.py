@@ -14,7 +14,8 @@ from itertools import chain, count
 from typing import Any
 
 from pipeline.core.calls import UsageCounters
-from pipeline.files.place import AnyPath, as_path, exists, process_name, write, write_json
+from pipeline.files.place import AnyPath, as_path, exists, write, write_json
+from pipeline.files.processes import process_name
 from pipeline.files.storage_retries import Advisory, limit_retries
 from pipeline.worker.document_progress import DocumentProgress
 

@@ -3,13 +3,15 @@
 import json
 import os
 import re
-import tempfile
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+
+from pipeline.files.processes import own_folder
 
 
 @contextmanager
@@ -21,17 +23,18 @@ def vllm_errors_in_file() -> Iterator[Path]:
     """
     for key, value in _ENVIRONMENT.items():
         os.environ.setdefault(key, value)
-    with tempfile.TemporaryDirectory(prefix="gistmill-vllm-") as folder:
-        log, config = Path(folder) / "errors.log", Path(folder) / "logging.json"
-        log.touch()
-        config.write_text(json.dumps(_logging_config(str(log))), encoding="utf-8")
-        key = "VLLM_LOGGING_CONFIG_PATH"
-        is_ours = os.environ.setdefault(key, str(config)) == str(config)
-        try:
-            yield log
-        finally:
-            if is_ours:
-                del os.environ[key]
+    folder = own_folder("vllm")
+    log, config = folder / "errors.log", folder / "logging.json"
+    log.touch()
+    config.write_text(json.dumps(_logging_config(str(log))), encoding="utf-8")
+    key = "VLLM_LOGGING_CONFIG_PATH"
+    is_ours = os.environ.setdefault(key, str(config)) == str(config)
+    try:
+        yield log
+    finally:
+        if is_ours:
+            del os.environ[key]
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 _ENVIRONMENT = {

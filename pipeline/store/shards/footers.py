@@ -21,7 +21,8 @@ from pipeline.core.errors import DamagedError
 from pipeline.core.redaction import redacted
 from pipeline.core.rows import RECORDS, Record, is_per_question, utc_now
 from pipeline.files.parquet import parquet_content
-from pipeline.files.place import file_size, is_remote, modified_at, path_kind, process_name, read
+from pipeline.files.place import file_size, is_remote, modified_at, path_kind, read
+from pipeline.files.processes import process_name
 from pipeline.files.storage_retries import with_retries
 from pipeline.store.shards.checked_files import check_once
 from pipeline.work.steps import Step

@@ -5,9 +5,10 @@ DuckDB itself keeps files, settings and extensions locked (`lock`); its own pars
 of statement a text is (`only_select`, `expression`). Works with DuckDB 1.5 and 2.0.
 """
 
-import tempfile
+import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,14 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import is_remote, make_folder, move_file, refuse_unwritable_path
+from pipeline.files.place import (
+    delete_abandoned,
+    is_remote,
+    make_folder,
+    move_file,
+    refuse_unwritable_path,
+)
+from pipeline.files.processes import own_folder, part_name
 from pipeline.store.sql.connection import errors_of, nodes, query, syntax_tree
 from pipeline.store.sql.read_only_files import addresses
 
@@ -136,12 +144,8 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
     condition = expression(connection, "where", where or "true")
     statement = f'from "{view}" where ({condition}\n)'
     query(connection, f"{statement} limit 0")  # for its errors
-    folder = None  # of this machine's temporary files, if `path` is remote
-    if not is_remote(path):
-        folder = str(path.parent)
-        make_folder(path.parent)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as beside:
-        part, num_rows = Path(beside) / path.name, 0
+    with _new_folder(path) as folder:
+        part, num_rows = folder / path.name, 0
         with errors_of(connection):
             reader = connection.sql(statement).to_arrow_reader(_ROWS)
             with pq.ParquetWriter(str(part), reader.schema, compression="zstd") as writer:
@@ -151,3 +155,19 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
         with refuse_unwritable_path(path, "to"):
             move_file(part, path)
     return num_rows
+
+
+@contextmanager
+def _new_folder(path: UPath) -> Iterator[Path]:
+    """A folder beside a local file, of this machine's temporary files for a remote one."""
+    if is_remote(path):
+        folder = own_folder("view")
+    else:
+        make_folder(path.parent)
+        delete_abandoned(path)
+        folder = Path(str(path.parent)) / part_name(path.name)
+        folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -36,6 +36,7 @@ from pipeline.files.place import (
     read,
     write,
 )
+from pipeline.files.processes import is_abandoned
 from pipeline.store.runs.people import num_labels
 from pipeline.store.runs.planned_units import UnitKey, marks_of_removal, planned_files, units_in
 from pipeline.store.shards.shard_files import (
@@ -220,11 +221,11 @@ def _compacted_before(folder: UPath, before: float) -> dict[str, UPath]:
 
 
 def _left_over(root: UPath, found: ShardFiles, before: float) -> Iterator[UPath]:
-    """Temporary files that no living process will finish, and journals of committed units."""
+    """Temporary files that no process will finish, and journals of committed units."""
     if not is_remote(root):  # an object store has no temporary files
         before = min(before, time.time() - _SECONDS_OF_A_WRITE)
         files = [file for file in list_paths(root, "**/.*.part") if path_kind(file) == "file"]
-        yield from (file for file in files if _modified(file) <= before)
+        yield from (file for file in files if is_abandoned(file.name) or _modified(file) <= before)
     yield from committed_journals(root, _committed(root, found))
 
 

@@ -156,7 +156,8 @@ def test_an_interrupted_write_leaves_nothing(
     options = ReadOptions(UPath(run.warehouse))
     with pytest.raises(KeyboardInterrupt):
         write_page(options, tmp_path / "page.html")
-    assert beside == [f".page.html.{os.getpid()}.part"]
+    (name,) = beside
+    assert name.startswith(".page.html.") and f"-{os.getpid()}." in name
     assert list(tmp_path.iterdir()) == []
 
 
@@ -292,6 +293,19 @@ def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: 
     assert found["questions"]["q3"] == in_file["questions"]["q3"]
     assert served.json("document-0")["document"]["document_id"] == "d1"
     assert served.json("measure-0") == chunk(page, "measure-0")
+
+
+@pytest.mark.slow
+def test_idle_connections_keep_neither_threads_nor_others(served: Served) -> None:
+    idle = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(64)]
+    process = psutil.Process(served.process.pid)
+    assert process.num_threads() < 60
+    assert served.get("")[0] == 200  # once the first have been closed
+    for connection in idle:
+        connection.settimeout(60)
+        assert connection.recv(1) == b""  # closed by the server
+        connection.close()
+    assert process.num_threads() < 30
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,8 @@ NO_EXPRESSIONS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["where", "by"])
 def test_where_and_by_are_expressions(folder: Path, key: str) -> None:
+    with opened(folder):
+        pass
     before = sorted(folder.rglob("*"))
     for value in NO_EXPRESSIONS:
         words = ("report", f"warehouse={folder}/w's [1]", f"{key}={value.format(folder)}")

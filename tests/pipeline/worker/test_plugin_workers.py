@@ -68,7 +68,9 @@ ELSEWHERE = """
 import asyncio, json, sys
 from pathlib import Path
 from pipeline.core.plugins import unpickle_with_plugins
-stage, rows = unpickle_with_plugins(Path(sys.argv[1]).read_bytes())
+from pipeline.files.processes import own_folder
+made = Path(sys.argv[1]).read_bytes()
+stage, rows = unpickle_with_plugins(made, lambda: own_folder("plugin"))
 (made,) = asyncio.run(stage.run(rows, None))
 print(json.dumps([made.shout, made.module, type(made).__module__, [*type(made).sql()]]))
 """

@@ -1,0 +1,55 @@
+"""The processes that write to a warehouse or to this machine's temporary folder, by name."""
+
+import os
+import re
+import shutil
+import socket
+import tempfile
+import uuid
+from pathlib import Path
+
+
+def process_name() -> str:
+    """The host's name and the process id, which together identify this process among all that write
+    to a warehouse."""
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def has_ended(name: str) -> bool:
+    """True of the name of a process that was on this machine and no longer runs; others are
+    unknown."""
+    host, _, pid = name.rpartition("-")
+    return host == socket.gethostname() and pid.isdecimal() and not _is_running(int(pid))
+
+
+def part_name(name: str) -> str:
+    """A name for a temporary file of this process, beside the file that it becomes."""
+    return f".{name}.{process_name()}.{uuid.uuid4().hex[:8]}.part"
+
+
+def is_abandoned(part: str) -> bool:
+    """True of the name of a temporary file whose writer was on this machine and has ended."""
+    writer = rf"\.({re.escape(socket.gethostname())}-\d+)\.[0-9a-f]{{8}}\.part$"
+    found = re.search(writer, part)
+    return found is not None and has_ended(found[1])
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def own_folder(kind: str) -> Path:
+    """A new temporary folder of this process, gistmill-KIND-PID-...; deletes those of processes
+    that have ended."""
+    start = f"gistmill-{kind}-"
+    for folder in Path(tempfile.gettempdir()).glob(f"{start}*"):
+        pid, _, _ = folder.name.removeprefix(start).partition("-")
+        if pid.isdecimal() and not _is_running(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{start}{os.getpid()}-"))

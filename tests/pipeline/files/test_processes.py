@@ -1,0 +1,69 @@
+"""What killed processes leave in temporary folders, and who deletes it."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pipeline.files.place import as_path, delete_abandoned, write
+from pipeline.files.processes import has_ended, is_abandoned, own_folder, part_name, process_name
+from tests.support.command import ROOT, succeed
+from tests.support.runs.finished_run import FinishedRun
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pipeline.files.processes import own_folder, part_name
+folder = Path(sys.argv[1])
+(folder / part_name("a.b.csv")).write_text("half")
+(folder / part_name("v.parquet")).mkdir()
+(own_folder("plugin") / "quote.py").write_text("")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder, in which a killed process has left two temporary files and a plugin's folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    assert subprocess.run(command, cwd=ROOT, env=environment).returncode == -9
+    assert len([*tmp_path.iterdir()]) == 3
+    return tmp_path
+
+
+def test_who_has_ended() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    host = socket.gethostname()
+    assert has_ended(f"{host}-{ended.pid}")
+    assert not has_ended(process_name())
+    assert not has_ended(f"other-{host}-{ended.pid}")  # may be at work on another machine
+    assert not is_abandoned(part_name("x")) and not is_abandoned(f".x.{host}.part")
+
+
+def test_a_folder_for_plugins_replaces_those_of_killed_processes(killed: Path) -> None:
+    first, second = own_folder("plugin"), own_folder("plugin")
+    assert {*killed.glob("gistmill-plugin-*")} == {first, second}
+
+
+def test_the_next_to_write_a_file_deletes_what_was_left_beside_it(killed: Path) -> None:
+    for name in ("b.csv", "a.b.csv", "v.parquet"):
+        delete_abandoned(as_path(killed / name))
+        write(as_path(killed / name), b"whole")
+        assert not [*killed.glob(f".{name}.*.part")], name
+
+
+def test_gc_deletes_what_killed_processes_left(killed: Path) -> None:
+    made = FinishedRun(killed / "run")
+    (left,) = killed.glob(".a.b.csv.*")
+    left.rename(made.warehouse / "tables" / left.name)
+    mine = made.warehouse / "tables" / part_name("a.b.csv")
+    mine.write_text("is being written")
+    succeed("gc", f"warehouse={made.warehouse}")
+    assert mine.exists() and not (made.warehouse / "tables" / left.name).exists()
