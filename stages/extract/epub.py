@@ -67,14 +67,15 @@ def _book(archive: Archive) -> str | None:
 
 
 def _named(root: Element, folder: str) -> list[str]:
-    """The names of the pages that the spine lists, but for the table of contents."""
+    """The names of the pages that the spine lists, each once, but for the table of contents."""
     items = {item.get("id"): item for item in _all(root, "item")}
     wanted = [items.get(reference.get("idref")) for reference in _all(root, "itemref")]
-    return [
+    pages = (
         normpath(join(folder, unquote(item.get("href", ""))))
         for item in wanted
         if item is not None and "nav" not in item.get("properties", "").split()
-    ]
+    )
+    return [*dict.fromkeys(pages)]
 
 
 def _encrypted(archive: Archive) -> set[str]:

@@ -18,7 +18,9 @@ from pipeline.files.place import is_remote
 from stages.extract.extracted import MOST_BYTES, TOO_LARGE
 
 _HEAD_BYTES = 2**16
-_OPEN, _CLOSE, _MOST_DEPTH = (b"[", b"{"), (b"]", b"}"), 10_000
+_MOST_DEPTH = 5_000  # of brackets within each other
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 _GZIP = b"\x1f\x8b"
 _KINDS = (
     (stat.S_ISFIFO, "a FIFO"),
@@ -116,28 +118,37 @@ def lines_of(content: IO[bytes]) -> Iterator[bytes]:
 
 
 class InPieces:
-    """Reads on as long as `next_piece` is called at least once per MOST_BYTES, else raises
-    NotTextError."""
+    """Reads on as long as `next_piece` is called at least once per MOST_BYTES, and no more than
+    _MOST_DEPTH brackets are open, else raises NotTextError: the parser's time and memory grow with
+    the square of the depth."""
 
     def __init__(self, content: IO[bytes]) -> None:
         self._content = content
-        self._num_bytes = 0
-        self._depth = 0
+        self.next_piece()
 
     def next_piece(self) -> None:
-        self._num_bytes = self._depth = 0
+        self._num_bytes, self._open = 0, b""
 
     def read(self, num_bytes: int = -1) -> bytes:
         found = self._content.read(num_bytes)
         self._num_bytes += len(found)
         if self._num_bytes > MOST_BYTES:
             raise NotTextError(TOO_LARGE)
-        # Time and memory of the parser grow with the square of the depth.
-        opening, closing = (sum(found.count(sign) for sign in signs) for signs in (_OPEN, _CLOSE))
-        self._depth += opening - closing
-        if self._depth > _MOST_DEPTH:
-            raise NotTextError("not JSON: over 10,000 brackets are not closed")
+        self._open = _unclosed(self._open + found.translate(_ONE_KIND, _NO_BRACKETS))
         return found
+
+
+def _unclosed(brackets: bytes) -> bytes:
+    """The brackets that are open at the end. Raises NotTextError if ever too many are."""
+    for _ in range(_MOST_DEPTH):  # each time the innermost are taken away
+        left = brackets.replace(b"[]", b"")
+        if left == brackets:
+            break
+        brackets = left
+    depth = brackets.count(b"[")
+    if depth >= _MOST_DEPTH or b"[]" in brackets:
+        raise NotTextError(f"not JSON: over {_MOST_DEPTH:,} brackets are open at once")
+    return b"[" * depth
 
 
 def refuse_binary(head: bytes) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.prompts import Constraint, Prompt
@@ -25,6 +26,7 @@ _Turn = int | Literal["stop"]
 UNREAD = (
     "Your last reply named no page, or several. Reply with one line, in one of these two forms."
 )
+_MOST_MENTIONS = 1_000  # of pages, whose sentences are looked at
 _EXPECTED_TURNS = 3  # before a look-up stops
 _PAGE = re.compile(
     r"\bpages?(?:\s+number)?\s*+(?:[:\[<(]+\s*+)?(?P<page>\d{1,9})(?!\d)", re.IGNORECASE
@@ -104,11 +106,14 @@ def parse_page_or_stop(reply: str) -> int | Literal["stop"] | None:
     """The page asked for, or "stop": `Page 3`, `I want to look up Page [3]`, `STOP`.
 
     What is asked for ("look up Page 3", a sentence STOP) goes before a page that opens the reply,
-    that before pages mentioned in passing. None where two differ; a page said not to be needed
-    does not count.
+    that before pages mentioned in passing. None where two differ, and for a reply that mentions
+    pages more than a thousand times; a page said not to be needed does not count.
     """
     text = plain_text(reply)
-    pages = [page for page in _PAGE.finditer(text) if not is_declined(text, page)]
+    mentioned = [*islice(_PAGE.finditer(text), _MOST_MENTIONS + 1)]
+    if len(mentioned) > _MOST_MENTIONS:
+        return None
+    pages = [page for page in mentioned if not is_declined(text, page)]
     opening = _OPENING.match(text)
     stated: list[_Turn] = [int(page["page"]) for page in pages if is_requested(text, page)]
     stated += ["stop"] * bool(_SAID_STOP.search(text))
