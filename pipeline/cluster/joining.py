@@ -4,7 +4,9 @@ import atexit
 import logging
 import os
 import re
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -31,13 +33,23 @@ def join(address: str | None) -> None:
     there is none to join, ClusterError if a local one does not start.
     """
     if not ray.is_initialized():
-        # Ray's own would raise SystemExit, perhaps where a library holds a lock.
-        ray._private.utils.set_sigterm_handler = lambda handler: None
-        with quiet_stderr():
+        with quiet_stderr(), _own_sigterm():
             _init(address)
         # Before Ray's own exit handler, which waits half a second for logs that are not shown.
         atexit.register(ray.shutdown)
     _set_up_ray_data()
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keep this process's handler of SIGTERM. Ray's own would raise SystemExit, perhaps where a
+    library holds a lock, and that of its C++ code aborts."""
+    ray._private.utils.set_sigterm_handler = lambda handler: None
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
 
 
 def _init(address: str | None) -> None:
