@@ -25,7 +25,7 @@ from pipeline.cluster import execute_documents, join
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.units import DocumentKey
+from pipeline.work.input_hashes import DocumentKey
 from pipeline.worker.executor import Summary
 
 Order = Callable[[Sequence[DocumentKey]], Sequence[DocumentKey]]

@@ -17,7 +17,7 @@ from jobs.config.run_config import RunConfig
 from pipeline.core.calls import Call
 from pipeline.core.errors import UsageError
 from pipeline.engines.simulated import SimulatedSettings
-from pipeline.work.units import DocumentKey
+from pipeline.work.input_hashes import DocumentKey
 
 NUM_DOCUMENTS = 400
 _AT_MOST = 1.15

@@ -11,8 +11,9 @@ from pipeline.core.registry import hint
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.store import Shards
+from pipeline.work.input_hashes import DocumentKey
 from pipeline.work.steps import Step
-from pipeline.work.units import Committed, DocumentKey, plan_document
+from pipeline.work.units import Committed, plan_document
 from stages.corpora import load
 from stages.corpora.reading.loaded import Loaded
 
@@ -39,14 +40,14 @@ def load_corpus(
     said = _LoadingWarnings(warn)
     for loaded in chosen_documents(config):
         key = DocumentKey.of(loaded.document, loaded.questions, steps)
+        by_id = {question.question_id: question for question in loaded.questions}
         for unit in plan_document(loading, key, committed, config.questions_per_unit):
             if unit.is_done:
                 continue
             if unit.step_id == documents.id:
                 shards.commit(Document, documents, unit, [loaded.document])
             else:
-                rows = [q for q in loaded.questions if q.question_id in unit.inputs]
-                shards.commit(Question, questions, unit, rows)
+                shards.commit(Question, questions, unit, [by_id[own] for own in unit.inputs])
         keys.append(key)
         said.add(loaded)
     said.warn_all()

@@ -17,9 +17,10 @@ from pipeline.asking.readers import num_slots
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.place import AnyPath
+from pipeline.work.input_hashes import DocumentKey
 from pipeline.work.stage import ROLES, Role
 from pipeline.work.steps import Step
-from pipeline.work.units import DocumentKey, DocumentWork, Unit
+from pipeline.work.units import DocumentWork, Unit
 from pipeline.worker.outcomes import MakeWorker
 from pipeline.worker.worker import Start, Worker
 
@@ -133,10 +134,15 @@ def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
             pending[unit.chunk].append(unit)
     if None in pending:
         pending = {None: [unit for units in pending.values() for unit in units]}
+    of_all = [place for place, unit in enumerate(planned) if not unit.inputs]
+    done_for = defaultdict[str, list[int]](list)  # by question: the places of done units
+    for place, unit in enumerate(planned):
+        for question_id in unit.inputs if unit.is_done else ():
+            done_for[question_id].append(place)
     for units in pending.values():
         asked = {question_id for unit in units for question_id in unit.inputs}
-        read = [_done(u) for u in planned if not u.inputs or (u.is_done and asked & set(u.inputs))]
-        yield [*read, *units]
+        places = {place for question_id in asked for place in done_for.get(question_id, ())}
+        yield [*(_done(planned[place]) for place in sorted({*of_all, *places})), *units]
 
 
 def _done(unit: Unit) -> Unit:

@@ -11,7 +11,8 @@ from jobs.graph.loading import check_own_inputs, load_corpus
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.files.place import AnyPath
 from pipeline.store import Shards
-from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Unit, plan_document
+from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.units import Committed, RetryPolicy, Unit, plan_document
 
 
 @dataclass(frozen=True)

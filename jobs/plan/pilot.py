@@ -30,8 +30,9 @@ from pipeline.engines.counting import CountingEngine
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from pipeline.files.place import AnyPath
 from pipeline.store import Shards
+from pipeline.work.input_hashes import DocumentKey
 from pipeline.work.steps import Step
-from pipeline.work.units import DocumentKey, Unit
+from pipeline.work.units import Unit
 from pipeline.worker.document_progress import DocumentProgress
 from pipeline.worker.executor import DocumentExecutor, Summary
 from pipeline.worker.in_flight import Crashes, InFlightMarker

@@ -15,8 +15,8 @@ from pipeline.files.place import as_path
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
+from pipeline.work.input_hashes import DocumentKey
 from pipeline.work.methods import Method
-from pipeline.work.units import DocumentKey
 
 
 def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:

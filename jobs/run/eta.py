@@ -8,7 +8,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pipeline.work.units import DocumentKey, DocumentWork
+from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.units import DocumentWork
 from pipeline.worker.document_progress import weight
 
 _SECONDS_OF_RATE = 20.0  # window of the rate, or the later half of the phase if that is longer

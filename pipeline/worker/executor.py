@@ -21,9 +21,10 @@ from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.errors import AccountingError, EngineError, OutageError, StorageError
 from pipeline.core.rows import Document, Question, Record, UnitRows, utc_now
 from pipeline.store import Shards
+from pipeline.work.input_hashes import mask_fields
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
-from pipeline.work.units import Unit, mask_fields, rows_of_questions
+from pipeline.work.units import Unit, places_of_questions, rows_of_questions
 from pipeline.worker.document_progress import DocumentProgress
 from pipeline.worker.in_flight import Crashes, InFlightMarker
 
@@ -65,6 +66,7 @@ class DocumentExecutor:
     progress: DocumentProgress
     is_ending: Callable[[], Awaitable[bool]]  # whether the run is ending: no unit is started then
     tasks: dict[str, asyncio.Task[Rows | None]] = field(default_factory=dict)  # by step_id
+    places: dict[str, Mapping[str, list[int]]] = field(default_factory=dict)  # by step_id
     one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)  # after a crash
 
     async def finish(self) -> None:
@@ -113,11 +115,20 @@ class DocumentExecutor:
             found = await self.rows_of(upstream)
             if found is None:
                 return None
-            rows = rows_of_questions(found, unit.inputs) if upstream.per_question else found
-            tables[upstream.writes] = rows
+            tables[upstream.writes] = self._of_unit(upstream, found, unit)
         (document,) = tables[Document]
         self.progress.num_words = document.num_words
         return stage_input(stage, unit, tables)
+
+    def _of_unit(self, upstream: Step, rows: Rows, unit: Unit) -> Rows:
+        """The rows of a document that a unit reads: those of its questions, if they are of some."""
+        if not upstream.per_question:
+            return rows
+        if upstream.id not in self.places:
+            self.places[upstream.id] = places_of_questions(rows)
+        places = self.places[upstream.id]
+        wanted = sorted(place for own in unit.inputs for place in places.get(own, ()))
+        return tuple(rows[place] for place in wanted)
 
     def _read_by(self, step: Step) -> list[Step]:
         loaded = [s for s in self.steps.values() if s.stage is None]

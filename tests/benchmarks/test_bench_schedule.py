@@ -9,7 +9,7 @@ from benchmarks.chains import Made
 from benchmarks.reading import Reading, longest_first
 from benchmarks.recorder import Moment, Recorded
 from benchmarks.schedule import lengths, lower_bound, shuffled, work, write_corpus
-from pipeline.work.units import DocumentKey
+from pipeline.work.input_hashes import DocumentKey
 from tests.benchmarks.test_bench_chains import CUTS, NOTES, made
 from tests.pipeline.engines.test_simulated_engine import settings
 from tests.support.command import refused

@@ -1,5 +1,7 @@
 """What a worker and the driver hold in memory while a long document is read."""
 
+import re
+import resource
 import subprocess
 import sys
 import time
@@ -8,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.command import ROOT
+from tests.support.command import ROOT, own_process
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
@@ -39,6 +42,18 @@ def test_a_long_document_needs_a_small_multiple_of_its_size(tmp_path: Path) -> N
     assert driver.returncode == 0
     assert 200 < most["worker"] < WORKER_MB
     assert 200 < most["driver"] < DRIVER_MB
+
+
+@pytest.mark.timeout(150)
+def test_a_hundred_thousand_questions_of_one_document_are_planned(tmp_path: Path) -> None:
+    """In time that grows with their number: by its square it would be many minutes."""
+    questions = [question(number, of=1) for number in range(100_000)]
+    write(tmp_path / "corpus", [document(1)], questions)
+    words = ["plan", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM,
+             "rater=none", "methods=gist_only,bm25", f"warehouse={tmp_path / 'w'}"]  # fmt: skip
+    done = own_process(*words, timeout=120)
+    assert re.search(r"\| answer +\| +200\.0k \|", done.stdout), done.stdout + done.stderr
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1.2 * 2**20  # GB, as KB
 
 
 def _below(driver: int) -> list[psutil.Process]:

@@ -165,8 +165,9 @@ def _new_folder(path: UPath) -> Iterator[Path]:
     else:
         make_folder(path.parent)
         delete_abandoned(path)
-        folder = Path(str(path.parent)) / part_name(path.name)
-        folder.mkdir()
+        beside = path.with_name(part_name(path.name))
+        make_folder(beside)
+        folder = Path(str(beside))
     try:
         yield folder
     finally:

@@ -18,7 +18,7 @@ from pipeline.files.place import is_remote
 from stages.extract.extracted import MOST_BYTES, TOO_LARGE
 
 _HEAD_BYTES = 2**16
-_MOST_DEPTH = 5_000  # of brackets within each other
+_MOST_DEPTH = 10_000  # of brackets within each other
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 _GZIP = b"\x1f\x8b"

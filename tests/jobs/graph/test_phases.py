@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from jobs.graph.phases import Phase, phases, with_scoring
 from jobs.graph.read_run import read_run
 from pipeline.core.rows import Document, Question
-from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Unit, plan_document
+from pipeline.work.input_hashes import DocumentKey
+from pipeline.work.units import Committed, RetryPolicy, Unit, plan_document
 
 NOTHING = Committed(units={}, inputs={})
 STEPS = read_run(["methods=gist_only", "memory=uniform"]).steps

@@ -17,7 +17,7 @@ from jobs.run.stored_run import with_rater
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.units import DocumentKey
+from pipeline.work.input_hashes import DocumentKey
 from tests.support.runs.warehouse import Warehouse, chunk, document, document_unit, step
 
 DOCUMENTS = step("documents")

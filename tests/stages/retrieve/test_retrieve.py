@@ -6,8 +6,8 @@ from math import log
 import pytest
 
 from pipeline.core.rows import Document, Question, Span, UnitRows
+from pipeline.work.input_hashes import mask_fields
 from pipeline.work.stage import GOLD, STAGES, Stage
-from pipeline.work.units import mask_fields
 from stages.judge.rate import RateAnswers, RateByType
 from stages.read.imported_answers import ImportedAnswer
 from stages.retrieve.ranked_pages import BM25, OraclePages, RandomPages

@@ -243,7 +243,7 @@ def test_lists_within_each_other_take_no_memory_by_the_square(tmp_path: Path, en
     said = refused(tmp_path / "a.json", "jsonl", pattern="*.json")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert "not JSON: over 5,000 brackets are open at once" in said
+    assert "not JSON: over 10,000 brackets are open at once" in said
     assert peak < 2**27
     row = f'{{"id": "d", "text": "one", "question": "Who?", "more": [{in_a_row}1]}}'
     (tmp_path / "a.json").write_text(f"[{row}]")
