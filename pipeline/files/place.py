@@ -249,9 +249,18 @@ def write(path: UPath, content: bytes) -> None:
             path.fs.pipe_file(path.path, content)
         else:
             with _written_beside(path, content, sync=False) as part:
-                part.replace(path)
+                _rename(part, path, content)
 
     with_retries(attempt, path)
+
+
+def _rename(part: UPath, path: UPath, content: bytes) -> None:
+    try:
+        part.replace(path)
+    except FileNotFoundError:
+        # NFS sends a rename again whose answer was lost, and is told that there is no such file.
+        if path.read_bytes() != content:
+            raise
 
 
 def write_json(path: AnyPath, content: Mapping[str, Any]) -> None:

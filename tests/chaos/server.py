@@ -19,6 +19,7 @@ from tests.support.engines.loopback_server import CHECK
 
 SECONDS = 0.01  # of a reply
 _HUGE = 3_000_000  # characters
+_SEEN: list[Any] = []  # the messages of each request
 
 
 class Server:
@@ -50,6 +51,7 @@ class Server:
             return web.json_response(_completion("ready"))
         line = sha(body["messages"], body["max_tokens"], body.get("seed"))
         os.write(self._log, f"{line}\n".encode())
+        _SEEN.append(body["messages"])
         if self._left > 0:
             self._left -= 1
             return await _MODES[self._mode](request, body)
@@ -79,12 +81,12 @@ async def _hang(request: web.Request, body: Any) -> web.StreamResponse:
 
 
 async def _drip(request: web.Request, body: Any) -> web.StreamResponse:
-    """A byte a second of a response that would be right in an hour."""
+    """A byte a minute of a response that would be right in days."""
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     await response.prepare(request)
     for byte in json.dumps(_completion("drip " * 700)).encode():
         await response.write(bytes([byte]))
-        await asyncio.sleep(1)
+        await asyncio.sleep(60)
     return response
 
 
@@ -111,9 +113,14 @@ async def _cut(request: web.Request, body: Any) -> web.StreamResponse:
     return response
 
 
+async def _of_another(request: web.Request, body: Any) -> web.StreamResponse:
+    """What the request before this one is replied."""
+    return web.json_response(_completion(reply(_SEEN[-2])))
+
+
 _MODES: dict[str, Callable[[web.Request, Any], Awaitable[web.StreamResponse]]] = {
     "away": _away, "hang": _hang, "drip": _drip, "garbage": _garbage, "empty": _empty,
-    "huge": _huge, "cut": _cut,
+    "huge": _huge, "cut": _cut, "of_another": _of_another,
 }  # fmt: skip
 
 if __name__ == "__main__":

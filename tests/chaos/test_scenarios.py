@@ -85,14 +85,19 @@ def test_replies(
     assert not found
 
 
-def test_huge_replies(
-    command: list[str], whole: Path, tmp_path: Path, add: Callable[[Scenario], None]
+@pytest.mark.parametrize("mode", ["huge", "of_another"])
+def test_replies_that_are_not_what_was_asked_for(
+    mode: str, command: list[str], whole: Path, tmp_path: Path, add: Callable[[Scenario], None]
 ) -> None:
-    """Three million characters are a reply: the rows that rest on it are others, none is lost."""
+    """Three million characters, or what another request was replied, are a reply: the rows that
+    rest on it are others, none is lost."""
     with Scenario(tmp_path, command) as run:
         add(run)
-        run.server.mode("huge", 12)
-        assert run.command() in (COMPLETE, PROBLEMS), run.processes.errors()
+
+        def treat_badly(driver: object) -> None:
+            run.server.mode(mode, 12)
+
+        assert run.midway(1, treat_badly) in (COMPLETE, PROBLEMS), run.processes.errors()
         assert run.command() in (COMPLETE, PROBLEMS), run.processes.errors()
         assert "Traceback" not in run.processes.errors()
         found = difference(_answered(whole), _answered(run.warehouse))
@@ -205,8 +210,23 @@ FAULTS: dict[str, list[dict[str, Any]]] = {
         for operation, skip in (("link", 12), ("fsync", 25), ("open", 60), ("replace", 30))
     ],
     "slow": [{"operation": "fsync", "seconds": 0.1}, {"operation": "open", "seconds": 0.05}],
+    # As NFS, where the answer to an operation is lost and the client sends it again.
+    "answers_lost": [
+        {"operation": operation, "errno": errno, "skip": skip, "times": 4, "is_done": True}
+        for operation, errno, skip in (
+            ("link", "EEXIST", 5),
+            ("replace", "ENOENT", 9),
+            ("unlink", "ENOENT", 7),
+            ("mkdir", "EEXIST", 3),
+        )
+    ],
+    # As NFS, where a file that another machine has replaced is open.
+    "stale": [
+        {"operation": operation, "errno": "ESTALE", "skip": skip, "times": 3}
+        for operation, skip in (("read", 40), ("stat", 90), ("listdir", 20), ("replace", 15))
+    ],
 }
-SURVIVED = ("flaky", "slow")
+SURVIVED = ("flaky", "slow", "answers_lost", "stale")
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -2,9 +2,12 @@
 
 With this folder in PYTHONPATH, GISTMILL_FAULTS holds a JSON list of faults:
   operation  open (for writing), read (open for reading), write, fsync, link, replace, listdir,
-             stat, unlink or mkdir
+             stat, unlink or mkdir; change: any of those that change something
   path       a pattern of the whole path, as fnmatch has it; default *
   errno      a name such as ENOSPC; without one the operation is only slow
+  is_done    true: it is done all the same, as over a network that loses the answer; for link,
+             replace, unlink and mkdir
+  is_killed  true: the process is killed instead
   seconds    how long each one takes before it fails or goes on; default 0
   times      how many fail, then they go on; counted per process; default all
   skip       how many go on before the first one fails; counted per process; default 0
@@ -17,6 +20,7 @@ import errno
 import io
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +30,9 @@ from typing import Any
 
 _exists = os.path.exists
 _COMMAND_LINE = " ".join([*sys.orig_argv, *sys.argv])
+
+
+_CHANGES = ("open", "fsync", "link", "replace", "unlink", "mkdir")
 
 
 class _Fault:
@@ -40,17 +47,24 @@ class _Fault:
         after: str | None = None,
         until: str | None = None,
         process: str = "*",
+        is_done: bool = False,
+        is_killed: bool = False,
     ) -> None:
         self.operation, self.path, self.errno, self.seconds = operation, path, errno, seconds
         self.times, self.skip, self.seen = times, skip, 0
         self.after, self.until, self.process = after, until, process
+        self.is_done, self.is_killed = is_done, is_killed
 
     def strike(self, operation: str, path: str) -> None:
-        if operation != self.operation or not fnmatch(path, self.path) or not self.is_on():
+        is_meant = operation in _CHANGES if self.operation == "change" else (
+            operation == self.operation)  # fmt: skip
+        if not is_meant or not fnmatch(path, self.path) or not self.is_on():
             return
         self.seen += 1
         if self.skip < self.seen <= self.skip + self.times:
             time.sleep(self.seconds)
+            if self.is_killed:
+                os.kill(os.getpid(), signal.SIGKILL)
             if self.errno:
                 number = getattr(errno, self.errno)
                 raise OSError(number, os.strerror(number), path)
@@ -64,11 +78,12 @@ class _Fault:
 FAULTS = [_Fault(**fault) for fault in json.loads(os.environ.get("GISTMILL_FAULTS", "[]"))]
 
 
-def _strike(operation: str, path: Any) -> None:
+def _strike(operation: str, path: Any, is_done: bool = False) -> None:
     if isinstance(path, (str, bytes, os.PathLike)):
         name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  # pathlib asks the file system
         for fault in FAULTS:
-            fault.strike(operation, name)
+            if fault.is_done == is_done:
+                fault.strike(operation, name)
 
 
 class _Written:
@@ -110,7 +125,10 @@ def _failing(operation: str, real: Callable[..., Any], which: int = 0) -> Callab
     def call(*args: Any, **kwargs: Any) -> Any:
         if len(args) > which:
             _strike(operation, args[which])
-        return real(*args, **kwargs)
+        found = real(*args, **kwargs)
+        if len(args) > which:
+            _strike(operation, args[which], is_done=True)
+        return found
 
     return call
 
