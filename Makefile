@@ -29,10 +29,11 @@ test-%: .venv/dev
 test-slow: .venv/dev
 	$(PYTEST) 3 -m "$(SLOW)"
 
-# A thousand crash points, a hundred kills and a scenario per fault; prints figures.
+# A thousand crash points, two hundred kills and a scenario per fault; prints figures.
 chaos: .venv/dev
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "chaos or slow" \
-	  tests/chaos tests/faults/test_faults.py tests/faults/test_nodes.py tests/faults/test_adversarial_stages.py
+	  tests/chaos $(addprefix tests/faults/test_, \
+	  faults.py nodes.py adversarial_stages.py flaky_s3.py flipped_bits.py ends.py)
 
 # The HTML page in headless Chromium, which the system has to have.
 test-browser: .venv/dev

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -38,7 +39,7 @@ def outage(server: tuple[dict[str, str], Outage]) -> Iterator[Outage]:
     server[1].end()
 
 
-@pytest.mark.parametrize("how", ["503", "reset", "hang", "lost"])
+@pytest.mark.parametrize("how", get_args(How))
 def test_a_commit_is_made_once(outage: Outage, how: How) -> None:
     """Whoever's reply was lost finds a file, and it is his own."""
     path = as_path(f"s3://{BUCKET}/{how}/shard")
@@ -72,16 +73,18 @@ def test_no_answer_is_not_a_no(outage: Outage) -> None:
         list_paths(path.parent.parent, "*/*")
 
 
+@pytest.mark.parametrize("hows", [("503", "reset"), ("500", "slow down"), ("torn", "lost")])
 def test_a_run_survives_six_seconds_of_it(
-    server: tuple[dict[str, str], Outage], tmp_path: Path
+    hows: tuple[How, How], server: tuple[dict[str, str], Outage], tmp_path: Path
 ) -> None:
     environment, outage = server
     struck: list[int] = []
-    warehouse = f"s3://{BUCKET}/w"
+    own = "-".join(hows).replace(" ", "-")
+    warehouse = f"s3://{BUCKET}/{own}"
 
     def refuse() -> None:
-        for how in ("503", "reset"):
-            while not names(environment, "w/tables/pages/"):
+        for how in hows:
+            while not names(environment, f"{own}/tables/pages/"):
                 time.sleep(0.05)
             outage.begin(how, seconds=6.0)
             time.sleep(9.0)

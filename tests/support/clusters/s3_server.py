@@ -15,13 +15,18 @@ from s3fs import S3FileSystem
 BUCKET = "nights"
 
 
-How = Literal["503", "reset", "hang", "lost"]
-_BUSY = b"<Error><Code>ServiceUnavailable</Code><Message>Please reduce</Message></Error>"
+How = Literal["500", "503", "slow down", "reset", "hang", "lost", "torn"]
+_ERRORS = {
+    "500": ("500 Internal Server Error", "InternalError"),
+    "503": ("503 Service Unavailable", "ServiceUnavailable"),
+    "slow down": ("503 Slow Down", "SlowDown"),
+}
 
 
 class Outage:
-    """What the server does instead of answering: 503; reset: hangs up; hang: waits `pause` seconds
-    first; lost: does what is asked, and hangs up before it says so."""
+    """What the server does instead of answering: 500, 503, slow down: says so; reset: hangs up;
+    hang: waits `pause` seconds first; lost: does what is asked, and hangs up before it says so;
+    torn: takes half of what is sent, and hangs up."""
 
     def __init__(self, app: Callable[..., Any]) -> None:
         self._app, self._lock = app, threading.Lock()
@@ -44,10 +49,15 @@ class Outage:
     def __call__(self, environ: Any, start: Callable[..., Any]) -> Any:
         if not self._takes(environ):
             return self._app(environ, start)
-        if self._how == "503":
-            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            start("503 Service Unavailable", [("Content-Length", str(len(_BUSY)))])
-            return [_BUSY]
+        size = int(environ.get("CONTENT_LENGTH") or 0)
+        if self._how in _ERRORS:
+            status, code = _ERRORS[self._how]
+            said = f"<Error><Code>{code}</Code><Message>Again</Message></Error>".encode()
+            environ["wsgi.input"].read(size)
+            start(status, [("Content-Length", str(len(said)))])
+            return [said]
+        if self._how == "torn":
+            environ["wsgi.input"].read(size // 2)
         if self._how == "hang":
             time.sleep(self.pause)
             return self._app(environ, start)
