@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import (
-    as_path,
-    delete_abandoned,
-    path_kind,
-    refuse_unreachable_path,
-    refuse_unwritable_path,
-    unwritable,
-    write,
-)
+from pipeline.files.named_paths import refuse_unreachable_path, refuse_unwritable_path, unwritable
+from pipeline.files.place import as_path, delete_abandoned, path_kind, write
 
 STANDARD_OUTPUT = "-"
 

@@ -25,7 +25,8 @@ from jobs.run.compatibility import merge_with_stored_run
 from jobs.run.launch import INCOMPLETE
 from jobs.run.launch import run as execute
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path, refuse_unreachable_path, unwritable
+from pipeline.files.named_paths import refuse_unreachable_path, unwritable
+from pipeline.files.place import as_path
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout
 from pipeline.work.steps import Step

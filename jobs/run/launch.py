@@ -27,15 +27,8 @@ from jobs.run.progress import Progress
 from jobs.run.provenance import provenance
 from pipeline.core.errors import DamagedError, EndedError, IncompleteError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, Lease, holder, lease
-from pipeline.files.place import (
-    as_path,
-    is_remote,
-    refuse_unreachable_path,
-    unwritable,
-    write,
-    write_always,
-    write_only_while,
-)
+from pipeline.files.named_paths import refuse_unreachable_path, unwritable
+from pipeline.files.place import as_path, is_remote, write, write_always, write_only_while
 from pipeline.files.storage_retries import refusal_reason, retry_for, storage_errors
 from pipeline.store import connect
 from pipeline.store.runs.planned_units import marks_of_removal

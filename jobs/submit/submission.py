@@ -8,7 +8,8 @@ from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.redaction import redacted
-from pipeline.files.place import refuse_unreachable_path, write
+from pipeline.files.named_paths import refuse_unreachable_path
+from pipeline.files.place import write
 
 INCOMPLETE = 4
 

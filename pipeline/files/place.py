@@ -1,5 +1,4 @@
-"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...), and
-the name of this process for them.
+"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...).
 
 File operations on a warehouse go through this module or `with_retries` (storage_retries.py), so
 that all are retried, but for the local appends of a journal, which is advisory, and the marker of a
@@ -19,21 +18,15 @@ from typing import Any, TypeVar
 
 from upath import UPath
 
-from pipeline.core.errors import StorageError, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.files.checksums import with_checksum, without_checksum
 from pipeline.files.processes import is_abandoned, part_name
-from pipeline.files.storage_retries import (
-    limit_retries,
-    refusal_reason,
-    storage_errors,
-    with_retries,
-)
+from pipeline.files.storage_retries import with_retries
 
 A = TypeVar("A")
 B = TypeVar("B")
 AnyPath = str | Path | UPath
 _AT_ONCE = 16  # threads: an object store has a latency of tens of milliseconds
-_SECONDS_TO_REACH = 20.0  # at the start of a command, for an address that may be a mistake
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
@@ -53,41 +46,6 @@ def as_path(path: AnyPath) -> UPath:
 def is_remote(path: UPath) -> bool:
     """True if the path is not in this machine's file system."""
     return not isinstance(path, Path)
-
-
-def unwritable(folder: UPath) -> UPath | None:
-    """The existing path that prevents a local folder from being created or written; None if there
-    is none.
-
-    None for a remote folder, too: an object store refuses only when it is used.
-    """
-    if is_remote(folder):
-        return None
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    return None if existing.is_dir() and os.access(str(existing), os.W_OK) else existing
-
-
-@contextmanager
-def refuse_unreachable_path(path: UPath, key: str) -> Iterator[None]:
-    """Turn a filesystem's errors in the `with` block into UsageError naming the config key."""
-    try:
-        with limit_retries(_SECONDS_TO_REACH):
-            yield
-    except storage_errors() as error:
-        raise UsageError(f"{key}={path}: cannot be reached ({refusal_reason(error)})") from None
-
-
-@contextmanager
-def refuse_unwritable_path(path: UPath, key: str) -> Iterator[None]:
-    """Turn a remote store's refusal of a write (no such bucket, no permission) in the `with` block
-    into UsageError naming the config key."""
-    try:
-        yield
-    except StorageError as error:
-        is_mistake = isinstance(error.__cause__, (FileNotFoundError, PermissionError))
-        if is_remote(path) and is_mistake:
-            raise UsageError(f"{key}={path}: cannot be written ({refusal_reason(error)})") from None
-        raise
 
 
 def read(path: UPath) -> bytes:

@@ -13,7 +13,8 @@ from typing import Any
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import as_path, exists, file_size, modified_at, refuse_unreachable_path
+from pipeline.files.named_paths import refuse_unreachable_path
+from pipeline.files.place import as_path, exists, file_size, modified_at
 from stages.corpora.reading.containers import read_rows
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.opening import NotTextError, opened, refuse_special

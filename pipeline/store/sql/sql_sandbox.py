@@ -16,13 +16,8 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.files.place import (
-    delete_abandoned,
-    is_remote,
-    make_folder,
-    move_file,
-    refuse_unwritable_path,
-)
+from pipeline.files.named_paths import refuse_unwritable_path
+from pipeline.files.place import delete_abandoned, is_remote, make_folder, move_file
 from pipeline.files.processes import own_folder, part_name
 from pipeline.store.sql.connection import errors_of, nodes, query, syntax_tree
 from pipeline.store.sql.read_only_files import addresses

@@ -16,7 +16,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
-from pipeline.files.place import is_remote, refuse_unreachable_path
+from pipeline.files.named_paths import refuse_unreachable_path
+from pipeline.files.place import is_remote
 from stages.corpora.own.text_files import documents_of, entries_of
 from stages.corpora.reading.corpus import Address, FileCorpus, Unhashed
 from stages.corpora.reading.folders import Entry

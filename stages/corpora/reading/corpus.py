@@ -14,7 +14,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import register
 from pipeline.core.rows import Document
 from pipeline.core.settings import Settings
-from pipeline.files.place import AnyPath, as_path, refuse_unreachable_path
+from pipeline.files.named_paths import refuse_unreachable_path
+from pipeline.files.place import AnyPath, as_path
 from stages.corpora.reading.corpus_files import files_of, rows_of, split_of
 from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.loaded import Loaded
