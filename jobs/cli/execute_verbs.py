@@ -40,7 +40,8 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     engine=          who reads: extractive, vllm, openai; engine.model= ...
     rater=           who rates: reader, none or an engine; rater.model= ...
     memory_engine=   who makes memories, and
-    extractor=       who extracts, if not the engine
+    extractor=       who extracts, and
+    query_expander=  who infers time ranges, if not the engine
     memory=          how pages are cut: model, uniform ...; memory.words= ...
     embedder.model=  what dense retrieval embeds with
     family=          of prompts: a name or a folder

@@ -65,6 +65,9 @@ class RunConfig(Settings):
     engine: AnyEngine
     memory_engine: RoleEngine
     extractor: RoleEngine
+    query_expander: RoleEngine = SameAsReader(
+        name="reader"
+    )  # runs of earlier versions lack this key
     raters: tuple[RoleEngine, ...]
     reply_format: ReplyFormat
     reply_tokens: dict[str, PositiveInt]  # by prompt; what is not here is the family's
@@ -89,6 +92,7 @@ class RunConfig(Settings):
             "reader": (self.engine,),
             "memory": (self.memory_engine,),
             "extractor": (self.extractor,),
+            "query_expander": (self.query_expander,),
             "judge": self.raters,
         }[role]
         found: dict[str, EngineSettings] = {}

@@ -211,10 +211,11 @@ def _possible(
 
 _NAMES: Mapping[Role, str] = {
     "reader": "reading", "memory": "building memories", "extractor": "extracting",
-    "judge": "rating",
+    "query_expander": "expanding queries", "judge": "rating",
 }  # fmt: skip
 _SECTIONS: Mapping[Role, str] = {
-    "reader": "engine", "memory": "memory_engine", "extractor": "extractor", "judge": "rater",
+    "reader": "engine", "memory": "memory_engine", "extractor": "extractor",
+    "query_expander": "query_expander", "judge": "rater",
 }  # fmt: skip
 
 

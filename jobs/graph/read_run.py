@@ -62,7 +62,8 @@ def parsed_config(values: Mapping[str, Any]) -> RunConfig:
         raise UsageError(_first(error)) from None
 
 
-_UNIONS = ("engine", "cluster", "memory_engine", "extractor")  # sections chosen by their `name`
+# Sections chosen by their `name`.
+_UNIONS = ("engine", "cluster", "memory_engine", "extractor", "query_expander")
 
 
 def _first(error: ValidationError, *section: str) -> str:

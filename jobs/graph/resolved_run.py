@@ -65,7 +65,7 @@ class ResolvedRun:
         """The settings that change rows and that a named run must keep: all but methods, raters,
         repeats and the selection of documents."""
         config = self.config
-        roles: tuple[Role, ...] = ("memory", "extractor")
+        roles: tuple[Role, ...] = ("memory", "extractor", "query_expander")
         others = {role: [e.identity() for e in config.engines(role)] for role in roles}
         engine, is_constrained = config.engine.identity(), config.is_constrained(config.engine)
         return {

@@ -215,12 +215,13 @@ def _corpus(report: Report) -> str:
 
 
 def _memories(report: Report) -> list[dict[str, object]]:
-    """A row per memory, without the size of the corpus, which is printed above."""
-    left_out = ("documents", "words")
-    return [
-        {name.replace("_", " "): value for name, value in row.items() if name not in left_out}
-        for row in report.memories
-    ]
+    """A row per memory, without the size of the corpus, which is printed above, and without what no
+    memory of the run has, such as gists."""
+    names = {
+        name: None for row in report.memories for name, value in row.items() if value is not None
+    }
+    shown = [name for name in names if name not in ("documents", "words")]
+    return [{name.replace("_", " "): row.get(name) for name in shown} for row in report.memories]
 
 
 def provenance_line(report: Report) -> str:

@@ -90,6 +90,7 @@ def _engines(config: RunConfig) -> dict[str, EngineSettings]:
         "rater": config.raters[-1],
         "memory_engine": config.memory_engine,
         "extractor": config.extractor,
+        "query_expander": config.query_expander,
     }
     return {key: value for key, value in sections.items() if isinstance(value, EngineSettings)}
 

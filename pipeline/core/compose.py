@@ -18,6 +18,8 @@ from pipeline.core.registry import hint
 from pipeline.core.secrets import refuse_secret, refuse_secrets
 from pipeline.core.settings import CONF
 
+# Sections whose choices are the files of the group `rater`.
+_LIKE_RATER = ("memory_engine", "extractor", "query_expander")
 # Keys whose values are taken literally: paths, names and lists of methods contain characters that
 # have a meaning in Hydra's grammar.
 _PLAIN = {
@@ -25,16 +27,14 @@ _PLAIN = {
     "cluster.address", "warehouse", "run",
     "methods", "family", "cluster.image", "cluster.time", "cluster.memory", "cluster.partition",
     "cluster.account", "plugins",
-    *(f"{section}.{key}" for section in ("engine", "rater", "memory_engine", "extractor")
+    *(f"{section}.{key}" for section in ("engine", "rater", *_LIKE_RATER)
       for key in ("model", "script", "base_url", "chat_template")),
 }  # fmt: skip
 # Sections whose keys are those of another library, or prompts' names: any key may be added there.
 _OPEN = re.compile(
-    r"((engine|rater|memory_engine|extractor)\.(args|chat_template_kwargs)"
+    rf"((engine|rater|{'|'.join(_LIKE_RATER)})\.(args|chat_template_kwargs)"
     r"|cluster\.(runtime_env|node_selector)|reply_tokens)(\.|$)"
 )
-# Sections whose choices are the files of the group `rater`.
-_LIKE_RATER = ("memory_engine", "extractor")
 _GROUPS = ("corpus", "memory", "engine", "rater", *_LIKE_RATER, "cluster", "experiment")
 
 OmegaConf.register_new_resolver("conf_dir", lambda: str(CONF), replace=True)

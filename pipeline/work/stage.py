@@ -17,8 +17,8 @@ from pipeline.core.registry import register
 from pipeline.core.rows import IndexRow, Record, UnitRows, is_per_question
 from pipeline.core.settings import Settings
 
-Role = Literal["reader", "memory", "extractor", "judge"]
-ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "judge")
+Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
+ROLES: tuple[Role, ...] = ("reader", "memory", "extractor", "query_expander", "judge")
 STAGES: "dict[str, dict[str, type[Stage]]]" = {}  # name -> kind -> class
 
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show

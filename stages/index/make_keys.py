@@ -12,7 +12,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.prompts.longmemeval.chat_fields import OfChat
+from stages.prompts.longmemeval.chat_fields import OfChat, OfChatByExample
 from stages.prompts.longmemeval.extract_events import ExtractEvents
 from stages.prompts.longmemeval.extract_facts import ExtractFacts
 from stages.prompts.longmemeval.extract_keyphrases import ExtractKeyphrases
@@ -20,7 +20,7 @@ from stages.prompts.longmemeval.extract_summary import ExtractSummary
 from stages.tables.keys import Expansion, Key
 from stages.tables.pages import Page
 from stages.text.chat_text import day_of, said_by, session_dates
-from stages.text.words import without_header
+from stages.text.words import sentence_spans, without_header
 
 Side = Literal["user", "both"]
 Extracted = Literal["none", "summary", "keyphrases", "facts", "events"]
@@ -35,7 +35,8 @@ _KINDS = {"summary": "summary", "keyphrases": "keyphrase", "facts": "fact", "eve
 
 class Expand(Stage):
     """Ask the role extractor for items of each page: `extracted` says which. `side`: the turns that
-    it is shown, the user's alone in the paper. Not `enabled`, or of none, it asks nothing.
+    it is shown, the user's alone in the paper. Not `enabled`, or of none, it asks nothing. With
+    `extraction_examples` prompts for facts and events have ten examples (appendix D).
     """
 
     name = "expand"
@@ -47,6 +48,7 @@ class Expand(Stage):
     extracted: Extracted
     side: Side
     enabled: bool
+    extraction_examples: bool
 
     def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         is_asked = self.enabled and self.extracted != "none"
@@ -70,13 +72,19 @@ class Expand(Stage):
         chat = side_of(page, self.side)
         if not chat:
             return [replace(row, problem="empty_input")]
-        prompt = _PROMPTS[self.extracted](chat=chat, said_at=said_at)
+        prompt = self._prompt(chat, said_at)
         asked = await ask(prompt, Subject(page_index=page.page_index), is_shared=True)
         items = [
             replace(row, item_index=index, text=text, day=day or row.day)
             for index, (day, text) in enumerate(self._items(asked.value))
         ]
         return items or [replace(row, problem=asked.problem)]
+
+    def _prompt(self, chat: str, said_at: str) -> OfChat[Any]:
+        prompt = _PROMPTS[self.extracted]
+        if issubclass(prompt, OfChatByExample):
+            return prompt(chat, said_at, with_examples=self.extraction_examples)
+        return prompt(chat, said_at)
 
     def _items(self, value: Any) -> list[tuple[str, str]]:
         """Day and text of each item of a reply, None where it cannot be read; only events have
@@ -95,18 +103,23 @@ def side_of(page: Page, side: Side) -> str:
     return said_by(text, "user") if side == "user" else without_header(text).strip()
 
 
-Join = Literal["separate", "merge", "replace", "merge_as_published"]
+Join = Literal[
+    "merge", "separate", "replace", "split_merge", "split_separate", "split_replace",
+    "merge_as_published",
+]  # fmt: skip
 
 
 class MakeKeys(Stage):
-    """`join`: separate, the value and each item that was extracted are keys; merge, one key with
-    the items before the value; replace, the items alone; where there are none the value is the key.
-    merge_as_published as merge, but where there are none the page has no key: so the authors' code
-    loses it from the index. `side`: the turns of the value, the user's in the paper. No calls.
+    """`join`: merge, one key with the items that were extracted before the value; separate, the
+    value is a key and the items together another; replace, the items alone. With split_ each item,
+    of a summary each sentence, is joined by itself. Where there are no items the value is the key.
+    merge_as_published as merge, but a page whose reply was an empty list has no key: so it is lost
+    from the index in the authors' code (index_expansion_utils.py). `side`: the turns of the value,
+    the user's in the paper. No calls.
     """
 
     name = "keys"
-    version = 1
+    version = 2
     reads = (Page, Expansion)
     writes = Key
     join: Join
@@ -116,7 +129,7 @@ class MakeKeys(Stage):
         """Pages, and what was extracted from them -> their Keys, in page order."""
         of_pages: dict[int, list[Expansion]] = defaultdict(list)
         for row in rows[Expansion]:
-            of_pages[row.page_index] += [row] if row.text is not None else []
+            of_pages[row.page_index].append(row)
         dates = session_dates([page.text or "" for page in rows[Page]])
         made: list[Key] = []
         for page, date in zip(rows[Page], dates, strict=True):
@@ -127,15 +140,41 @@ class MakeKeys(Stage):
         return made
 
     def _joined(self, value: Key, found: Sequence[Expansion]) -> list[Key]:
-        items = [replace(value, kind=row.kind, text=row.text, day=row.day) for row in found]
-        if self.join == "separate":
-            return [value, *items]
+        items = [
+            replace(value, kind=row.kind, text=row.text, day=row.day)
+            for row in found
+            if row.text is not None
+        ]
         if not items:
-            return [replace(value, text=None) if self.join == "merge_as_published" else value]
-        if self.join == "replace":
+            is_lost = self.join == "merge_as_published" and not any(row.problem for row in found)
+            return [replace(value, text=None) if is_lost else value]
+        is_split = self.join.startswith("split_")
+        items = _split(items) if is_split else [_together(items, value.day)]
+        if self.join.endswith("separate"):
+            return [value, *items]
+        if self.join.endswith("replace"):
             return items
-        text = " ".join([*(item.text or "" for item in items), value.text or ""])
-        return [replace(value, kind="merged", text=text)]
+        return [replace(value, kind="merged", text=f"{item.text} {value.text}") for item in items]
 
     def empty(self, rows: UnitRows, about: Record) -> Key:
         return Key.about(about, kind="value")
+
+
+def _together(items: Sequence[Key], day: str | None) -> Key:
+    """The items of a page as one; a single one keeps its day."""
+    sign = "; " if items[0].kind == "keyphrase" else " "
+    text = sign.join(item.text or "" for item in items)
+    return items[0] if len(items) == 1 else replace(items[0], text=text, day=day)
+
+
+def _split(items: Sequence[Key]) -> list[Key]:
+    """Of summaries each sentence; other items as they are."""
+    return [
+        replace(item, text=part)
+        for item in items
+        for part in (_sentences(item.text or "") if item.kind == "summary" else [item.text])
+    ]
+
+
+def _sentences(text: str) -> list[str]:
+    return [text[start:end].strip() for start, end in sentence_spans(text)]

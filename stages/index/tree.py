@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError, Problem
-from pipeline.core.prompts import Asked
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
+from stages.index.segments import segments
+from stages.prompts.memwalker.actions import MAX_REPLIES
 from stages.prompts.memwalker.compress import CompressSummaries
 from stages.prompts.memwalker.summarize import SummarizeSegment
+from stages.prompts.memwalker.triage import Triage
 from stages.tables.pages import Node, Page
 from stages.text.words import num_words
 
@@ -24,32 +26,47 @@ class BuildTree(Stage):
     to a single root.
 
     A parent's summary is those of its children, joined; only where that has more than `node_words`
-    words it is compressed by a second prompt. A node without a summary is left out of its
-    ancestors' and of the navigation; with `strict` all its ancestors fail instead.
+    words, or more tokens than its share of a triage prompt with `question_tokens` for the question,
+    it is compressed by a second prompt. What a reply has beyond that share is cut, so that
+    `max_children` summaries fit the context. Where there is no reply with a word, what would have
+    been summarized stands in, up to that share: no text is out of reach.
     """
 
     name = "tree"
-    version = 1
+    version = 2
     reads = (Page,)
     writes = Node
     prompts = (SummarizeSegment, CompressSummaries)
+    leaves_room_for = (Triage,)
     max_children: int = Field(ge=2)
     node_words: PositiveInt
-    strict: bool
+    question_tokens: NonNegativeInt
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Node]:
         """Pages -> Nodes by node index; all calls of a level at once.
 
-        Problems: truncated (the text is kept), unparseable (a reply without a word); without a
-        summary: context_overflow, empty_input, timeout, refused, engine_failed, upstream (no child
-        has a summary, or with `strict` one has none). `detail` names the children left out.
+        Problems: truncated (at its share or by the reply budget); with what stands in as the
+        summary: unparseable (a reply without a word), context_overflow, timeout, refused,
+        engine_failed; without one: empty_input (no word in the segment, or below the node).
         """
         made = self._empty(rows)
+        share = await self._share(ask)
         for level in range(made[-1].level + 1 if made else 0):
             nodes = [node for node in made if node.level == level]
-            done = await asyncio.gather(*(self._summarized(rows, n, made, ask) for n in nodes))
+            done = await asyncio.gather(
+                *(self._summarized(rows, n, made, share, ask) for n in nodes)
+            )
             made[nodes[0].node_index : nodes[-1].node_index + 1] = done
         return made
+
+    async def _share(self, ask: Ask) -> int:
+        """The tokens that each of `max_children` summaries may have for triage to fit."""
+        prompt = Triage(
+            ("",) * self.max_children, "", reasoning=True, rejected=(), may_revert=True,
+            num_invalid=MAX_REPLIES,
+        )  # fmt: skip
+        taken = await ask.num_tokens(prompt) + ask.max_reply_tokens(Triage) + self.question_tokens
+        return max(1, (ask.context_tokens - taken) // self.max_children)
 
     def _empty(self, rows: UnitRows) -> list[Node]:
         """The nodes without their summaries."""
@@ -71,32 +88,31 @@ class BuildTree(Stage):
         parents = {child: node.node_index for node in found for child in node.children}
         return [replace(node, parent=parents.get(node.node_index)) for node in found]
 
-    async def _summarized(self, rows: UnitRows, node: Node, made: Sequence[Node], ask: Ask) -> Node:
+    async def _summarized(
+        self, rows: UnitRows, node: Node, made: Sequence[Node], share: int, ask: Ask
+    ) -> Node:
+        children = [made[child].summary for child in node.children]
+        parts = tuple(summary for summary in children if summary is not None)
         if node.page_index is not None:
             text = (rows[Page][node.page_index].text or "").strip()
-            if not text:
-                return replace(node, problem="empty_input")
-            subject = Subject(page_index=node.page_index, turn=node.level)
-            return _with_reply(node, await ask(SummarizeSegment(segment=text), subject))
+            parts = (text,) if num_words(text) else ()
+        if not parts:
+            return replace(node, problem="empty_input")
+        whole = _with_text(node, "\n\n".join(parts))
+        is_leaf = node.page_index is not None
+        is_short = whole.num_words <= self.node_words
+        if not is_leaf and is_short and await ask.text_tokens(whole.summary or "") <= share:
+            return whole
+        prompt = SummarizeSegment(parts[0]) if is_leaf else CompressSummaries(parts)
         # A call is about the first segment of its node; the level tells it from others.
         first = next(p.page_index for p in rows[Page] if p.end_char > node.start_char)
-        subject = Subject(page_index=first, turn=node.level)
-        return await self._joined(node, [made[child] for child in node.children], subject, ask)
-
-    async def _joined(
-        self, node: Node, children: Sequence[Node], subject: Subject, ask: Ask
-    ) -> Node:
-        summaries = tuple(child.summary for child in children if child.summary is not None)
-        lost = [str(child.node_index) for child in children if child.summary is None]
-        detail = f"without the summary of {', '.join(lost)}" if lost else None
-        if not summaries or (lost and self.strict):
-            return replace(node, problem="upstream", detail=detail)
-        text = "\n\n".join(summaries)
-        node = replace(node, summary=text, num_words=num_words(text), detail=detail)
-        if node.num_words <= self.node_words:
-            return node
-        asked = await ask(CompressSummaries(summaries=summaries), subject)
-        return replace(_with_reply(node, asked), is_compressed=True)
+        asked = await ask(prompt, Subject(page_index=first, turn=node.level))
+        said = asked.raw.strip() if asked.value is not None else ""
+        text = await _cut(said or whole.summary or "", share, ask)
+        is_cut = said and text != said
+        problem: Problem | None = "truncated" if is_cut else asked.problem
+        made_of = replace(_with_text(node, text), problem=problem, is_compressed=not is_leaf)
+        return made_of if said else replace(made_of, is_compressed=False, detail=_STANDS_IN)
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Node]:
         return [replace(node, problem=problem, detail=detail) for node in self._empty(rows)]
@@ -108,9 +124,17 @@ class BuildTree(Stage):
             raise AccountingError(f"{rows.document.document_id}: nodes do not match pages")
 
 
-def _with_reply(node: Node, asked: Asked[str]) -> Node:
-    text = asked.raw.strip() if asked.value is not None else None
-    return replace(node, summary=text, num_words=num_words(text or ""), problem=asked.problem)
+_STANDS_IN = "no summary; what it would have been made of stands in"
+
+
+def _with_text(node: Node, text: str) -> Node:
+    return replace(node, summary=text, num_words=num_words(text))
+
+
+async def _cut(text: str, most_tokens: int, ask: Ask) -> str:
+    """The text, or its first sentences that so many tokens have room for."""
+    _, end = (await segments(text, most_tokens, ask.text_tokens))[0]
+    return text[:end].strip()
 
 
 Level = Sequence[Sequence[int]]

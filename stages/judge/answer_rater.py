@@ -66,7 +66,7 @@ class AnswerRater(Stage):
         if answer.problem is not None:
             detail = f"answer: {answer.problem}"
             return [replace(row, value=0.0, problem="upstream", detail=detail) for row in unrated]
-        wanted = self.wanted(question, answer.answer or "")
+        wanted = self.wanted(question, answer.judged or answer.answer or "")
         pairs = zip(unrated, wanted, strict=True)
         return list(await asyncio.gather(*(_rated(row, one.prompt, ask) for row, one in pairs)))
 

@@ -164,15 +164,16 @@ async def _rewritten(
 
 class MakeTimeRange(MakeQueries):
     """The question itself, and with `time_aware` the range of days that it asks about, if any. A
-    start on the day of the question is no start, as in the authors' code: nothing that was said
-    before would be in range.
+    range that starts on the day of the question is none, as in the authors' code: nothing that was
+    said before would be within it.
     """
 
     kind = "time_range"
-    version = 1
+    version = 2
     prompts = (TimeRange,)
-    role: ClassVar[Role] = "extractor"
+    role: ClassVar[Role] = "query_expander"
     time_aware: bool
+    extraction_examples: bool  # whether the prompt has ten (appendix D)
 
     def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         return self.prompts if self.time_aware else ()
@@ -187,10 +188,11 @@ class MakeTimeRange(MakeQueries):
         own = query(question, "question", question.question)
         if not self.time_aware:
             return [own]
-        prompt = TimeRange(question=question.question, asked_at=question.asked_at or "")
+        prompt = TimeRange(question.question, question.asked_at or "", self.extraction_examples)
         asked = await ask(prompt, Subject(question_id=question.question_id))
         start, end = asked.value or NO_RANGE
-        start = "" if start == day_of(question.asked_at or "") else start
+        if start and start == day_of(question.asked_at or ""):
+            start, end = NO_RANGE
         row = query(question, "time_range", _said(start, end))
         row = replace(row, start_date=start or None, end_date=end or None)
         return [own, replace(row, problem=asked.problem)]

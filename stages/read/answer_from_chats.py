@@ -3,22 +3,25 @@ notes (LongMemEval section 5.5; Chain-of-Note)."""
 
 import asyncio
 import json
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.prompts import Prompt
+from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, Record, Span, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import Context
 from stages.prompts.longmemeval.answer_chats import AnswerFromChats
 from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
-from stages.prompts.longmemeval.note import NoteOnChat
+from stages.prompts.longmemeval.note import NOTHING, NoteOnChat
 from stages.prompts.parsing.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext
 from stages.retrieve.look_up import used_pages
+from stages.tables.answers import Answer
+from stages.tables.keys import Expansion
 from stages.tables.lookups import Lookup, Note
 from stages.tables.pages import Page
 from stages.text.chat_text import session_dates, turns_of
@@ -27,19 +30,21 @@ from stages.text.words import num_words, without_header
 History = Literal["json", "text"]
 
 
-def chat_context(pages: Sequence[Page], used: Collection[int], history: History) -> Context:
+def chat_context(
+    pages: Sequence[Page], used: Collection[int], shown: Callable[[Page], str]
+) -> Context:
     """The pages `used` in document order, which is that of their dates where all can be read, each
-    with its number and date; `json`: turns as a JSON list of objects with role and content."""
+    with its number and date, and the text that is `shown` of it."""
     dates, used = session_dates([page.text or "" for page in pages]), set(used)
-    shown = [(page, dates[page.page_index]) for page in pages if page.page_index in used]
+    chosen = [(page, dates[page.page_index]) for page in pages if page.page_index in used]
     return Context(
         passages=tuple(
-            Passage("text", None, item(number, date, chat(page, history)))
-            for number, (page, date) in enumerate(shown, 1)
+            Passage("text", None, item(number, date, shown(page)))
+            for number, (page, date) in enumerate(chosen, 1)
         ),
-        spans=tuple(Span(page.start_char, page.end_char) for page, _ in shown),
-        page_indexes=tuple(page.page_index for page, _ in shown),
-        num_words=sum(page.num_words for page, _ in shown),
+        spans=tuple(Span(page.start_char, page.end_char) for page, _ in chosen),
+        page_indexes=tuple(page.page_index for page, _ in chosen),
+        num_words=sum(page.num_words for page, _ in chosen),
     )
 
 
@@ -49,31 +54,40 @@ def item(number: int, date: str, text: str) -> str:
 
 
 def chat(page: Page, history: History) -> str:
-    """The turns of a page, without its header."""
-    text = page.text or ""
+    """The turns of a page, without its header; `json`: a list of objects with role and content."""
     if history == "text":
-        return without_header(text).strip()
-    turns = [{"role": turn.role, "content": turn.content} for turn in turns_of(text)]
-    return json.dumps(turns, ensure_ascii=False)
+        return without_header(page.text or "").strip()
+    return _json(_turns(page))
+
+
+def _turns(page: Page) -> list[dict[str, str]]:
+    return [{"role": turn.role, "content": turn.content} for turn in turns_of(page.text or "")]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 class AnswerFromChat(AnswerFromContext):
     """From the items by date. `reading`: direct, or con, Chain-of-Note in the same call: what each
-    item says first, then the answer. Items without room are left out, the last found first.
+    item says first, then the answer. `judged`: what a rater sees, the answer, or the whole_reply,
+    as the authors' does; every reply is then an answer to a free-form question. Items without room
+    are left out, the last found first.
     """
 
     kind = "chats"
-    version = 1
+    version = 2
     reads: ClassVar[tuple[type[Record], ...]] = (Page, Lookup)
     prompts = (AnswerFromChats, AnswerWithNotes)
     history: History
     reading: Literal["direct", "con"]
+    judged: Literal["answer", "whole_reply"]
 
     def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         return (AnswerFromChats,) if self.reading == "direct" else (AnswerWithNotes,)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return chat_context(rows[Page], used, self.history)
+        return chat_context(rows[Page], used, lambda page: chat(page, self.history))
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         prompt = AnswerFromChats if self.reading == "direct" else AnswerWithNotes
@@ -85,29 +99,81 @@ class AnswerFromChat(AnswerFromContext):
             asked_at=question.asked_at or "",
         )
 
+    def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:
+        made = super().answered(answer, question, asked)
+        if self.judged == "answer" or question.options:
+            return made
+        reply = asked.raw.strip()
+        is_read = made.problem != "unparseable" or not reply
+        return replace(
+            made,
+            problem=made.problem if is_read else None,
+            judged=reply if reply != made.answer else None,
+        )
 
-class AnswerFromNotes(AnswerFromChat):
-    """From the notes on the items, by date; items of which nothing was noted are left out."""
 
-    kind = "notes"
+class AnswerFromExpandedChat(AnswerFromChat):
+    """As `chats`, of each page `shown`: its value; the items that were extracted from it, facts or
+    a summary as the value (section 5.2); or both, the items before the value (the authors'
+    run_generation.py, merge_key_expansion_into_value). A page without items is shown as it is.
+    """
+
+    kind = "expanded_chats"
     version = 1
-    reads = (Page, Lookup, Note)
+    reads = (Page, Lookup, Expansion)
+    shown: Literal["value", "items", "both"]
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        dates = session_dates([page.text or "" for page in rows[Page]])
-        read = set(used)
-        notes = [n for n in rows.of(Note, question) if n.note and n.page_index in read]
-        shown = [(dates[note.page_index or 0], note.note or "") for note in notes]
-        whole = chat_context(rows[Page], used, self.history)
+        found: defaultdict[int, list[str]] = defaultdict(list)
+        for row in rows[Expansion]:
+            found[row.page_index] += [row.text] if row.text and self.shown != "value" else []
+        whole = chat_context(rows[Page], used, lambda page: self._text(page, found))
+        raw = [
+            page
+            for page in rows[Page]
+            if page.page_index in whole.page_indexes
+            and (self.shown != "items" or not found[page.page_index])
+        ]
+        items = [text for n in whole.page_indexes for text in found[n]]
         return replace(
             whole,
-            passages=tuple(
-                Passage("text", None, item(number, date, text))
-                for number, (date, text) in enumerate(shown, 1)
-            ),
-            spans=(),
-            num_words=sum(num_words(text) for _, text in shown),
+            spans=tuple(Span(page.start_char, page.end_char) for page in raw),
+            num_words=sum(page.num_words for page in raw) + sum(map(num_words, items)),
         )
+
+    def _text(self, page: Page, found: Mapping[int, Sequence[str]]) -> str:
+        items = found[page.page_index]
+        if not items:
+            return chat(page, self.history)
+        if self.history == "json":
+            return _json(items if self.shown == "items" else {"noted": items, "chat": _turns(page)})
+        noted = "\n".join(items)
+        return noted if self.shown == "items" else f"Noted: {noted}\n\n{chat(page, 'text')}"
+
+
+class AnswerFromNotes(AnswerFromChat):
+    """From the notes on the items, by date, in the authors' code con-separate. `keep_empty`: items
+    of which nothing was noted are shown with that word, as theirs are, or left out."""
+
+    kind = "notes"
+    version = 2
+    reads = (Page, Lookup, Note)
+    keep_empty: bool
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        read = {*used}
+        notes = {
+            n.page_index: n.note or NOTHING
+            for n in rows.of(Note, question)
+            if n.page_index in read and n.note is not None and (n.note or self.keep_empty)
+        }
+        whole = chat_context(rows[Page], notes, lambda page: self._text(notes[page.page_index]))
+        words = sum(map(num_words, notes.values()))
+        read_pages = tuple(sorted(read))
+        return replace(whole, spans=(), page_indexes=read_pages, num_words=words)
+
+    def _text(self, note: str) -> str:
+        return _json({"note": note}) if self.history == "json" else note
 
 
 class TakeNotes(Stage):

@@ -12,7 +12,7 @@ from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.prompts import Prompt
+from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.work.stage import Column, Stage
 from stages.index.context import Context, memory, raw_pages
@@ -117,11 +117,15 @@ class AnswerFromContext(Stage):
         asked = await ask(prompt, Subject(question_id=question.question_id))
         if not asked.has_reply:
             return replace(empty, problem=asked.problem)
+        return self.answered(with_context(empty, context), question, asked)
+
+    def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:
+        """The answer with what the reply says."""
         is_text = isinstance(asked.value, str) and not question.options
         text = str(asked.value) if is_text else asked.raw.strip()
         is_none = asked.value == "out_of_range" and bool(question.options)
         return replace(
-            with_context(empty, context),
+            answer,
             answer=text,
             answer_index=asked.value if isinstance(asked.value, int) else None,
             num_answer_words=num_words(text),

@@ -25,24 +25,24 @@ class Navigate(Stage):
     """From the root the model enters one child after another; at a leaf it answers or reverts.
 
     `reasoning`: it is asked for reasons before each action (table 3). `working_memory`: a leaf is
-    shown with the summaries of the nodes visited before (figure 3); where these do not fit, the
-    `keep_memory` words of them. The paper leaves open, and these settings decide: with
-    `name_rejected` a node once reverted from is named in triage and cannot be chosen again, and
-    where one child is left it is entered without a call, where none is, the navigation reverts by
-    itself; `may_revert`: inner nodes below the root may revert, too, as section 3 has it and the
-    prompts do not; `all_rejected`: from a root without a child left the navigation stops, or starts
-    over with none rejected; it stops after `max_steps` visits in any case. Three replies in a row
-    without a legal action end it (section 3).
+    shown with the summaries of the nodes visited before (section 3), those on its path alone
+    (section 5), or none (figure 3); where these do not fit, the `keep_memory` words of them. The
+    paper leaves open, and these settings decide: with `name_rejected` a node once reverted from is
+    named in triage and cannot be chosen again, and where one child is left it is entered without a
+    call, where none is, the navigation reverts by itself; `may_revert`: inner nodes below the root
+    may revert, too, as section 3 has it and the prompts do not; `all_rejected`: from a root without
+    a child left the navigation stops, or starts over with none rejected; it stops after `max_steps`
+    visits in any case. Three replies in a row without a legal action end it (section 3).
     """
 
     name = "navigate"
-    version = 1
+    version = 2
     reads = (Page, Node)
     writes = Visit
     prompts = (Triage, ReadLeaf)
     asks_in_turn = True
     reasoning: bool
-    working_memory: bool
+    working_memory: Literal["visited", "path", "none"]
     keep_memory: Literal["first", "last"]
     name_rejected: bool
     may_revert: bool
@@ -105,7 +105,6 @@ class Navigate(Stage):
 
     async def _at_leaf(self, row: Visit, question: Question, walk: Walk, ask: Ask) -> Visit:
         """Answer, or revert."""
-        row = replace(row, num_new_words=walk.new_words())
         prompt = ReadLeaf(
             segment=(walk.segment().text or "").strip(),
             question=question.question,
@@ -114,10 +113,17 @@ class Navigate(Stage):
             answer_words=self.answer_words,
             asked_at=question.asked_at or "",
         )
-        memory = walk.memory() if self.working_memory else ""
+        remembered = walk.remembered(self.working_memory)
+        memory = "\n\n".join(node.summary or "" for node in remembered)
         prompt = await with_memory(prompt, memory, self.keep_memory, ask)
-        shown = prompt.working_memory
-        row = replace(row, num_memory_words=num_words(shown), is_memory_cut=shown != memory)
+        shown = num_words(prompt.working_memory)
+        row = replace(
+            row,
+            num_new_words=walk.new_words()
+            + walk.new_in_memory(remembered, shown, self.keep_memory),
+            num_memory_words=shown,
+            is_memory_cut=prompt.working_memory != memory,
+        )
         row, asked = await ask_for_action(prompt, (REVERT, ANSWER), row, ask)
         if asked is None or asked.value is None:
             return row

@@ -6,7 +6,6 @@ from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Literal
 
 import numpy as np
 from pydantic import Field, PositiveInt
@@ -19,10 +18,8 @@ from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn, turn_row
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Dropped, Lookup, RankedPage, Visit
 from stages.tables.pages import Page
-from stages.text.ranking import best_first, relevance, relevance_by_words
+from stages.text.ranking import Ranking, best_first, ranking
 from stages.text.words import covered_chars
-
-Ranking = Literal["plus_on_stems", "okapi_on_words"]
 
 
 class RankedPages(LookUp):
@@ -57,11 +54,10 @@ class ScoredPages(RankedPages):
 
 
 class BM25(ScoredPages):
-    """BM25 over the document's own pages (ReadAgent section 4.2). Ties go to the lower page.
+    """BM25 over the document's own pages (ReadAgent section 4.2), as `ranking` has it.
 
-    `plus_on_stems`: rank-bm25's BM25Plus on stems without stop words, since Okapi scores a word 0
-    that half of few pages contain. `okapi_on_words`: Okapi, which the paper names, on lower-case
-    words as they stand.
+    By default plus_on_stems, since Okapi, which the paper names, scores a word 0 that half of few
+    pages contain.
     """
 
     kind = "bm25"
@@ -84,9 +80,7 @@ class BM25(ScoredPages):
 
 def by_bm25(bm25: Ranking, pages: Sequence[Page], query: str) -> list[RankedPage]:
     """The pages with their BM25 scores, best first."""
-    score = relevance if bm25 == "plus_on_stems" else relevance_by_words
-    scores = score([page.text or "" for page in pages], query)
-    return [RankedPage(index, float(scores[index])) for index in best_first(scores)]
+    return [RankedPage(*found) for found in ranking(bm25, [p.text or "" for p in pages], query)]
 
 
 class Dense(LookUp):

@@ -11,10 +11,11 @@ from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from stages.query.make_queries import searched
 from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn, turn_row
-from stages.retrieve.ranked_pages import Ranking, by_bm25, nearest
+from stages.retrieve.ranked_pages import by_bm25, nearest
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Dropped, Lookup, Query, RankedPage
 from stages.tables.pages import Page
+from stages.text.ranking import Ranking
 
 
 class Search(LookUp):

@@ -3,8 +3,9 @@
 from abc import abstractmethod
 from asyncio import to_thread
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
+from itertools import accumulate, zip_longest
 from typing import Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -13,51 +14,60 @@ from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from stages.retrieve.look_up import LookUp, lost_turn, ranked_turn
-from stages.retrieve.ranked_pages import Ranking, nearest
+from stages.retrieve.ranked_pages import nearest
 from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Lookup, Query, RankedPage
-from stages.text.ranking import Scores, best_first, relevance, relevance_by_words
-
-Days = defaultdict[int, set[str]]
-"""The days of each page, as YYYY/MM/DD."""
+from stages.tables.pages import Page
+from stages.text.ranking import Ranking, ranking
+from stages.text.words import PAGE_BREAK, num_words
 
 
 class SearchKeys(LookUp):
     """Base class: ranks pages by their best key and uses the best `top_k`; None: all that have one.
 
-    Where the question has a time range, made `widen_days` days longer at either end, pages of which
-    no key and no event lies within it go to the end (`out_of_range: last`, as published) or are
-    left out (`drop`). A page without a date is always within.
+    `merge`: score, all keys are one ranking; rank, the keys of each kind are one, and a page stands
+    at its best place in any (appendix E.3). Where the question has a time range, made `widen_days`
+    days longer at either end, pages outside of it go to the end (`out_of_range: last`, as
+    published) or are left out (`drop`). `dated_by` says which are within: events, those in whose
+    session an event was dated within the range (the authors' temp_query_search_pruning.py); any,
+    also those one of whose keys is of a day within it, such as the session's, and those without a
+    date.
     """
 
     name = "search_keys"
     top_k: PositiveInt | None
+    merge: Literal["score", "rank"]
     widen_days: NonNegativeInt
     out_of_range: Literal["last", "drop"]
+    dated_by: Literal["events", "any"]
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each, best page first. No calls. Problem: upstream (a time range
         without a reply)."""
-        days = _days(rows)
-        ranked = await self.ranked(rows)
+        ranked = [await self.ranked(rows, kind) for kind in self._kinds(rows)]
+        of_questions = zip(*ranked, strict=True) if ranked else [()] * len(rows.questions)
         return [
-            self._turn(rows, question, best, days)
-            for question, best in zip(rows.questions, ranked, strict=True)
+            self._turn(rows, question, _by_rank(own))
+            for question, own in zip(rows.questions, of_questions, strict=True)
         ]
 
     @abstractmethod
-    async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
-        """For each question the pages that have a key, best first."""
+    async def ranked(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
+        """For each question the pages that have a key of the kind, best first; None: of any."""
 
-    def _turn(
-        self, rows: UnitRows, question: Question, best: Sequence[RankedPage], days: Days
-    ) -> Lookup:
+    def _kinds(self, rows: UnitRows) -> list[str | None]:
+        """The kinds of keys that have a ranking of their own, that of the values first."""
+        kinds = {key.kind for key in rows[Key]}
+        return sorted(kinds, key=lambda kind: kind != "value") if self.merge == "rank" else [None]
+
+    def _turn(self, rows: UnitRows, question: Question, best: Sequence[RankedPage]) -> Lookup:
         if lost := lost_turn(question, rows.of(Query, question)):
             return lost
         first, last = _range(rows.of(Query, question), self.widen_days)
-        is_within = [_is_within(days[page.page_index], first, last) for page in best]
-        within = [page for page, is_in in zip(best, is_within, strict=True) if is_in]
-        outside = [page for page, is_in in zip(best, is_within, strict=True) if not is_in]
+        is_within = _within_events if self.dated_by == "events" else _within_any
+        pages = is_within(rows, first, last) if first or last else {p.page_index for p in best}
+        within = [page for page in best if page.page_index in pages]
+        outside = [page for page in best if page.page_index not in pages]
         kept = [*within, *(outside if self.out_of_range == "last" else [])]
         return ranked_turn(question, kept, self.top_k)
 
@@ -66,42 +76,62 @@ class SearchKeysByBM25(SearchKeys):
     """By BM25 over all keys of the document; `bm25` as for the look-up of that name."""
 
     kind = "bm25"
-    version = 1
-    reads = (Key, Expansion, Query)
+    version = 2
+    reads = (Page, Key, Expansion, Query)
     bm25: Ranking
 
-    async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
-        keys = [key for key in rows[Key] if key.text is not None]
+    async def ranked(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
+        keys = [key for key in rows[Key] if key.text is not None and kind in (None, key.kind)]
         texts = [key.text or "" for key in keys]
-        score = relevance if self.bm25 == "plus_on_stems" else relevance_by_words
         asked = [q.question for q in rows.questions]
-        scores = await to_thread(lambda: [score(texts, question) for question in asked])
-        return [_best_keys(keys, own) for own in scores]
+        found = await to_thread(lambda: [ranking(self.bm25, texts, query) for query in asked])
+        return [_best_keys([(keys[n].page_index, score) for n, score in own]) for own in found]
 
 
 class SearchKeysByVectors(SearchKeys):
     """By the embeddings of the keys."""
 
     kind = "dense"
-    version = 1
-    reads = (Key, Expansion, Embedding, Query)
+    version = 2
+    reads = (Page, Key, Expansion, Embedding, Query)
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
 
-    async def ranked(self, rows: UnitRows) -> list[list[RankedPage]]:
+    async def ranked(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
         asked = await self.embedder.embed([q.question for q in rows.questions], "query")
+        of_kind = rows[Embedding] if kind is None else _vectors_of(rows, kind)
         return [
-            [page for page in pages if page.score is not None]
-            for pages in nearest(rows[Embedding], asked)
+            [page for page in pages if page.score is not None] for pages in nearest(of_kind, asked)
         ]
 
 
-def _best_keys(keys: Sequence[Key], scores: Scores) -> list[RankedPage]:
-    """The pages of these keys by their best one, best first; ties to the earlier."""
+def _best_keys(ranked: Iterable[tuple[int, float]]) -> list[RankedPage]:
+    """Of page indexes and scores, best first, each page once."""
     best: dict[int, float] = {}
-    for place in best_first(scores):
-        best.setdefault(keys[place].page_index, float(scores[place]))
+    for page, score in ranked:
+        best.setdefault(page, score)
     return [RankedPage(page, score) for page, score in best.items()]
+
+
+def _by_rank(rankings: Sequence[Sequence[RankedPage]]) -> list[RankedPage]:
+    """Each page at its best place in any ranking; of two at the same place the earlier ranking's
+    is first."""
+    found: dict[int, RankedPage] = {}
+    for pages in zip_longest(*rankings):
+        for page in filter(None, pages):
+            found.setdefault(page.page_index, page)
+    return list(found.values())
+
+
+def _vectors_of(rows: UnitRows, kind: str) -> list[Embedding]:
+    """The vectors of the keys of this kind. Keys with words have a vector each, in order."""
+    of_kind: set[tuple[int, int]] = set()
+    numbers: defaultdict[int, int] = defaultdict(int)
+    for key in (key for key in rows[Key] if num_words(key.text or "")):
+        if key.kind == kind:
+            of_kind.add((key.page_index, numbers[key.page_index]))
+        numbers[key.page_index] += 1
+    return [row for row in rows[Embedding] if (row.page_index, row.chunk_index) in of_kind]
 
 
 def _range(queries: Sequence[Query], widen_days: int) -> tuple[str | None, str | None]:
@@ -122,16 +152,21 @@ def _moved(day: str | None, days: int) -> str | None:
     return moved.isoformat().replace("-", "/")
 
 
-def _days(rows: UnitRows) -> Days:
-    """The days of each page's keys, and of its events."""
-    days: Days = defaultdict(set)
-    dated = [(row.page_index, row.day) for row in rows[Key]]
-    dated += [(row.page_index, row.day) for row in rows[Expansion]]
-    for page, day in dated:
-        days[page] |= {day} if day else set()
-    return days
+def _within_events(rows: UnitRows, first: str | None, last: str | None) -> set[int]:
+    """The pages of the sessions in which an event was dated within the range."""
+    session_of = list(accumulate((page.text or "").startswith(PAGE_BREAK) for page in rows[Page]))
+    events = [row for row in rows[Expansion] if row.kind == "event" and row.text is not None]
+    within = {session_of[row.page_index] for row in events if _is_in(row.day, first, last)}
+    return {n for n, session in enumerate(session_of) if session in within}
 
 
-def _is_within(days: set[str], first: str | None, last: str | None) -> bool:
-    within = ((first is None or day >= first) and (last is None or day <= last) for day in days)
-    return not days or any(within)
+def _within_any(rows: UnitRows, first: str | None, last: str | None) -> set[int]:
+    """The pages with a day of a key or of an event in the range, and those without any day."""
+    dated = [(row.page_index, row.day) for row in rows[Key] if row.day]
+    dated += [(row.page_index, row.day) for row in rows[Expansion] if row.day]
+    undated = {row.page_index for row in rows[Key]} - {page for page, _ in dated}
+    return undated | {page for page, day in dated if _is_in(day, first, last)}
+
+
+def _is_in(day: str | None, first: str | None, last: str | None) -> bool:
+    return day is not None and (first is None or day >= first) and (last is None or day <= last)

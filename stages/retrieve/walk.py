@@ -3,7 +3,7 @@ for an action at a node until one is legal, with as much working memory as fits.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
@@ -63,10 +63,25 @@ class Walk:
         """Levels of the node below the root."""
         return self.nodes[-1].level - self.node.level
 
-    def memory(self) -> str:
-        """The summaries of the nodes visited before this one."""
+    def remembered(self, which: Literal["visited", "path", "none"]) -> list[Node]:
+        """The nodes whose summaries are the working memory: those visited before this one, or of
+        these its ancestors."""
         before = [node for node in self.visited if node is not self.node]
-        return "\n\n".join(node.summary for node in before if node.summary is not None)
+        if which == "path":
+            before = [node for node in before if _is_above(node, self.node)]
+        return [] if which == "none" else [node for node in before if node.summary is not None]
+
+    def new_in_memory(self, remembered: Sequence[Node], num_shown: int, keep: Keep) -> int:
+        """The words of the working memory that never were shown before, of which the first or last
+        `num_shown` fitted: a root's summary is shown nowhere else."""
+        new = 0
+        for node in remembered if keep == "first" else reversed(remembered):
+            shown = min(node.num_words, num_shown)
+            num_shown -= shown
+            if shown and ("node", node.node_index) not in self._shown:
+                self._shown.add(("node", node.node_index))
+                new += shown
+        return new
 
     def new_words(self) -> int:
         """The words of what is shown at the node, children or segment, and never was before."""
@@ -78,6 +93,11 @@ class Walk:
                if (kind, index) not in self._shown]  # fmt: skip
         self._shown.update((kind, index) for kind, index, _ in new)
         return sum(words for _, _, words in new)
+
+
+def _is_above(node: Node, other: Node) -> bool:
+    is_around = node.start_char <= other.start_char and other.end_char <= node.end_char
+    return node.level > other.level and is_around
 
 
 async def ask_for_action(

@@ -30,6 +30,7 @@ class Answer(QuestionRow):
     compression_rate: float | None = None  # 100 * (1 - context words / document words)
     num_answer_words: int = 0  # words of the answer
     skipped: bool = False  # the method does not apply (oracle_pages without gold evidence)
+    judged: str | None = None  # the whole reply, where raters see that; null: they see the answer
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
@@ -38,6 +39,8 @@ class Answer(QuestionRow):
         if row["skipped"]:
             return [*pages, "skipped: the method does not apply to this question"]
         lines = [f"answer: {row['answer'] or '-'}"]
+        if row["judged"] is not None:
+            lines.append(f"raters see the whole reply: {row['judged']}")
         if (words := row["num_context_words"]) is not None:
             rate = row["compression_rate"]
             lines.insert(0, f"context: {words} words, compression {rate:.1f}%")

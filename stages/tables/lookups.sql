@@ -6,20 +6,23 @@
 -- (RANKS_KEPT): where those are of fewer sessions than k, what `retrieval` has at level session is
 -- no more than these reach.
 --
--- In `retrieval` the items at level page are pages, and those with gold evidence are relevant. At
--- level session, of documents whose metadata have `sessions`, they are the sessions that pages
--- begin in, relevant if one of their pages is.
+-- In `retrieval` the items at level page are pages, and those with gold evidence are relevant; of a
+-- chat, those with evidence in a turn of the user's (`user_evidence` of the question's metadata), as
+-- the authors index nothing else. At level session, of documents whose metadata have `sessions`,
+-- they are the sessions that pages begin in. As in the authors' code, which keeps `answer_x` and
+-- `noans_x` apart, a session's relevant pages are one item and its other pages another, which is
+-- not relevant: a session is found only by a page with evidence.
 --
 -- recall_any, recall_all: whether any or all of the relevant items are among the first k.
 -- ndcg: the discount of rank i is log2(i + 1), and an item counts where it stands first.
 -- ndcg_published, as the authors compute it: the discount is log2(i), and 1 at rank 1, so that
--- ranks 1 and 2 weigh the same. At level session all pages down to the k-th session count, by the
--- page's rank, and each page of a relevant session is relevant.
+-- ranks 1 and 2 weigh the same. At level session all pages down to the k-th item count, each by its
+-- own rank.
 --
 -- A question for which nothing was ranked, because its look-up or its pages failed, scores 0.
 -- `left_out` says why a question has no values: no evidence, abstention (`is_abstention` of its
--- metadata), or no user evidence (`has_user_evidence` is false there: no evidence stands in a turn
--- of the user's, which the authors leave out).
+-- metadata), or no user evidence (all of it stands in turns of the assistant's; the authors leave
+-- it out).
 
 -- name: rankings
 create view {prefix}rankings as
@@ -63,18 +66,25 @@ sessions as (
 levels as (
   select {run}document_id, 'page' as level from {prefix}documents
   union all select distinct {run}document_id, 'session' from sessions),
+marked as (
+  select {run}document_id, question_id, metadata ->> '$.is_abstention' = 'true' as is_abstention,
+    len([1 for span in evidence if span.end_char > span.start_char]) as num_spans,
+    try_cast(metadata -> '$.user_evidence' as bigint[][]) as user_spans,
+    metadata ->> '$.has_user_evidence' is distinct from 'false' as has_user_evidence -- until 0.2
+  from {prefix}questions),
 gold as (
-  select {run}p.memory, document_id, p.question_id, p.page_index, p.gold_chars > 0 as is_gold,
-    s.start_char as session
-  from {prefix}page_evidence p asof left join sessions s using ({run}document_id, start_char)),
+  select {run}p.memory, document_id, question_id, p.page_index, p.start_char,
+    p.gold_chars > 0 and (q.user_spans is null or len([1 for span in q.user_spans
+      if span[1] < p.end_char and span[2] > p.start_char]) > 0) as is_relevant
+  from {prefix}page_evidence p join marked q using ({run}document_id, question_id)),
 items as (
   select {run}memory, document_id, question_id, page_index, 'page' as level, page_index as item,
-    is_gold as is_relevant
+    is_relevant
   from gold
   union all
-  select {run}memory, document_id, question_id, page_index, 'session', session, bool_or(is_gold)
-    over (partition by {run}memory, document_id, question_id, session)
-  from gold where session is not null),
+  select {run}g.memory, document_id, g.question_id, g.page_index, 'session',
+    2 * s.start_char + g.is_relevant::int, g.is_relevant
+  from gold g asof join sessions s using ({run}document_id, start_char)),
 relevant as (
   select {run}memory, document_id, question_id, level, count(distinct item) as num_relevant,
     count(*) as num_relevant_pages
@@ -96,11 +106,11 @@ gains as (
   from placed join ks on place < k or (place = k and is_first) group by all),
 counted as (
   select {run}document_id, question_id, case
-      when metadata ->> '$.is_abstention' = 'true' then 'abstention'
-      when len([1 for span in evidence if span.end_char > span.start_char]) = 0 then 'no evidence'
-      when metadata ->> '$.has_user_evidence' = 'false' then 'no user evidence'
+      when is_abstention then 'abstention'
+      when num_spans = 0 then 'no evidence'
+      when len(user_spans) = 0 or not has_user_evidence then 'no user evidence'
     end as left_out
-  from {prefix}questions),
+  from marked),
 valued as (
   select *, list_sum([1 / log2(i + 1) for i in range(1, least(k, num_relevant) + 1)]) as ideal,
     list_sum([1 / greatest(1, log2(i)) for i in

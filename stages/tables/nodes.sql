@@ -1,3 +1,22 @@
+-- name: memories
+-- stand_ins: nodes without a summary of their own; what it would have been made of stands in
+-- unreachable: percentage of the text below nodes without a summary, to which no walk leads
+with lost as (
+  select step_id, document_id, start_char, end_char from nodes
+  where summary is null and parent is not null),
+leaves as (
+  select memory, n.end_char - n.start_char as chars, exists (from lost l
+      where l.step_id = n.step_id and l.document_id = n.document_id
+        and l.start_char <= n.start_char and n.end_char <= l.end_char) as is_lost
+  from nodes n where page_index is not null),
+stood_in as (
+  select memory, count(*) filter (problem is not null and summary is not null
+    and problem <> 'truncated') as stand_ins
+  from nodes group by memory)
+select memory, any_value(stand_ins) as stand_ins,
+  100 * coalesce(sum(chars) filter (is_lost), 0) / sum(chars) as unreachable
+from leaves join stood_in using (memory) group by memory;
+
 -- name: sizes
 select memory, 'nodes per tree' as measure, 'documents' as rows_of, 70 as place,
   count(*)::double as value

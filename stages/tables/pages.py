@@ -80,8 +80,9 @@ class Node(IndexRow):
     is_compressed: bool = False  # whether the children's summaries were too long together
 
     def why_unusable(self) -> str | None:
-        """Only a root without any child to go to: other nodes are left out where they failed."""
-        is_lost = self.parent is None and self.problem in ("upstream", "unit_failed")
+        """Only a root without a word below it; rows of 0.2 have `upstream` there."""
+        lost = ("upstream", "unit_failed", "empty_input")
+        is_lost = self.parent is None and self.problem in lost
         return f"tree: {self.detail or self.problem}" if is_lost else None
 
     @classmethod

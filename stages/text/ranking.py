@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
+from typing import Literal
 
 import numpy as np
 import Stemmer
@@ -19,6 +20,7 @@ from stop_words import get_stop_words
 from stages.text.words import CHARACTERS
 
 Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
+Ranking = Literal["plus_on_stems", "okapi_on_words", "okapi_on_spaces"]
 
 # rank-bm25's defaults, stated here because the published baselines depend on them.
 _K1, _B, _DELTA, _EPSILON = 1.5, 0.75, 1.0, 0.25
@@ -48,6 +50,24 @@ def best_first(scores: Scores) -> list[int]:
     return sorted(range(len(scores)), key=lambda index: -scores[index])
 
 
+def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, float]]:
+    """The index and the score of each of `texts` by BM25 for `query`, best first.
+
+    plus_on_stems: BM25Plus on stems without stop words. okapi_on_words: Okapi on lower-case words
+    between white space. Ties go to the lower index in both. okapi_on_spaces: Okapi on what stands
+    between single spaces, case kept, in numpy's own reversed order, ties included: LongMemEval's
+    (xiaowu0162/LongMemEval, run_retrieval.py).
+    """
+    if bm25 == "okapi_on_spaces":
+        scores = _okapi(texts, query, " ")
+        order = [int(index) for index in np.argsort(scores)[::-1]]
+    else:
+        of_kind = relevance if bm25 == "plus_on_stems" else relevance_by_words
+        scores = of_kind(texts, query)
+        order = best_first(scores)
+    return [(index, float(scores[index])) for index in order]
+
+
 def relevance_by_words(texts: Sequence[str], query: str) -> Scores:
     """As `relevance`, by Okapi BM25 on lower-case words between white space, nothing left out or
     cut.
@@ -55,17 +75,23 @@ def relevance_by_words(texts: Sequence[str], query: str) -> Scores:
     rank_bm25's own Okapi: a word of half the texts or more counts little, and may count for less
     than one that no text has.
     """
-    index = _word_index(tuple(texts))
+    scores = _okapi([text.lower() for text in texts], query.lower(), None)
+    return np.asarray(np.round(scores, 9), dtype=np.float64)
+
+
+def _okapi(texts: Sequence[str], query: str, separator: str | None) -> Scores:
+    """`separator` as for `str.split`."""
+    index = _okapi_index(tuple(texts), separator)
     if index is None:
         return np.zeros(len(texts))
-    return np.asarray(np.round(index.get_scores(query.lower().split()), 9), dtype=np.float64)
+    return np.asarray(index.get_scores(query.split(separator)), dtype=np.float64)
 
 
 @lru_cache(maxsize=16)
-def _word_index(texts: tuple[str, ...]) -> BM25Okapi | None:
+def _okapi_index(texts: tuple[str, ...], separator: str | None) -> BM25Okapi | None:
     """None where there is not a single word."""
-    split = [text.lower().split() for text in texts]
-    return BM25Okapi(split, k1=_K1, b=_B, epsilon=_EPSILON) if any(split) else None
+    split = [text.split(separator) for text in texts]
+    return BM25Okapi(split, k1=_K1, b=_B, epsilon=_EPSILON) if any(map(any, split)) else None
 
 
 def relevance(texts: Sequence[str], query: str) -> Scores:

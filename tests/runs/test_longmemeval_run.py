@@ -9,7 +9,6 @@ import pytest
 
 from jobs.graph.read_run import read_run
 from tests.support.command import DATA, refused, sql, succeed
-from tests.support.runs.shown_calls import shown
 
 pytestmark = pytest.mark.slow
 
@@ -97,8 +96,9 @@ def test_the_same_command_asks_nothing_again(warehouse: Path) -> None:
 def test_the_experiments_have_the_design_and_its_ablations() -> None:
     path = f"corpus.path={HISTORIES}"
     chosen = [m.name for m in read_run(["experiment=longmemeval_s", path]).methods]
-    best = "value=round,expansion=facts,join=merge,retriever=dense,top_k=10"
-    assert chosen[0] == f"longmemeval({best},time_aware=false,reading=con,history=json)"
+    best = "value=round,expansion=facts,join=merge,merge=score,retriever=dense,top_k=10"
+    best = f"{best},time_aware=false,reading=con,history=json,shown=value"
+    assert chosen[0] == f"longmemeval({best})"
     # In each of the others one setting differs, so that it shows what that does.
     settings = [set(name[12:-1].split(",")) for name in chosen if name.startswith("longmemeval(")]
     assert len(settings) == 13 and all(len(own - settings[0]) == 1 for own in settings[1:])
@@ -110,20 +110,22 @@ def test_the_experiments_have_the_design_and_its_ablations() -> None:
 
 
 @pytest.mark.slow
-def test_the_extractor_may_be_another(tmp_path: Path) -> None:
-    script = tmp_path / "script.yaml"
-    script.write_text(json.dumps({"replies": [{"reply": '["The user rows."]'}]}))
-    succeed("run", "corpus=longmemeval", f"corpus.path={HISTORIES}", "limit=1", "rater=none",
-            f"methods=longmemeval({BM25},value=session)", "extractor=scripted",
-            f"extractor.script={script}", f"warehouse={tmp_path / 'w'}", "run=r")  # fmt: skip
-    engines = sql(tmp_path / "w", "select distinct stage, engine from calls order by all")
+def test_facts_and_time_ranges_may_be_of_other_models(tmp_path: Path) -> None:
+    """As in table 4, with a third one that answers."""
+    words = []
+    for role, said in (("extractor", '["The user rows."]'), ("query_expander", "N/A")):
+        script = tmp_path / f"{role}.yaml"
+        script.write_text(json.dumps({"replies": [{"reply": said}]}))
+        words += [f"{role}=scripted", f"{role}.script={script}"]
+    method = f"methods=longmemeval({BM25},value=session,time_aware=true)"
+    words += ["limit=1", "rater=none", f"warehouse={tmp_path / 'w'}", "max_problem_rate=1"]
+    succeed("run", "corpus=longmemeval", f"corpus.path={HISTORIES}", "run=r", method, *words)
+    engines = sql(tmp_path / "w", "select distinct stage, prompt, engine from calls order by all")
     assert [tuple(row.values()) for row in engines] == [
-        ("answer", "extractive"), ("expand", "scripted:script"),
+        ("answer", "answer_chats_con", "extractive"),
+        ("expand", "extract_events", "scripted:extractor"),
+        ("expand", "extract_facts", "scripted:extractor"),
+        ("queries", "time_range", "scripted:query_expander"),
     ]  # fmt: skip
     texts = sql(tmp_path / "w", "select text from keys")
     assert all(row["text"].startswith("The user rows. ") for row in texts)
-
-
-def test_every_call_is_shown_as_it_was_sent(warehouse: Path) -> None:
-    found = shown(warehouse)
-    assert found and all(call["messages"] for call in found)

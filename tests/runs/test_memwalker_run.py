@@ -13,7 +13,7 @@ from tests.support.runs.shown_calls import shown
 
 pytestmark = pytest.mark.slow
 
-METHOD = "memwalker(segment_tokens=150,max_children=3,working_memory=true,reasoning=true)"
+METHOD = "memwalker(segment_tokens=150,max_children=3,working_memory=visited,reasoning=true)"
 WORDS = ("corpus=demo", f"methods={METHOD}", "limit=2", "memory=uniform", "rater=none", "run=walks")
 
 

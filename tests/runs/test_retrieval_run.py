@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command import DATA, QMSUM, sql, succeed
 from tests.support.docs.pages import page
-from tests.support.texts.loading import asked, loaded
+from tests.support.texts.loading import loaded
 
 pytestmark = pytest.mark.slow
 
@@ -123,8 +123,12 @@ def test_which_questions_have_evidence_of_the_user(tmp_path: Path) -> None:
     path = tmp_path / "longmemeval_s.json"
     kinds = {"u": (True, False), "a": (False, True), "both": (True, True), "all": (False, False)}
     path.write_text(json.dumps([history(name, *marks) for name, marks in kinds.items()]))
-    (found,) = [
-        {q.question_id: json.loads(q.metadata)["has_user_evidence"] for q in asked(corpus)}
-        for corpus in [loaded(path, "longmemeval")]
-    ]
-    assert found == {"u": True, "a": False, "both": True, "all": True}
+    found = {
+        item.document.document_id: [
+            item.document.text[start:end]
+            for start, end in json.loads(item.questions[0].metadata)["user_evidence"]
+        ]
+        for item in loaded(path, "longmemeval")
+    }
+    said = ["user: We left."]
+    assert found == {"u": said, "a": [], "both": said, "all": said}

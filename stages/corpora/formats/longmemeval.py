@@ -119,10 +119,12 @@ def _turns(sessions: Sequence[Session], value: Value) -> Iterator[tuple[int, str
 
 
 def _metadata(sessions: Sequence[Session], value: Value) -> str:
+    turns = _turns(sessions, value)
     about = {
         "answer_session_ids": texts_of(value, "answer_session_ids"),
         "is_abstention": _is_abstention(value),
-        "has_user_evidence": any(turn.startswith("user: ") for _, turn in _turns(sessions, value)),
+        # Half-open spans: LongMemEval's metrics of retrieval count no other evidence.
+        "user_evidence": [[at, at + len(turn)] for at, turn in turns if turn.startswith("user:")],
     }
     return json_text(about)
 

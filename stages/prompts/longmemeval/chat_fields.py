@@ -43,6 +43,17 @@ class OfChat(Prompt[T], Generic[T]):
         return cls(CHAT, DATE), cls(CHAT, ""), cls("I rang the bell today.", "")
 
 
+@dataclass(frozen=True)
+class OfChatByExample(OfChat[T], Generic[T]):
+    """Base class: what the authors extract with ten examples of replies (appendix D)."""
+
+    with_examples: bool = False  # whether the prompt has ten, of our own
+
+    @classmethod
+    def samples(cls) -> tuple[Self, ...]:
+        return cls(CHAT, DATE), cls(CHAT, ""), cls("I rang the bell today.", "", with_examples=True)
+
+
 def typical_items(chat: str) -> list[str]:
     """Twelve words for each hundred of the chat, at least once, from its beginning on."""
     words = chat.split()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from stages.prompts.longmemeval.chat_fields import (
     TYPICAL_ITEMS,
-    OfChat,
+    OfChatByExample,
     as_json,
     shortened,
     stored,
@@ -32,7 +32,7 @@ _MOST_EXTRACTED = 30  # so many sentences of thirty words fit the budget with th
 
 
 @dataclass(frozen=True)
-class ExtractEvents(OfChat[tuple[Event, ...]]):
+class ExtractEvents(OfChatByExample[tuple[Event, ...]]):
     """Ask for what happened to the user, or will, on days that chat and date tell. The value:
     (day as YYYY/MM/DD or "", event) each; () for none, which is legal."""
 

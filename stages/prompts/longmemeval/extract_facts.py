@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from stages.prompts.longmemeval.chat_fields import (
     TYPICAL_ITEMS,
-    OfChat,
+    OfChatByExample,
     as_json,
     shortened,
     stored,
@@ -21,7 +21,7 @@ _MOST_EXTRACTED = 40  # so many sentences of thirty words fit the budget
 
 
 @dataclass(frozen=True)
-class ExtractFacts(OfChat[tuple[str, ...]]):
+class ExtractFacts(OfChatByExample[tuple[str, ...]]):
     """Ask what users state about themselves. The value: a fact each; () for none, which is
     legal."""
 

@@ -9,6 +9,7 @@ from stages.prompts.parsing.passages import DATE, QUESTION
 from stages.text.excerpts import best_sentences
 from stages.text.ranking import terms
 
+NOTHING = "empty"  # the authors' word
 _WORDS = 60
 _EMPTY = re.compile(r"\W*(?:notes?\b\W*)?(?:empty|none|n/a)\W*", re.IGNORECASE)
 
@@ -26,17 +27,17 @@ class NoteOnChat(OfChat[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def read(self, reply: str, is_cut: bool) -> str | None:
-        """Any text, or "" for `empty` (the authors' word) and nothing else; None for no reply."""
+        """Any text, or "" for `empty` and nothing else; None for no reply."""
         text = reply.strip()
         return "" if _EMPTY.fullmatch(text) else text or None
 
     def extractive(self) -> str:
         """The sentences that match the question best, if one shares a term with it."""
         shared = set(terms(self.chat)) & set(terms(self.question))
-        return (best_sentences([self.chat], self.question, _WORDS) if shared else "") or "empty"
+        return (best_sentences([self.chat], self.question, _WORDS) if shared else "") or NOTHING
 
     def expected(self) -> str:
-        return " ".join(self.chat.split()[:_WORDS]) or "empty"
+        return " ".join(self.chat.split()[:_WORDS]) or NOTHING
 
     @classmethod
     def samples(cls) -> tuple["NoteOnChat", ...]:

@@ -30,6 +30,7 @@ class TimeRange(Prompt[TimeLimits]):
     max_reply_tokens: ClassVar[int] = 100  # ours; the authors' is not known
     question: str
     asked_at: str = ""  # the date of the question, where it has one
+    with_examples: bool = False  # whether the prompt has ten of replies, of our own (appendix D)
 
     def read(self, reply: str, is_cut: bool) -> TimeLimits | None:
         """The days that the JSON object states, or `N/A` outside of one. None where a limit is no
@@ -57,7 +58,8 @@ class TimeRange(Prompt[TimeLimits]):
 
     @classmethod
     def samples(cls) -> tuple["TimeRange", ...]:
-        return cls(QUESTION, DATE), cls(QUESTION), cls("What did I buy on 2023/05/02?", DATE)
+        dated = cls("What did I buy on 2023/05/02?", DATE, with_examples=True)
+        return cls(QUESTION, DATE), cls(QUESTION), dated
 
 
 def _written(start: str, end: str) -> str:

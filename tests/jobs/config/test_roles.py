@@ -33,7 +33,7 @@ def names(role: Role, *words: str) -> list[str]:
 
 @pytest.mark.slow
 def test_every_role_is_the_reader_s_unless_it_is_chosen() -> None:
-    for role in ("memory", "extractor", "judge"):
+    for role in ("memory", "extractor", "query_expander", "judge"):
         resolved = read_run(["engine.seed=7"])
         assert resolved.config.engines(role) == [resolved.config.engine]
     words = ("memory_engine=simulated", "extractor=none", "rater=none")

@@ -96,7 +96,7 @@ def test_words_that_it_does_not_take(tmp_path: Path) -> None:
         "qmsumm: no such family or folder; nearest: qmsum"
     )
     assert refused("prompts", "export", "x", new).startswith(
-        "x: no such family or folder; there are generic, govreport"
+        "x: no such family or folder; there are chats, generic"
     )
     (tmp_path / "file").write_text("mine")
     for taken in (tmp_path, tmp_path / "file"):

@@ -169,8 +169,8 @@ def test_a_changed_base_changes_the_family(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("base", "complaint"),
     [
-        ("nosuch", "base: no family 'nosuch'; there are generic, govreport, longbench"),
-        ("[qmsum, nosuch]", "base: no family 'nosuch'; there are generic"),
+        ("nosuch", "base: no family 'nosuch'; there are chats, generic, govreport"),
+        ("[qmsum, nosuch]", "base: no family 'nosuch'; there are chats, generic"),
         ("mine", "base: mine -> mine is a circle; remove one of them"),
         ("other", "base: mine -> other -> mine is a circle; remove one of them"),
         ("7", "base: Input should be a valid tuple"),
@@ -237,7 +237,10 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
         ({"label_rule": "first"}, ".label_rule: Input should be 'within_limits' or 'notebook'"),
         ({"following": "page"}, ".following: Input should be 'nothing', 'ellipsis' or 'paragraph'"),
         ({"preceding_words": -1}, ".preceding_words: Input should be greater than or equal to 0"),
-        ({"bm25": "okapi"}, ".bm25: Input should be 'plus_on_stems' or 'okapi_on_words'"),
+        (
+            {"bm25": "okapi"},
+            ".bm25: Input should be 'plus_on_stems', 'okapi_on_words' or 'okapi_on_spaces'",
+        ),
         ({"truncate_by": "lines"}, ".truncate_by: Input should be 'words' or 'spaces'"),
         ({"answer_page_tags": "no"}, ".answer_page_tags: Input should be a valid boolean"),
         ({"metrics": ["squad"]}, ".metrics: 'squad' is none of rouge1_stem"),

@@ -164,6 +164,22 @@ def test_worked_by_hand(filled: Filled) -> None:
     }
 
 
+def test_a_session_is_found_by_a_page_with_evidence_of_the_user(filled: Filled) -> None:
+    """Ranked 1, 2, 3, 0; of sessions 0 to 1, 2 and 3. Gold on 0, 1 and 2, of the user on 0 alone:
+    by the authors' ids the first session is answer_a and noans_a, the others are b and c."""
+    user = json.dumps({"user_evidence": [[CHARS * 0 + 3, CHARS * 0 + 5]]})
+    asked = question("q", "d", evidence=evidence(0, 1, 2), metadata=user)
+    filled.add(4, [asked], [looked_up(1, 2, 3, 0)], [0, 2, 3])
+    found = {(row["level"], row["k"]): row for row in filled.rows("from retrieval")}
+    for level in ("page", "session"):
+        for k in KS:
+            row = found[level, k]
+            is_found = k > 3
+            assert row["recall_any"] == row["recall_all"] == 100 * is_found
+            assert row["ndcg"] == pytest.approx(100 * B * is_found), row
+            assert row["ndcg_published"] == pytest.approx(100 / 2 * is_found), row
+
+
 def test_documents_without_sessions_have_pages_only(filled: Filled) -> None:
     filled.add(4, [question("q", "d", evidence=evidence(0))], [looked_up(0, 1, 2, 3)])
     assert filled.rows("select distinct level from retrieval") == [{"level": "page"}]
@@ -187,7 +203,8 @@ def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
     gold = evidence(1)
     asked = [
         question("whole", "d", evidence=gold),
-        question("unasked", "d", evidence=gold, metadata='{"has_user_evidence": false}'),
+        question("unasked", "d", evidence=gold, metadata='{"user_evidence": []}'),
+        question("of 0.2", "d", evidence=gold, metadata='{"has_user_evidence": false}'),
         question("abstains", "d", evidence=gold, metadata='{"is_abstention": true}'),
         question("no gold", "d"),
         question("failed", "d", evidence=gold),
@@ -207,6 +224,7 @@ def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
         ("bm25", "abstains", "abstention", None, None),
         ("bm25", "failed", None, "timeout", 0),
         ("bm25", "no gold", "no evidence", None, None),
+        ("bm25", "of 0.2", "no user evidence", None, None),
         ("bm25", "unasked", "no user evidence", None, None),
         ("bm25", "whole", None, None, 100),
         ("oracle", "whole", None, None, 100),

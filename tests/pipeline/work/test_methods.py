@@ -82,10 +82,10 @@ def refused(text: str) -> str:
         ("truncated(keep=last)", ["truncated(keep=last,num_words=6000)"]),
         ("bm25,gist_only,bm25(top_k=3)", ["bm25(top_k=3)", "gist_only"]),
         (
-            "memwalker(segment_tokens=9,working_memory=true|false)",
+            "memwalker(segment_tokens=9,working_memory=visited|none)",
             [
                 f"memwalker(segment_tokens=9,max_children=8,working_memory={given},reasoning=true)"
-                for given in ("true", "false")
+                for given in ("visited", "none")
             ],
         ),
         ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),

@@ -75,7 +75,7 @@ def test_a_worker_touches_its_files_in_threads(watch: Watch, tmp_path: Path) -> 
 
 def test_shared_replies_are_read_and_written_in_threads(watch: Watch, tmp_path: Path) -> None:
     shared = SharedReplies(UPath(tmp_path / "shared"))
-    expand = Expand(extracted="facts", side="user", enabled=True)
+    expand = Expand(extracted="facts", side="user", enabled=True, extraction_examples=False)
     pages = book(["\f[x]\nuser: I have a cat.\n\n"])
     for _ in range(2):  # made, then found
         run(expand, pages, always(json.dumps(["A cat."])), shared=shared)

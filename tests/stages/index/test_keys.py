@@ -1,6 +1,7 @@
 """What an extractor says of sessions and rounds, and how it is joined with the value to keys."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,10 @@ EVENTS = json.dumps(
 
 
 def stage(extracted: Any = "facts", **settings: Any) -> Expand:
-    return Expand(extracted=extracted, **{"side": "user", "enabled": True, **settings})
+    return Expand(
+        extracted=extracted,
+        **{"side": "user", "enabled": True, "extraction_examples": False, **settings},
+    )
 
 
 def expanded(engine: Any, extracted: str = "facts", **settings: Any) -> list[Expansion]:
@@ -88,13 +92,31 @@ def test_items_are_numbered_by_page() -> None:
         ]),
         ("separate", [
             (0, 0, "value", "I have a cat."),
+            (0, 1, "fact", "The user has a cat. The user likes cats."),
+            (1, 0, "value", "She is three."),
+            (1, 1, "fact", "The cat is three."),
+            (2, 0, "value", "What is a sonnet?"),
+        ]),
+        ("split_separate", [
+            (0, 0, "value", "I have a cat."),
             (0, 1, "fact", "The user has a cat."),
             (0, 2, "fact", "The user likes cats."),
             (1, 0, "value", "She is three."),
             (1, 1, "fact", "The cat is three."),
             (2, 0, "value", "What is a sonnet?"),
         ]),
+        ("split_merge", [
+            (0, 0, "merged", "The user has a cat. I have a cat."),
+            (0, 1, "merged", "The user likes cats. I have a cat."),
+            (1, 0, "merged", "The cat is three. She is three."),
+            (2, 0, "value", "What is a sonnet?"),
+        ]),
         ("replace", [
+            (0, 0, "fact", "The user has a cat. The user likes cats."),
+            (1, 0, "fact", "The cat is three."),
+            (2, 0, "value", "What is a sonnet?"),
+        ]),
+        ("split_replace", [
             (0, 0, "fact", "The user has a cat."),
             (0, 1, "fact", "The user likes cats."),
             (1, 0, "fact", "The cat is three."),
@@ -110,10 +132,13 @@ def test_joins(join: str, expected: list[tuple[int, int, str, str | None]]) -> N
 def test_summaries_and_keyphrases() -> None:
     summary = keys(expanded(always("A cat."), "summary"), "replace")
     assert [(key.kind, key.text) for key in summary] == [("summary", "A cat.")] * 3
-    phrases = keys(expanded(always("cat; age"), "keyphrases"), "separate")
-    assert [(key.kind, key.text) for key in phrases[:3]] == [
+    found = expanded(always("A cat. It is three."), "summary")
+    assert [key.text for key in keys(found, "split_replace")[:2]] == ["A cat.", "It is three."]
+    phrases = expanded(always("cat; age"), "keyphrases")
+    assert [(key.kind, key.text) for key in keys(phrases, "split_separate")[:3]] == [
         ("value", VALUES[0]), ("keyphrase", "cat"), ("keyphrase", "age"),
     ]  # fmt: skip
+    assert keys(phrases, "separate")[1].text == "cat; age"
 
 
 def test_events_have_days_of_their_own_or_their_session_s() -> None:
@@ -121,7 +146,8 @@ def test_events_have_days_of_their_own_or_their_session_s() -> None:
     assert [(row.kind, row.text, row.day) for row in found[:2]] == [
         ("event", "Got a cat.", "2023/04/01"), ("event", "Fed it.", DAYS[0]),
     ]  # fmt: skip
-    assert [key.day for key in keys(found, "separate")[:3]] == [DAYS[0], "2023/04/01", DAYS[0]]
+    split = keys(found, "split_separate")
+    assert [key.day for key in split[:3]] == [DAYS[0], "2023/04/01", DAYS[0]]
     assert keys(found)[0].day == DAYS[0]
 
 
@@ -134,13 +160,32 @@ def test_only_events_are_told_the_session_s_date() -> None:
         ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("extracted", "num"), [("facts", 10), ("events", 10), ("summary", 0)])
+def test_ten_examples_whose_replies_can_be_read(extracted: str, num: int) -> None:
+    """As many as in the paper's appendix D, before the chat; each is a legal reply."""
+    engine = always("[]")
+    expanded(engine, extracted, extraction_examples=True)
+    plain = always("[]")
+    expanded(plain, extracted)
+    for with_examples, without in zip(engine.prompts(), plain.prompts(), strict=True):
+        assert with_examples.endswith(without)
+        lists = re.findall(r"^\[.*\]$", with_examples.removesuffix(without), re.MULTILINE)
+        assert len(lists) == num
+        for reply in lists:
+            fields = engine.requests[0].fields
+            assert fields is not None
+            read = fields.read(reply, False)
+            assert read is not None and len(read) == len(json.loads(reply))
+
+
 @pytest.mark.parametrize("reply", ["", "no list", '{"a": 1}', "[1, 2"])
 def test_a_reply_that_cannot_be_read_leaves_the_value(reply: str) -> None:
     found = expanded(always(reply))
     assert [(row.text, row.problem, row.why_unusable()) for row in found] == [
         (None, "unparseable", None)
     ] * 3
-    assert texts(keys(found)) == [(n, 0, "value", text) for n, text in enumerate(VALUES)]
+    values = [(n, 0, "value", text) for n, text in enumerate(VALUES)]
+    assert texts(keys(found)) == texts(keys(found, "merge_as_published")) == values
 
 
 def test_no_reply_is_a_lack(tmp_path: Path) -> None:

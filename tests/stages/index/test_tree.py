@@ -15,8 +15,18 @@ from stages.index.segments import PaginateByTokens
 from stages.index.tree import BuildTree, tree_levels
 from stages.prompts.memwalker.compress import CompressSummaries
 from stages.prompts.memwalker.summarize import SummarizeSegment
+from stages.prompts.memwalker.triage import Triage
 from stages.tables.pages import Node, Page
-from tests.support.reading import Listener, always, book, document, never, run, scripted
+from tests.support.reading import (
+    Listener,
+    always,
+    book,
+    document,
+    family,
+    never,
+    run,
+    scripted,
+)
 
 PAGES = [f"Segment {name} of the text.\n" for name in "abcdefgh"]
 
@@ -43,8 +53,10 @@ def test_no_segments_no_tree_and_one_is_its_own_root() -> None:
     assert tree_levels(9, 8) == [[()] * 9, [(0, 1, 2, 3, 4), (5, 6, 7, 8)], [(9, 10)]]
 
 
-def tree(max_children: int = 2, node_words: int = 1000, strict: bool = False) -> BuildTree:
-    return BuildTree(max_children=max_children, node_words=node_words, strict=strict)
+def tree(max_children: int = 2, node_words: int = 1000, question_tokens: int = 256) -> BuildTree:
+    return BuildTree(
+        max_children=max_children, node_words=node_words, question_tokens=question_tokens
+    )
 
 
 def letter(request: Request) -> str:
@@ -113,34 +125,58 @@ def test_calls_of_a_level_are_sent_before_those_of_the_next() -> None:
     assert [request.prompt for request in engine.requests] == ["summarize"] * 4 + ["compress"] * 3
 
 
-@pytest.mark.parametrize("strict", [False, True])
-def test_a_failed_summary(tmp_path: Path, strict: bool) -> None:
-    """Of segment b. Its parent is made without it and says so; its further ancestors have all
-    their children."""
-    rules = {"match": "Segment b", "finish_reason": "abort"}, {"reply": "said"}
-    made, _ = run(tree(strict=strict), book(PAGES[:4]), scripted(tmp_path, *rules))
-    problems = [(node.summary, node.problem, node.detail) for node in made]
-    whole = ("said", None, None)
-    assert problems[:4] == [whole, (None, "engine_failed", None), whole, whole]
-    without = "without the summary of"
-    if strict:
-        assert problems[4:] == [
-            (None, "upstream", f"{without} 1"), ("said\n\nsaid", None, None),
-            (None, "upstream", f"{without} 4"),
-        ]  # fmt: skip
-        assert [node.why_unusable() for node in made][4:] == [None, None, f"tree: {without} 4"]
-    else:
-        assert problems[4:] == [
-            ("said", None, f"{without} 1"), ("said\n\nsaid", None, None),
-            ("said\n\nsaid\n\nsaid", None, None),
-        ]  # fmt: skip
-        assert [node.why_unusable() for node in made] == [None] * 7
+STANDS_IN = "no summary; what it would have been made of stands in"
 
 
-def test_without_any_summary_nothing_can_be_read() -> None:
-    made, _ = run(tree(), book(PAGES[:4]), always(""))
-    assert [node.problem for node in made] == ["unparseable"] * 4 + ["upstream"] * 3
-    assert made[-1].why_unusable() == "tree: without the summary of 4, 5"
+@pytest.mark.parametrize(("reply", "problem"), [("", "unparseable"), (None, "engine_failed")])
+def test_a_segment_stands_in_for_a_summary_that_failed(
+    tmp_path: Path, reply: str | None, problem: str
+) -> None:
+    """Of segment b: its text is in all nodes above it, so a walk can reach it."""
+    lost = {"reply": reply} if reply is not None else {"finish_reason": "abort"}
+    rules = {"match": "Segment b", **lost}, {"reply": "said"}
+    made, _ = run(tree(), book(PAGES[:4]), scripted(tmp_path, *rules))
+    text = PAGES[1].strip()
+    assert (made[1].summary, made[1].problem, made[1].detail) == (text, problem, STANDS_IN)
+    assert said(made) == [
+        "said", text, "said", "said", f"said\n\n{text}", "said\n\nsaid",
+        f"said\n\n{text}\n\nsaid\n\nsaid",
+    ]  # fmt: skip
+    assert [node.problem for node in made if node.node_index != 1] == [None] * 6
+    assert [node.why_unusable() for node in made] == [None] * 7
+
+
+def test_summaries_stand_in_for_what_was_not_compressed(tmp_path: Path) -> None:
+    rules = {"prompt": "compress", "reply": ""}, {"reply": "said so"}
+    made, _ = run(tree(node_words=1), book(PAGES[:4]), scripted(tmp_path, *rules))
+    assert said(made)[4:] == ["said so\n\nsaid so"] * 2 + ["\n\n".join(["said so"] * 4)]
+    assert [(node.problem, node.is_compressed) for node in made[4:]] == [("unparseable", False)] * 3
+
+
+def test_a_segment_without_words_is_no_reason_to_stop() -> None:
+    made, calls = run(tree(), book([PAGES[0], "\n", "\n", "\n"]), always("said"))
+    assert [(node.summary, node.problem) for node in made] == [
+        ("said", None), *[(None, "empty_input")] * 3, ("said", None), (None, "empty_input"),
+        ("said", None),
+    ]  # fmt: skip
+    assert len(calls) == 1 and made[-1].why_unusable() is None
+    made, _ = run(tree(), book(["\n", "\n"]), never())
+    assert made[-1].why_unusable() == "tree: empty_input"
+
+
+@pytest.mark.parametrize("context_tokens", [1300, 2000, 4096])
+def test_summaries_of_any_length_leave_room_for_triage(context_tokens: int) -> None:
+    """At 300 words a leaf and eight children a node, as in the paper, whose window is 4,096."""
+    engine = always("A sentence of five words. " * 60, context_tokens=context_tokens)
+    made, _ = run(tree(8, 300), book(PAGES), engine)
+    root = made[-1]
+    summaries = tuple(made[child].summary or "" for child in root.children)
+    prompt = Triage(summaries, "word " * 200, reasoning=True, rejected=())
+    (message,) = family("generic").render(prompt)
+    assert len(message["content"].split()) + prompt.max_reply_tokens <= context_tokens
+    cut = [node.problem == "truncated" for node in made[:-1]]
+    assert all(cut) if context_tokens < 4096 else not any(cut)
+    assert all((node.summary or "").endswith("words.") for node in made[:-1])
 
 
 def test_a_cut_summary_keeps_its_text(tmp_path: Path) -> None:

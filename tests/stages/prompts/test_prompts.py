@@ -20,9 +20,10 @@ from stages.prompts.readagent.look_up_s import SequentialLookUp
 from tests.support.reading import FAMILIES, family
 
 PROMPTS_FOLDER = CONF / "prompts"
+GENERIC = PROMPTS_FOLDER / "generic"
 FOLDERS = [PROMPTS_FOLDER / name for name in FAMILIES]
 NAMES = [
-    *("generic", "govreport", "longbench", "longmemeval"),
+    *("chats", "generic", "govreport", "longbench", "longmemeval"),
     *("narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
     "quality",
     *("readagent", "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"),
@@ -69,11 +70,9 @@ def test_family_passes_its_check(folder: Path) -> None:
 @each_family
 def test_family_holds_only_what_differs(folder: Path) -> None:
     for template in folder.glob("*.jinja"):
-        generic = FOLDERS[0] / template.name
-        assert folder == FOLDERS[0] or template.read_bytes() != generic.read_bytes()
-        assert folder == FOLDERS[0] or not template.name.startswith(
-            "_"
-        )  # no part of a prompt's sha
+        generic = GENERIC / template.name
+        assert folder == GENERIC or template.read_bytes() != generic.read_bytes()
+        assert folder == GENERIC or not template.name.startswith("_")  # no part of a prompt's sha
 
 
 @each_family
@@ -82,7 +81,7 @@ def test_family_brings_examples_for_every_parser(folder: Path) -> None:
     something to tell apart. Generic words all of them; bases bring theirs."""
     layers = family_layers(folder, [PROMPTS_FOLDER])
     if folder.name != "readagent":  # generic's, since that is all it rests on
-        del layers[FOLDERS[0]]
+        del layers[GENERIC]
     layers = layers or {folder: read_family_file(folder)}
     examples = {k: v for file in reversed(layers.values()) for k, v in file.examples.items()}
     parsed = {name for name, prompt in PROMPTS.items() if prompt.form is not None} | PARSED
@@ -103,7 +102,8 @@ def test_published_settings() -> None:
         "qmsum": (280, 600),
         "narrativeqa_gutenberg": (500, 3000),
         "narrativeqa_movie": (600, 1000),
-        "longmemeval": (280, 600),  # not in the table: generic's
+        "chats": (280, 600),  # not in the table: generic's
+        "longmemeval": (280, 600),
         "longbench": (280, 600),
         "govreport": (280, 600),
         "readagent": (280, 600),

@@ -1,15 +1,24 @@
 """Chats as a reader is shown them, notes on each, and the answers made of either."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stages.judge.rate import RateByType
 from stages.prompts.longmemeval.answer_chats import AnswerFromChats
 from stages.prompts.longmemeval.answer_chats_con import AnswerWithNotes
 from stages.prompts.longmemeval.note import NoteOnChat
-from stages.read.answer_from_chats import AnswerFromChat, AnswerFromNotes, TakeNotes
+from stages.read.answer_from_chats import (
+    AnswerFromChat,
+    AnswerFromExpandedChat,
+    AnswerFromNotes,
+    TakeNotes,
+)
+from stages.tables.answers import Answer
+from stages.tables.keys import Expansion
 from stages.tables.lookups import Note
 from tests.support.reading import (
     adding,
@@ -29,7 +38,9 @@ PAGES = (
     "\f[2023/05/30 (Tue) 21:48]\nuser: Bye.\n\n",
 )
 ASKED = question(asked_at="2023/06/01 (Thu) 09:00")
-SETTINGS: dict[str, Any] = {"first_page": 0, "answer_words": 9, "answer_page_tags": False}
+SETTINGS: dict[str, Any] = {
+    "first_page": 0, "answer_words": 9, "answer_page_tags": False, "judged": "answer",
+}  # fmt: skip
 
 
 def rows(*used: int) -> Any:
@@ -69,7 +80,28 @@ def test_the_answer_follows_the_notes() -> None:
     assert isinstance(engine.requests[0].fields, AnswerWithNotes)
     assert (answer.answer, answer.num_answer_words, answer.problem) == ("A cat.", 2, None)
     lost = answered(always("It is a cat, I think."), reading="con")
-    assert (lost.answer, lost.problem) == ("It is a cat, I think.", "unparseable")
+    assert (lost.answer, lost.problem, lost.judged) == (
+        "It is a cat, I think.", "unparseable", None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "judged"),
+    [
+        ("Notes: a cat\nAnswer: A cat.", "A cat.", "Notes: a cat\nAnswer: A cat."),
+        ("It is a cat, I think.", "It is a cat, I think.", None),
+    ],
+)
+def test_raters_may_see_the_whole_reply(reply: str, answer: str, judged: str | None) -> None:
+    """Then a reply without the form is an answer, too."""
+    settings = {**SETTINGS, "judged": "whole_reply"}
+    stage = AnswerFromChat(reading="con", history="text", **settings)
+    (made,), _ = run(stage, rows(0), always(reply))
+    assert (made.answer, made.judged, made.problem) == (answer, judged, None)
+    seen = always("yes")
+    graded = replace(ASKED, references=("a cat",))
+    rated, _ = run(RateByType(), adding(book(PAGES, questions=[graded]), {Answer: [made]}), seen)
+    assert [row.label for row in rated] == ["yes"] and reply in seen.prompts()[0]
 
 
 def test_the_last_found_is_left_out_where_there_is_no_room() -> None:
@@ -101,18 +133,67 @@ def test_a_note_for_each_page_that_was_found() -> None:
     assert (none.page_index, none.note, none.why_unusable()) == (None, None, None)
 
 
-def test_answers_are_made_from_what_was_noted() -> None:
+@pytest.mark.parametrize(
+    ("keep_empty", "history", "shown", "words"),
+    [
+        (True, "text", ["She is three.", "empty"], 4),
+        (False, "text", ["She is three."], 3),
+        (True, "json", ['{"note": "She is three."}', '{"note": "empty"}'], 4),
+    ],
+)
+def test_answers_are_made_from_what_was_noted(
+    keep_empty: bool, history: Any, shown: list[str], words: int
+) -> None:
     made, _ = notes(in_turn("She is three.", "empty"), 2, 1)
     engine = always("Three.")
-    stage = AnswerFromNotes(reading="direct", history="text", **SETTINGS)
+    stage = AnswerFromNotes(reading="direct", history=history, keep_empty=keep_empty, **SETTINGS)
     (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), engine)
     (request,) = engine.requests
     assert isinstance(request.fields, AnswerFromChats)
+    dates = ("2023/05/20 (Sat) 10:00", "2023/05/30 (Tue) 21:48")
     assert [passage.text for passage in request.fields.passages] == [
-        "### Session 1\nDate: 2023/05/20 (Sat) 10:00\nShe is three."
+        f"### Session {n}\nDate: {date}\n{text}"
+        for n, (date, text) in enumerate(zip(dates, shown, strict=False), 1)
     ]
     assert (answer.answer, answer.page_indexes, answer.context_spans) == ("Three.", (1, 2), ())
-    assert answer.num_context_words == 3
+    assert answer.num_context_words == words
+
+
+def facts(*texts: str | None) -> list[Expansion]:
+    return [
+        Expansion(document_id="d", page_index=0, item_index=n, kind="fact", text=text)
+        for n, text in enumerate(texts)
+    ]
+
+
+CAT = '[{"role": "user", "content": "She is three."}]'
+
+
+@pytest.mark.parametrize(
+    ("shown", "history", "text", "num_spans", "words"),
+    [
+        ("value", "json", CAT, 2, 5 + 15),
+        ("items", "json", '["A cat.", "It is 3."]', 1, 5 + 5),
+        ("items", "text", "A cat.\nIt is 3.", 1, 5 + 5),
+        ("both", "json", f'{{"noted": ["A cat.", "It is 3."], "chat": {CAT}}}', 2, 5 + 15 + 5),
+        ("both", "text", "Noted: A cat.\nIt is 3.\n\nuser: She is three.", 2, 5 + 15 + 5),
+    ],
+)
+def test_what_was_extracted_is_shown_instead_or_before(
+    shown: Any, history: Any, text: str, num_spans: int, words: int
+) -> None:
+    """Facts of page 0 alone; page 1 is shown as it is in any case."""
+    pages = ("\f[2023/05/20 (Sat) 10:00]\nuser: She is three.\n\n", "user: Bye.\n\n")
+    unit = book(pages, questions=[ASKED], lookups=[looked_up(1, 0)])
+    unit = adding(unit, {Expansion: facts("A cat.", "It is 3.")})
+    engine = always("Three.")
+    stage = AnswerFromExpandedChat(reading="direct", history=history, shown=shown, **SETTINGS)
+    (answer,), _ = run(stage, unit, engine)
+    fields = engine.requests[0].fields
+    assert isinstance(fields, AnswerFromChats)
+    first, second = (passage.text.split("\n", 2)[2] for passage in fields.passages)
+    assert first == text and "Bye." in second
+    assert (answer.page_indexes, len(answer.context_spans)) == ((0, 1), num_spans)
 
 
 def test_a_note_without_a_reply_loses_the_answer(tmp_path: Path) -> None:
@@ -120,7 +201,7 @@ def test_a_note_without_a_reply_loses_the_answer(tmp_path: Path) -> None:
     made, _ = run(TakeNotes(history="text"), rows(2, 1), scripted(tmp_path, *rules),
                   deadline_seconds=1.0)  # fmt: skip
     assert [note.problem for note in made] == ["timeout", None]
-    stage = AnswerFromNotes(reading="direct", history="text", **SETTINGS)
+    stage = AnswerFromNotes(reading="direct", history="text", keep_empty=True, **SETTINGS)
     (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), never())
     assert (answer.problem, answer.detail) == ("upstream", "notes: timeout")
 

@@ -33,7 +33,11 @@ def test_straight_down() -> None:
     assert [visit.reason for visit in made] == ["why", "why", "it says so"]
     assert [(visit.num_replies, visit.num_invalid) for visit in made] == [(1, 0)] * 3
     # Summaries of two words; the first level's are two joined. A segment has five.
-    assert [visit.num_new_words for visit in made] == [8, 4, 5]
+    assert [visit.num_new_words for visit in made] == [
+        8,
+        4,
+        5 + 8,
+    ]  # the root's summary is in the memory alone
     assert (made[-1].answer, made[-1].answer_index) == ("(C) a child", 2)
     assert {visit.reader for visit in made} == {"listener"}
 
@@ -52,7 +56,7 @@ def test_stray_and_recovery() -> None:
     assert [visit.rejected for visit in made if visit.chosen_by == "rule"] == [
         (2,), (2, 3), (5,), (0,),
     ]  # fmt: skip
-    assert [visit.num_new_words for visit in made] == [8, 4, 5, 0, 5, 0, 0, 4, 5, 0, 5]
+    assert [visit.num_new_words for visit in made] == [8, 4, 5 + 8, 0, 5, 0, 0, 4, 5, 0, 5]
 
 
 def test_a_rejected_child_is_named_and_no_legal_action() -> None:
@@ -73,7 +77,7 @@ def test_children_need_not_be_named_where_they_were_rejected() -> None:
     made, _ = run(stage(name_rejected=False, max_steps=5), wide(), engine)
     assert path(made) == [(3, "enter", 1), (1, "revert", 3)] * 2 + [(3, "enter", 1)]
     assert not any("choose another" in prompt for prompt in engine.prompts())
-    assert [visit.num_new_words for visit in made] == [6, 5, 0, 0, 0]
+    assert [visit.num_new_words for visit in made] == [6, 5 + 6, 0, 0, 0]
 
 
 def test_at_the_root_nothing_is_left_and_it_stops_or_starts_over() -> None:

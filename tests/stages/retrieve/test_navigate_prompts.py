@@ -52,9 +52,27 @@ def test_without_reasoning_none_is_asked_for() -> None:
 
 def test_without_working_memory_none_is_shown() -> None:
     engine = in_turn(act(1), act(0), ANSWER)
-    made, _ = run(stage(working_memory=False), tree(), engine)
+    made, _ = run(stage(working_memory="none"), tree(), engine)
     assert engine.prompts()[2].startswith("One part of the text, in full:\n\nSegment c")
     assert made[2].num_memory_words == 0
+    assert [visit.num_new_words for visit in made] == [8, 4, 5]
+
+
+def test_working_memory_of_the_path_has_nodes_above_alone() -> None:
+    """Section 5; section 3 has all that were visited. Into c's parent, back at c and d, into a."""
+    replies = (act(1), act(0), act(-1), act(-1), act(0), ANSWER)
+    both = ["summary a\n\nsummary b", "summary c\n\nsummary d"]
+    root = "\n\n".join(both)
+    memories = {
+        "path": [root, both[0]],
+        "visited": [root, both[1], "summary c", "summary d", both[0]],
+    }
+    for which, shown in memories.items():
+        engine = in_turn(*replies)
+        made, _ = run(stage(working_memory=which), tree(), engine)
+        memory = engine.prompts()[-1].split("\n\nOne part of the text")[0].split("text:\n\n")[1]
+        assert memory == "\n\n".join(shown)
+        assert made[-1].num_memory_words == sum(len(text.split()) for text in shown)
 
 
 BUDGETS = {"triage": 5, "read_leaf": 30}
@@ -80,6 +98,8 @@ def test_working_memory_is_cut_to_what_fits(less: int, keep: str, shown: str) ->
     context = leaf_tokens(whole) + 30 - less
     engine = in_turn(act(1), act(0), ANSWER, context_tokens=context)
     made, _ = run(stage(keep_memory=keep), tree(), engine, reply_tokens=BUDGETS)
+    # The segment's five words, and what is left of the root's eight, in the memory alone.
+    assert made[2].num_new_words == 5 + (min(12 - less, 8) if keep == "first" else 8 - min(less, 8))
     assert f"rest of the text:\n\n{shown}\n\nOne part" in engine.prompts()[2]
     assert made[2].num_memory_words == 12 - less
     assert made[2].is_memory_cut == (less > 0)

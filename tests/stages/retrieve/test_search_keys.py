@@ -25,6 +25,9 @@ KEYS: list[tuple[int, str | None, str | None]] = [
 EVENT = Expansion(document_id="d", page_index=1, item_index=0, kind="event", text="It rang.",
                   day="2023/05/12")  # fmt: skip
 ASKED = "bell rope"
+SETTINGS: dict[str, Any] = {
+    "widen_days": 0, "out_of_range": "last", "dated_by": "any", "merge": "score",
+}  # fmt: skip
 AXES = Axes(model=None, chunk_words=None, device="cpu", batch_size=1)
 
 
@@ -48,7 +51,7 @@ def history(*ranges: tuple[str | None, str | None], **more: Any) -> UnitRows:
 def found(rows: UnitRows, top_k: int | None = None, **settings: Any) -> Lookup:
     stage = SearchKeysByBM25(
         top_k=top_k, bm25="plus_on_stems",
-        **{"widen_days": 0, "out_of_range": "last", **settings},
+        **{**SETTINGS, **settings},
     )  # fmt: skip
     (turn,), _ = run(stage, rows, never())
     assert isinstance(turn, Lookup)
@@ -59,7 +62,7 @@ def test_a_page_ranks_by_its_best_key_and_one_without_is_never_found() -> None:
     assert found(history()).used == (1, 2, 0)
     assert found(history(), top_k=1).used == (1,)
     vectors = run(EmbedKeys(embedder=AXES), history(), never())[0]
-    stage = SearchKeysByVectors(top_k=None, widen_days=0, out_of_range="last", embedder=AXES)
+    stage = SearchKeysByVectors(top_k=None, embedder=AXES, **SETTINGS)
     rows = adding(history(), {type(vectors[0]): vectors})
     (turn,), _ = run(stage, rows, never())
     assert turn.used == (1, 0, 2), "two words of the question; then one, and ties in page order"
@@ -100,6 +103,63 @@ def test_a_range_is_widened() -> None:
     assert found(history(("0001/01/01", "9999/12/31")), widen_days=2).used == (1, 2, 0)
 
 
+SESSIONS = ("\f[2023/05/01]\na ", "b ", "\f[2023/05/20]\nc ", "\f[no date]\nd")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "order"),
+    [
+        (None, None, (1, 2, 0)),
+        ("2023/05/11", "2023/05/13", (1, 0, 2)),  # the event of page 1 is of page 0's session, too
+        ("2023/05/20", "2023/05/20", (1, 2, 0)),  # a session's own date is no event's
+        ("2024/01/01", None, (1, 2, 0)),
+        (None, "2023/05/12", (1, 0, 2)),
+    ],
+)
+def test_time_goes_by_the_events_of_sessions(
+    start: str | None, end: str | None, order: tuple[int, ...]
+) -> None:
+    """As the authors' temp_query_search_pruning.py: what has no event in range goes to the end."""
+    rows = history((start, end))
+    rows = adding(
+        book(SESSIONS, questions=rows.questions),
+        {kind: list(rows[kind]) for kind in (Key, Expansion, Query)},
+    )
+    assert found(rows, dated_by="events").used == order
+    within = () if start in ("2023/05/20", "2024/01/01") else order[:2] if start or end else order
+    assert found(rows, dated_by="events", out_of_range="drop").used == within
+
+
+def pools() -> UnitRows:
+    """For "bell rope": the values rank 0, 1, 2, the facts 2, 1; all as one pool 0, 2, 1."""
+    keys = [
+        (0, "value", "bell rope"),
+        (1, "value", "bell tower stair oil monk"),
+        (1, "fact", "rope stair oil monk tower stair"),
+        (2, "value", "monk"),
+        (2, "fact", "bell rope oil"),
+    ]
+    made = [
+        Key(document_id="d", page_index=page, key_index=n, kind=kind, text=text, day=None)
+        for n, (page, kind, text) in enumerate(keys)
+    ]
+    asked = Query(document_id="d", question_id="q", query_index=0, kind="question", text=ASKED)
+    rows = book(["a ", "b ", "c "], questions=[question(text=ASKED)])
+    return adding(rows, {Key: made, Expansion: [], Query: [asked]})
+
+
+def test_ranks_of_kinds_of_keys_are_merged() -> None:
+    """Appendix E.3: a page's best place in any ranking counts, in that of the values first."""
+    assert found(pools()).used == (0, 2, 1)
+    assert found(pools(), merge="rank").used == (0, 2, 1)
+    vectors = run(EmbedKeys(embedder=AXES), pools(), never())[0]
+    rows = adding(pools(), {type(vectors[0]): vectors})
+    settings = {**SETTINGS, "merge": "rank"}
+    stage = SearchKeysByVectors(top_k=None, embedder=AXES, **settings)
+    (turn,), _ = run(stage, rows, never())
+    assert turn.used == (0, 2, 1)
+
+
 def test_without_a_reply_nothing_is_looked_up() -> None:
     turn = found(history((None, None), problem="timeout"))
     assert (turn.used, turn.problem, turn.detail) == (None, "upstream", "queries: timeout")
@@ -111,7 +171,8 @@ def test_without_a_reply_nothing_is_looked_up() -> None:
     [
         ('{"start": "2023/05/01", "end": "2023/05/07"}', "2023/05/01", "2023/05/07", None),
         ("N/A", None, None, None),
-        ('{"start": "2023/05/30", "end": "2023/06/30"}', None, "2023/06/30", None),
+        ('{"start": "2023/05/30", "end": "2023/06/30"}', None, None, None),
+        ('{"end": "2023/06/30"}', None, "2023/06/30", None),
         ('{"start": "2023/06/01", "end": "2023/05/01"}', None, None, "unparseable"),
         ("soon", None, None, "unparseable"),
     ],
@@ -121,11 +182,11 @@ def test_the_time_that_a_question_is_about(
 ) -> None:
     """The question is asked on May 30th: a range cannot begin then."""
     rows = book(["a"], questions=[question(asked_at="2023/05/30 (Tue) 23:40")])
-    made, calls = run(MakeTimeRange(time_aware=True), rows, always(reply))
+    made, calls = run(MakeTimeRange(time_aware=True, extraction_examples=True), rows, always(reply))
     assert [row.kind for row in made] == ["question", "time_range"]
     assert (made[1].start_date, made[1].end_date, made[1].problem) == (start, end, problem)
     assert [call.prompt for call in calls] == ["time_range"]
-    plain, _ = run(MakeTimeRange(time_aware=False), rows, never())
+    plain, _ = run(MakeTimeRange(time_aware=False, extraction_examples=False), rows, never())
     assert [row.kind for row in plain] == ["question"]
 
 

@@ -28,7 +28,7 @@ STEP = tuple[int | None, str | None, int | None]
 def nodes(rows: UnitRows) -> list[Node]:
     """Their summaries: `summary a` to `summary d`, joined above."""
     engine = Listener(lambda request: f"summary {request.messages[0]['content'].split()[-4]}")
-    made, _ = run(BuildTree(max_children=2, node_words=1000, strict=False), rows, engine)
+    made, _ = run(BuildTree(max_children=2, node_words=1000, question_tokens=256), rows, engine)
     return made
 
 
@@ -39,8 +39,9 @@ def tree(*questions: Question, pages: Sequence[str] = PAGES) -> UnitRows:
 
 def stage(**settings: Any) -> Navigate:
     own: dict[str, Any] = {
-        "reasoning": True, "working_memory": True, "keep_memory": "last", "name_rejected": True,
-        "may_revert": False, "all_rejected": "stop", "max_steps": 50, "answer_words": 9,
+        "reasoning": True, "working_memory": "visited", "keep_memory": "last",
+        "name_rejected": True, "may_revert": False, "all_rejected": "stop", "max_steps": 50,
+        "answer_words": 9,
     }  # fmt: skip
     return Navigate(**{**own, **settings})
 
@@ -67,5 +68,5 @@ ANSWER = "Reasoning: it says so\nAction: -2\nAnswer: (C) a child"
 def wide() -> UnitRows:
     rows = book([f"Segment {name} of the text.\n" for name in "abc"], questions=[question()])
     engine = Listener(lambda request: f"summary {request.messages[0]['content'].split()[-4]}")
-    made, _ = run(BuildTree(max_children=3, node_words=1000, strict=False), rows, engine)
+    made, _ = run(BuildTree(max_children=3, node_words=1000, question_tokens=256), rows, engine)
     return adding(rows, {Node: made})

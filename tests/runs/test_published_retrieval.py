@@ -1,0 +1,147 @@
+"""Retrieval of chats as LongMemEval's own scripts would have it, from the raw file on: BM25, its
+order, and the metrics are computed here by the authors' rules (run_retrieval.py, eval_utils.py),
+and none of our rows has a part in it."""
+
+import json
+import re
+from collections.abc import Sequence
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rank_bm25 import BM25Okapi
+
+from tests.support.command import DATA, sql, succeed
+
+pytestmark = pytest.mark.slow
+
+HISTORIES = DATA / "longmemeval" / "longmemeval_oracle_16.json"
+KS = (1, 3, 5, 10)
+NUM_OTHERS = 5  # sessions of other questions in each history
+Item = tuple[str, str]
+"""An id and the text that is indexed."""
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def marked(session: Sequence[dict[str, str]], answer: str) -> list[dict[str, Any]]:
+    """The turn that shares most words with the answer has it."""
+    shared = [len(words(turn["content"]) & words(answer)) for turn in session]
+    best = shared.index(max(shared))
+    return [{**turn, "has_answer": n == best} for n, turn in enumerate(session)]
+
+
+def histories() -> list[dict[str, Any]]:
+    """The sixteen questions, their evidence among sessions of the questions that follow."""
+    native: list[dict[str, Any]] = json.loads(HISTORIES.read_bytes())
+    made = []
+    for place, row in enumerate(native):
+        others = [s for n in range(1, 16) for s in native[(place + n) % 16]["haystack_sessions"]]
+        sessions = [
+            *((f"answer_{row['question_id']}_{n}", marked(session, str(row["answer"])))
+              for n, session in enumerate(row["haystack_sessions"])),
+            *((f"other_{n}", session) for n, session in enumerate(others[:NUM_OTHERS])),
+        ]  # fmt: skip
+        sessions.sort(key=lambda pair: len(pair[1][0]["content"]))  # evidence is anywhere
+        made.append({
+            **row,
+            "question_date": "2023/06/30 (Fri) 10:00",
+            "haystack_dates": [f"2023/05/{n:02} (Mon) 10:00" for n, _ in enumerate(sessions, 1)],
+            "haystack_session_ids": [name for name, _ in sessions],
+            "haystack_sessions": [session for _, session in sessions],
+            "answer_session_ids": [name for name, _ in sessions if name.startswith("answer")],
+        })  # fmt: skip
+    return made
+
+
+def items(row: dict[str, Any], value: str) -> list[Item]:
+    """What is indexed, the user's side alone, under ids that say whether it has evidence."""
+    found: list[Item] = []
+    for name, session in zip(row["haystack_session_ids"], row["haystack_sessions"], strict=True):
+        lost = name.replace("answer", "noans")
+        own = [(n, turn) for n, turn in enumerate(session, 1) if turn["role"] == "user"]
+        if value == "session":
+            has_answer = any(turn.get("has_answer") for _, turn in own)
+            text = " ".join(cleaned(turn["content"]) for _, turn in own)
+            found.append((name if has_answer or lost == name else lost, text))
+        else:
+            found += [
+                (f"{name if turn.get('has_answer') else lost}_{n}", cleaned(turn["content"]))
+                for n, turn in own
+            ]
+    return found
+
+
+def cleaned(content: str) -> str:
+    """Without blank lines, which would end a turn in our texts."""
+    return re.sub(r"\n\s*\n", "\n", content).strip()
+
+
+def order(found: Sequence[Item], query: str) -> list[int]:
+    scores = BM25Okapi([text.split(" ") for _, text in found]).get_scores(query.split(" "))
+    return [int(n) for n in np.argsort(scores)[::-1]]
+
+
+def dcg(gains: Sequence[int]) -> float:
+    return sum(gain / (log2(n) if n > 1 else 1) for n, gain in enumerate(gains, 1))
+
+
+def evaluated(ranked: Sequence[str], k: int) -> list[float]:
+    """recall_any, recall_all and ndcg of ranked ids at k."""
+    correct = {name for name in ranked if "answer" in name}
+    hits = [int(name in correct) for name in ranked]
+    best = dcg(sorted(hits, reverse=True)[:k])
+    ndcg = dcg(hits[:k]) / best if best else 0.0
+    top = set(ranked[:k])
+    return [100.0 * bool(correct & top), 100.0 * (correct <= top), 100 * ndcg]
+
+
+def as_sessions(ranked: Sequence[str], k: int) -> list[float]:
+    """Turn ids stripped, and so far down that there are k different ones."""
+    names = [name.rsplit("_", 1)[0] for name in ranked]
+    depth = k
+    while depth <= len(names) and len(set(names[:depth])) < k:
+        depth += 1
+    return evaluated(names, depth)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    path = folder / "longmemeval_s.json"
+    path.write_text(json.dumps(histories()), encoding="utf-8")
+    succeed(
+        "run", "corpus=longmemeval", f"corpus.path={path}", "family=longmemeval", "run=r",
+        "methods=longmemeval(value=round|session,expansion=none,retriever=bm25)", "rater=none",
+        "cluster=inline", f"warehouse={folder / 'warehouse'}",
+    )  # fmt: skip
+    return folder / "warehouse"
+
+
+@pytest.mark.parametrize("value", ["round", "session"])
+def test_the_view_has_the_authors_values(warehouse: Path, value: str) -> None:
+    rows = sql(
+        warehouse, f"from retrieval where method like '%value={value},%' and k <= 10", "run=r"
+    )
+    found = {(row["question_id"], row["level"], row["k"]): row for row in rows}
+    compared = left_out = 0
+    for history in histories():
+        indexed = items(history, value)
+        ranked = [indexed[n][0] for n in order(indexed, history["question"])]
+        for k in KS:
+            expected = {"page": evaluated(ranked, k)}
+            expected["session"] = as_sessions(ranked, k) if value == "round" else expected["page"]
+            for level, values in expected.items():
+                row = found.pop((history["question_id"], level, k))
+                if not any("answer" in name for name in ranked):  # their runner leaves it out
+                    assert row["left_out"] == "no user evidence", row
+                    left_out += 1
+                    continue
+                ours = [row[name] for name in ("recall_any", "recall_all", "ndcg_published")]
+                assert ours == pytest.approx(values, abs=1e-6), (row, ranked)
+                compared += 1
+    assert not found and compared >= 48 and left_out >= 8
