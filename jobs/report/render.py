@@ -217,11 +217,9 @@ def _corpus(report: Report) -> str:
 def _memories(report: Report) -> list[dict[str, object]]:
     """A row per memory, without the size of the corpus, which is printed above, and without what no
     memory of the run has, such as gists."""
-    names = {
-        name: None for row in report.memories for name, value in row.items() if value is not None
-    }
-    shown = [name for name in names if name not in ("documents", "words")]
-    return [{name.replace("_", " "): row.get(name) for name in shown} for row in report.memories]
+    known = [name for name in report.memories[0] if name not in ("documents", "words")]
+    shown = [name for name in known if any(row[name] is not None for row in report.memories)]
+    return [{name.replace("_", " "): row[name] for name in shown} for row in report.memories]
 
 
 def provenance_line(report: Report) -> str:

@@ -33,7 +33,7 @@ class Call(Record):
     prompt: str  # the name of its template
     request_sha: str  # hash of rendered messages, model, sampling, seed and attempt
     engine: str  # the engine and model
-    attempt: int  # 0, or how often the request had failed before
+    attempt: int  # from 1: of several tries after illegal replies, or of several replies drawn
     prompt_tokens: int  # counted by the engine
     cached_tokens: int  # of the prompt's tokens, those that the engine had in its cache
     reply_tokens: int  # counted by the engine, thinking included

@@ -40,8 +40,8 @@ class MakeQueries(Stage):
 
 class FilterQueries(MakeQueries):
     """Base class. Of what a model writes are searched for lines of `min_query_words` words or more
-    (in scripts without spaces characters count as words), each once, and at most `max_queries` of a
-    reply.
+    (in scripts without spaces characters count as words; a draft may be shorter, as in the authors'
+    code), each once, and at most `max_queries` of a reply.
     """
 
     min_query_words: PositiveInt
@@ -65,7 +65,7 @@ class FilterQueries(MakeQueries):
     ) -> str | None:
         if row.text is None or row.kind == "question":
             return None
-        if num_words(row.text) < self.min_query_words:
+        if row.kind != "draft" and num_words(row.text) < self.min_query_words:
             return "short"
         if _same(row.text) in seen:
             return "duplicate"

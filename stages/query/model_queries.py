@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
@@ -35,6 +37,8 @@ from stages.tables.keys import MemoryPassage
 from stages.tables.lookups import Query
 from stages.text.chat_text import day_of
 
+T = TypeVar("T", Hypothetical, SubQuestions)
+
 
 class MakeClues(FilterQueries):
     """`task` answer: the question itself, with `draft` a draft of its answer, spans of text and
@@ -43,7 +47,7 @@ class MakeClues(FilterQueries):
     """
 
     kind = "clues"
-    version = 1
+    version = 2
     reads = (MemoryPassage,)
     prompts = CLUES
     role: ClassVar[Role] = "memory"
@@ -114,21 +118,38 @@ class MakeClues(FilterQueries):
 
 
 class MakeHypothetical(MakeQueries):
-    """HyDE (arXiv 2212.10496): a passage that might answer the question is searched for in its
-    place. One passage; the paper averages the vectors of several and the question's.
+    """HyDE (arXiv 2212.10496, section 3): `num_passages` passages that might answer the question
+    are searched for, the paper's 8 and itself (`with_question`) together, by their mean vector
+    (`mean` of the stage search). Each is drawn anew: an engine without sampling is asked once.
     """
 
     kind = "hypothetical"
-    version = 1
+    version = 2
     prompts = (Hypothetical,)
+    num_passages: PositiveInt
+    with_question: bool
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries: the passage; where it cannot be read the question, too."""
-        made: list[Query] = []
-        for own, found in await _rewritten(rows, Hypothetical, "hypothetical", ask):
-            is_read = found[0].text is not None
-            made += self.numbered(found if is_read else [*found, own])
-        return made
+        """Questions -> their Queries: the passages, and the question; that, too, where no passage
+        can be read."""
+        made = await asyncio.gather(*(self._of_question(q, ask) for q in rows.questions))
+        return [row for found in made for row in self.numbered(found)]
+
+    async def _of_question(self, question: Question, ask: Ask) -> list[Query]:
+        prompt = _filled(Hypothetical, question)
+        of = question.question_id
+        first = await ask(prompt, Subject(question_id=of))
+        more = (
+            ask(prompt, Subject(question_id=of, attempt=number))
+            for number in range(2, self.num_passages + 1)
+        )
+        replies = [first, *await asyncio.gather(*more)]
+        found = [
+            row for reply in replies for row in queries_of(question, "hypothetical", reply, None)
+        ]
+        own = query(question, "question", question.question)
+        is_read = any(row.text is not None for row in found)
+        return found if is_read and not self.with_question else [*found, own]
 
 
 class MakeSubQuestions(FilterQueries):
@@ -142,24 +163,20 @@ class MakeSubQuestions(FilterQueries):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
         """Questions -> their Queries: the question, and what it was rewritten to."""
-        rewritten = await _rewritten(rows, SubQuestions, "sub_question", ask)
-        return [row for own, found in rewritten for row in self.numbered([own, *found])]
+        made = await asyncio.gather(*(self._of_question(q, ask) for q in rows.questions))
+        return [row for found in made for row in self.numbered(found)]
 
-
-async def _rewritten(
-    rows: UnitRows, prompt: type[Hypothetical | SubQuestions], kind: Kind, ask: Ask
-) -> list[tuple[Query, list[Query]]]:
-    """Each question as a query, and those that the reply to the prompt holds."""
-
-    async def one(question: Question) -> tuple[Query, list[Query]]:
-        filled: Prompt[Any] = prompt(
-            question=question.question, options=question.options, asked_at=question.asked_at or ""
-        )
-        asked = await ask(filled, Subject(question_id=question.question_id))
+    async def _of_question(self, question: Question, ask: Ask) -> list[Query]:
+        prompt = _filled(SubQuestions, question)
+        asked = await ask(prompt, Subject(question_id=question.question_id))
         own = query(question, "question", question.question)
-        return own, queries_of(question, kind, asked, None)
+        return [own, *queries_of(question, "sub_question", asked, None)]
 
-    return list(await asyncio.gather(*map(one, rows.questions)))
+
+def _filled(prompt: type[T], question: Question) -> T:
+    return prompt(
+        question=question.question, options=question.options, asked_at=question.asked_at or ""
+    )
 
 
 class MakeTimeRange(MakeQueries):

@@ -11,6 +11,7 @@ from stages.index.context import Context, TruncateBy, raw_pages, raw_text, text_
 from stages.prompts.parsing.passages import Passage
 from stages.query.make_queries import searched
 from stages.read.answer_from_context import AnswerFromContext, room_tokens, with_context
+from stages.read.recurrence import LastSegment
 from stages.retrieve.look_up import used_pages
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup, Query, Visit
@@ -102,12 +103,14 @@ class AnswerConstant(AnswerFromContext):
 
 
 class AnswerFromRunningSummary(AnswerFromContext):
-    """From the summary after the last segment (MemWalker section 4, recurrence). Where no segment
-    gave a summary, the answer is an `upstream` row."""
+    """From the summary after the last segment (MemWalker section 4, recurrence); with
+    `last_segment` read, from that segment and the summary of those before. Where no segment gave a
+    summary, the answer is an `upstream` row."""
 
     kind = "running_summary"
-    version = 1
+    version = 2
     reads = (RunningSummary,)
+    last_segment: LastSegment
 
     def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
         return rows.of(RunningSummary, question)[-1:]
@@ -115,9 +118,12 @@ class AnswerFromRunningSummary(AnswerFromContext):
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         (last,) = self.needed(rows, question)
         assert isinstance(last, RunningSummary)
-        return Context(
-            passages=(Passage("gist", None, last.summary or ""),), num_words=last.num_words
-        )
+        summary = (Passage("gist", None, last.summary),) if last.summary else ()
+        if self.last_segment == "summarized":
+            return Context(passages=summary, num_words=last.num_words)
+        raw = text_span(rows.document.text, last.start_char, last.end_char)
+        words = last.num_words + raw.num_words
+        return replace(raw, passages=(*summary, *raw.passages), num_words=words)
 
 
 class AnswerFromChunks(AnswerFromContext):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from pydantic import PositiveInt
 
@@ -16,26 +17,31 @@ from stages.prompts.memwalker.update_summary import UpdateSummary
 from stages.tables.pages import RunningSummary
 from stages.text.words import num_words
 
+LastSegment = Literal["summarized", "read"]
 _WORDS_PER_TOKEN = 0.75  # of English prose; in other languages a text has fewer words a token
 
 
 class UpdateRunningSummary(Stage):
     """The recurrence baseline (MemWalker section 4, after Xu et al. 2022): segments of at most
     `segment_tokens` are read in order, each with the summary of at most `summary_tokens` of those
-    before, in the engine's tokens. The paper does not say whether its summaries know the question;
-    these do, so the document is read once for each.
+    before, in the engine's tokens. The paper does not say whether its summaries know the question.
+    With `asks_question` they do, and the document is read once for each; else once for all.
+    `last_segment`: summarized as all others, or left for the answer to read with the summary of
+    those before (Xu et al.).
 
     A summary may be as long as `reply_tokens.update_summary` lets it; the prompt asks for words, as
     many as `summary_tokens` usually are.
     """
 
     name = "update_summary"
-    version = 1
+    version = 2
     writes = RunningSummary
     prompts = (UpdateSummary,)
     asks_in_turn = True
     segment_tokens: PositiveInt
     summary_tokens: PositiveInt
+    asks_question: bool
+    last_segment: LastSegment
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[RunningSummary]:
         """Questions -> a RunningSummary per segment each, in question order, then by segment.
@@ -46,9 +52,15 @@ class UpdateRunningSummary(Stage):
         """
         text = rows.document.text
         spans = await segments(text, self.segment_tokens, ask.text_tokens) or [(0, 0)]
-        ask.progress.tell(len(spans) * len(rows.questions), 0)
-        read = (self._read(text, spans, question, ask) for question in rows.questions)
-        return [row for found in await asyncio.gather(*read) for row in found]
+        readers = rows.questions if self.asks_question else rows.questions[:1]
+        ask.progress.tell(len(spans) * len(readers), 0)
+        read = await asyncio.gather(*(self._read(text, spans, q, ask) for q in readers))
+        made = {q.question_id: own for q, own in zip(readers, read, strict=True)}
+        return [
+            replace(row, question_id=question.question_id)
+            for question in rows.questions
+            for row in made.get(question.question_id, read[0])
+        ]
 
     async def _read(
         self, text: str, spans: Sequence[tuple[int, int]], question: Question, ask: Ask
@@ -60,7 +72,10 @@ class UpdateRunningSummary(Stage):
             )
             before = done[-1].summary if done else None
             segment = text[row.start_char : row.end_char].strip()
-            done.append(await self._update(row, segment, before, question, ask))
+            if self.last_segment == "read" and index == len(spans) - 1:
+                done.append(_with(row, before or "", None))
+            else:
+                done.append(await self._update(row, segment, before, question, ask))
             ask.progress.done += 1
         return done
 
@@ -72,13 +87,14 @@ class UpdateRunningSummary(Stage):
         prompt = UpdateSummary(
             segment=segment,
             summary=before or "",
-            question=question.question,
-            options=question.options,
+            question=question.question if self.asks_question else "",
+            options=question.options if self.asks_question else (),
             max_words=max(1, int(_WORDS_PER_TOKEN * self.summary_tokens)),
-            asked_at=question.asked_at or "",
+            asked_at=(question.asked_at or "") if self.asks_question else "",
         )
         subject = Subject(question_id=question.question_id, turn=row.segment_index)
-        asked = await ask(prompt, subject)
+        # Other units have further questions about the document: they take these replies.
+        asked = await ask(prompt, subject, is_shared=not self.asks_question)
         if asked.value is None:
             return _with(row, before, asked.problem)
         summary = await self._cut(asked.value, ask)

@@ -11,7 +11,8 @@ from stages.text.excerpts import best_sentences, gist
 @dataclass(frozen=True)
 class UpdateSummary(Prompt[str]):
     """Rewrite the summary of the text before `segment` ("" for none) to include what the segment
-    says about the question. The value is the new summary, stripped."""
+    says about the question, or for a question "" about anything. The value is the new summary,
+    stripped."""
 
     name: ClassVar[str] = "update_summary"
     max_reply_tokens: ClassVar[int] = 500
@@ -26,6 +27,8 @@ class UpdateSummary(Prompt[str]):
 
     def extractive(self) -> str:
         """The sentences of both that match the question best; else what there was, or a gist."""
+        if not self.question:
+            return gist(" ".join([self.summary, self.segment])) or self.summary
         query = " ".join([self.question, *self.options])
         words = max(1, 9 * self.max_words // 10)  # what it takes may be a tenth longer
         found = best_sentences([self.summary, self.segment], query, words)
@@ -42,4 +45,5 @@ class UpdateSummary(Prompt[str]):
             cls(segment, summary, QUESTION, (), max_words=8104),
             cls(segment, "", QUESTION, OPTIONS, max_words=8104),
             cls(segment, summary, QUESTION, OPTIONS, max_words=8104, asked_at=DATE),
+            cls(segment, summary, "", (), max_words=8104),
         )

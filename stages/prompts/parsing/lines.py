@@ -40,6 +40,7 @@ _QUOTES = (
     *(("「", "」"), ("『", "』")),
 )
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
+_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
 _NO_ITEM = {"none", "n/a", "无", "無", "[]"}
 
 
@@ -48,11 +49,11 @@ def parse_lines(reply: str, is_cut: bool) -> tuple[str, ...] | None:
     emphasis around a whole line; blank lines and introductions ("Here they are:") are left out.
 
     () where there is none but `NONE`, which is legal; None where no line has a letter or digit. The
-    last line of a cut reply is incomplete, so it counts only where it is the only one.
+    last line of a cut reply counts only where it ends as a sentence does, or is the only one.
     """
     lines = [line for line in _LINE_END.split(reply) if not _FENCE.fullmatch(line.strip())]
     found = [_text(item) for line in lines for item in _items(line)]
-    if is_cut and any(found[:-1]):
+    if is_cut and any(found[:-1]) and not found[-1].endswith(_SENTENCE_ENDS):
         found.pop()
     kept = tuple(text for text in found if text and not _is_none(text))
     return kept if kept or any(found) else None

@@ -37,7 +37,8 @@ VALUES: dict[str, Any] = {
     "first_page": 1, "seed": 7, "repeat": 2, "embedder": counts("bell"), "answer_words": 20,
     "answer_each_look_up": False, "constant_answer": "He did it.", "paragraphs": "lines",
     "page_breaks": False, "words": 300, "max_words": 600, "num_words": 11, "answer_page_tags": True,
-    "truncate_by": "words", "bm25": "plus_on_stems",
+    "truncate_by": "words", "bm25": "plus_on_stems", "judged": "answer",
+    "extraction_examples": False,
 }  # fmt: skip
 
 
@@ -170,7 +171,7 @@ def test_arguments_reach_their_stage() -> None:
     assert look_up == NoLookUp()
     assert answer == AnswerFromText(**COMMON, keep="last", num_words=9, truncate_by="words")
     assert stages("recurrence(summary_tokens=9)")[0] == UpdateRunningSummary(
-        segment_tokens=2500, summary_tokens=9
+        segment_tokens=2500, summary_tokens=9, asks_question=True, last_segment="summarized"
     )
     assert stages("bm25_fill_context")[0] == BM25(top_k=None, bm25="plus_on_stems")
     assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
@@ -187,26 +188,26 @@ def test_what_yaml_says_goes_before_the_family_s_value_null_too() -> None:
     assert answer.num_words is None
 
 
-@pytest.mark.parametrize(
-    ("text", "made"),
-    [
-        ("gist_only", [NoLookUp, AnswerFromMemory]),
-        ("readagent_s", [ReadAgentS, AnswerFromMemory]),
-        ("bm25", [BM25, AnswerFromPages]),
-        ("oracle_pages", [OraclePages, AnswerFromPages]),
-        ("dense", [EmbedPages, Dense, AnswerFromPages]),
-        ("dense(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
-        ("gist_dense", [EmbedPages, Dense, AnswerFromMemory]),
-        ("full_text", [NoLookUp, AnswerFromText]),
-        ("closed_book", [NoLookUp, AnswerClosedBook]),
-        ("constant", [NoLookUp, AnswerConstant]),
-        ("truncated_to_context(keep=last)", [NoLookUp, AnswerFromTruncatedText]),
-        ("bm25_fill_context", [BM25, AnswerFromPages]),
-        ("dense_fill_context(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
-        ("recurrence", [UpdateRunningSummary, AnswerFromRunningSummary]),
-        ("memwalker", [PaginateByTokens, BuildTree, Navigate, VisitedLeaves, AnswerFromVisits]),
-    ],
-)
+MADE: list[tuple[str, list[type[Stage]]]] = [
+    ("gist_only", [NoLookUp, AnswerFromMemory]),
+    ("readagent_s", [ReadAgentS, AnswerFromMemory]),
+    ("bm25", [BM25, AnswerFromPages]),
+    ("oracle_pages", [OraclePages, AnswerFromPages]),
+    ("dense", [EmbedPages, Dense, AnswerFromPages]),
+    ("dense(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
+    ("gist_dense", [EmbedPages, Dense, AnswerFromMemory]),
+    ("full_text", [NoLookUp, AnswerFromText]),
+    ("closed_book", [NoLookUp, AnswerClosedBook]),
+    ("constant", [NoLookUp, AnswerConstant]),
+    ("truncated_to_context(keep=last)", [NoLookUp, AnswerFromTruncatedText]),
+    ("bm25_fill_context", [BM25, AnswerFromPages]),
+    ("dense_fill_context(over=gists)", [EmbedGists, Dense, AnswerFromPages]),
+    ("recurrence", [UpdateRunningSummary, AnswerFromRunningSummary]),
+    ("memwalker", [PaginateByTokens, BuildTree, Navigate, VisitedLeaves, AnswerFromVisits]),
+]
+
+
+@pytest.mark.parametrize(("text", "made"), MADE)
 def test_every_method_is_a_list_of_stages(text: str, made: list[type[Stage]]) -> None:
     assert [type(stage) for stage in stages(text)] == made
 

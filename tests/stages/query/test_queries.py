@@ -10,7 +10,17 @@ from stages.query.make_queries import MakeQueries, searched
 from stages.query.model_queries import MakeClues, MakeHypothetical, MakeSubQuestions
 from stages.tables.keys import MemoryPassage
 from stages.tables.lookups import Query
-from tests.support.reading import adding, always, deadline, document, never, question, run, scripted
+from tests.support.reading import (
+    adding,
+    always,
+    deadline,
+    document,
+    in_turn,
+    never,
+    question,
+    run,
+    scripted,
+)
 
 TEXT = "The bell rings at noon. Nobody admits it."
 ASKED = "Who rang the bell?"
@@ -188,14 +198,41 @@ def test_rewriters(tmp_path: Path) -> None:
     engine = by_prompt(
         tmp_path, hypothetical=" The sexton rang it.\n", sub_questions="Who?\n2) Which bell?"
     )
-    assert made(MakeHypothetical(), engine, rows) == [("hypothetical", "The sexton rang it.", None)]
+    one = MakeHypothetical(num_passages=1, with_question=False)
+    assert made(one, engine, rows) == [("hypothetical", "The sexton rang it.", None)]
     assert made(MakeSubQuestions(min_query_words=1, max_queries=10), engine, rows) == [
         ("question", ASKED, None),
         ("sub_question", "Who?", None),
         ("sub_question", "Which bell?", None),
     ]
-    assert made(MakeHypothetical(), always(""), rows) == [
+    assert made(one, always(""), rows) == [
         ("hypothetical", None, "unparseable"), ("question", ASKED, None),
+    ]  # fmt: skip
+
+
+def test_several_passages_and_the_question() -> None:
+    """Each is drawn with a seed of its own; without sampling they are one reply."""
+    rows = UnitRows(document=document(TEXT), questions=(question(),))
+    stage = MakeHypothetical(num_passages=3, with_question=True)
+    engine = in_turn("one", "two", "three")
+    found, calls = run(stage, rows, engine, temperature=0.7)
+    assert [(row.query_index, row.kind, row.text) for row in found] == [
+        (0, "hypothetical", "one"), (1, "hypothetical", "two"), (2, "hypothetical", "three"),
+        (3, "question", ASKED),
+    ]  # fmt: skip
+    assert len({request.seed for request in engine.requests}) == len(calls) == 3
+    found, calls = run(stage, rows, in_turn("one"))
+    assert [row.text for row in found] == ["one", "one", "one", ASKED]
+
+
+def test_a_short_draft_is_a_query(tmp_path: Path) -> None:
+    """As in the authors' code; a short clue is none."""
+    engine = by_prompt(
+        tmp_path, clue_spans="The bell", clue_questions="Who?", draft_answer="The sexton."
+    )
+    assert made(clues(draft=True, min_query_words=4), engine) == [
+        ("question", ASKED, None), ("draft", "The sexton.", None), ("span", "The bell", "short"),
+        ("surrogate", "Who?", "short"),
     ]  # fmt: skip
 
 

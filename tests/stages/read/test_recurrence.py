@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from upath import UPath
 
 from jobs.graph.read_run import read_run
+from pipeline.asking.reply_log import SharedReplies
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.engines.counting import CountingEngine, token_counts
@@ -34,8 +36,11 @@ from tests.support.reading import (
 
 ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was wind, he says."
 TEXT = ONE + TWO + THREE  # segments of at most five words: these three
-STAGE = UpdateRunningSummary(segment_tokens=5, summary_tokens=4)
-ANSWER = AnswerFromRunningSummary(first_page=0, answer_words=30, answer_page_tags=True)
+SETTINGS: dict[str, Any] = {"asks_question": True, "last_segment": "summarized"}
+STAGE = UpdateRunningSummary(segment_tokens=5, summary_tokens=4, **SETTINGS)
+ANSWER = AnswerFromRunningSummary(
+    first_page=0, answer_words=30, answer_page_tags=True, last_segment="summarized"
+)
 
 
 def rows(*questions: Question, text: str = TEXT) -> UnitRows:
@@ -90,7 +95,7 @@ def test_a_step_is_a_turn_of_its_question() -> None:
 )
 def test_segments_by_the_engines_tokens(tokens: int, segments: int) -> None:
     """Sentences of 5, 3 and 5 words."""
-    stage = UpdateRunningSummary(segment_tokens=tokens, summary_tokens=4)
+    stage = UpdateRunningSummary(segment_tokens=tokens, summary_tokens=4, **SETTINGS)
     made, calls = run(stage, rows(), always("bell"))
     assert len(made) == len(calls) == segments
     assert "".join(TEXT[row.start_char : row.end_char] for row in made) == TEXT
@@ -198,13 +203,62 @@ def test_the_answer_is_from_the_last_summary_alone() -> None:
     assert (answer.page_indexes, answer.context_spans, answer.num_lookups) == ((), (), 0)
 
 
+def test_one_reading_serves_all_questions_where_the_prompt_has_none(tmp_path: Path) -> None:
+    """Also those of another unit of the document, as it sends the same requests."""
+    stage = replace_settings(asks_question=False)
+    shared = SharedReplies(UPath(tmp_path) / "shared")
+    asked = (question("b", "Where?"), question("a", "When?"))
+    made, calls = run(stage, rows(*asked), always("bell at noon"), shared=shared)
+    assert len(calls) == 3
+    assert [(row.question_id, row.segment_index, row.summary) for row in made] == [
+        (name, n, "bell at noon") for name in "ba" for n in range(3)
+    ]
+    other, calls = run(stage, rows(question("c", "Why?")), never(), shared=shared)
+    assert [row.summary for row in other] == ["bell at noon"] * 3
+    assert all(call.is_shared for call in calls)
+    engine = always("bell")
+    run(stage, rows(*asked), engine)
+    first, second, _ = engine.prompts()
+    assert "Where" not in first + second and "Question" not in first + second
+    assert "Note what this part says, with the names" in first
+    assert "Rewrite them: keep what may still serve any question, and add" in second
+
+
+def replace_settings(**settings: Any) -> UpdateRunningSummary:
+    return UpdateRunningSummary(segment_tokens=5, summary_tokens=4, **{**SETTINGS, **settings})
+
+
+@pytest.mark.parametrize(
+    ("text", "replies", "shown", "words"),
+    [
+        (TEXT, ["bell at noon", "nobody admits"], f"nobody admits\n\n{THREE}", 2 + 5),
+        (ONE, [], ONE.strip(), 5),
+    ],
+)
+def test_the_last_segment_may_be_read_with_the_summary_before_it(
+    text: str, replies: list[str], shown: str, words: int
+) -> None:
+    """Xu et al. 2022: of a text of one segment that is all."""
+    summarized = in_turn(*replies)
+    made, _ = run(replace_settings(last_segment="read"), rows(text=text), summarized)
+    assert len(summarized.requests) == len(replies)
+    stage = ANSWER.model_copy(update={"last_segment": "read"})
+    engine = always("The wind.")
+    unit = adding(rows(text=text), {RunningSummary: made})
+    (answer,), _ = run(stage, unit, engine)
+    assert f"left out.\n\n{shown}\n\nQuestion: Who" in engine.prompts()[0]
+    assert (answer.problem, answer.num_context_words) == (None, words)
+    (span,) = answer.context_spans
+    assert text[span.start_char : span.end_char].strip() == shown.split("\n\n")[-1]
+
+
 def test_texts_pass_verbatim_and_gold_does_not() -> None:
     gold = question(
         text=NASTY, references=("the gold answer",), evidence=(Span(0, 9),), options=("a", NASTY),
         asked_at="2023/05/30",
     )  # fmt: skip
     engine = always(NASTY)
-    stage = UpdateRunningSummary(segment_tokens=PLENTY, summary_tokens=PLENTY)
+    stage = UpdateRunningSummary(segment_tokens=PLENTY, summary_tokens=PLENTY, **SETTINGS)
     ((row,), _) = run(stage, rows(gold, text=f"{NASTY}\n<5>"), engine)
     (text,) = engine.prompts()
     assert f"next part:\n\n{NASTY}\n<5>\n\nAsked on: 2023/05/30\nQuestion: {NASTY}\n(A) a" in text

@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from math import log
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_the_union_of_all_queries_is_read_in_order(
     pages: list[list[str]], asked: list[list[str]], top_k: int
 ) -> None:
     texts, wanted = [" ".join(words) + ". " for words in pages], [" ".join(q) for q in asked]
-    stage = SearchByBM25(top_k=top_k, bm25="plus_on_stems")
+    stage = SearchByBM25(top_k=top_k, bm25="plus_on_stems", mean=False)
     rows = adding(book(texts, questions=[question()]), {Query: queries(*wanted)})
     made, _ = run(stage, rows, never())
     rankings = [[(page, score) for page, score in bm25_plus(texts, query) if score]
@@ -99,7 +100,7 @@ class Axes(EmbedderSettings):
 def test_vectors_of_all_queries_find_their_pages() -> None:
     """Pages are the axes; the second question has no query left, the third no reply."""
     axes = Axes(model=None, chunk_words=None, device="cpu", batch_size=1)
-    stage = SearchByVectors(top_k=2, embedder=axes)
+    stage = SearchByVectors(top_k=2, embedder=axes, mean=False)
     vectors = [
         Embedding(document_id="d", page_index=n, chunk_index=0, start_char=0, end_char=0,
                   embedding=tuple(float(n == axis) for axis in range(len(WORDS))))
@@ -124,6 +125,42 @@ def test_vectors_of_all_queries_find_their_pages() -> None:
         (0, 2), (1, 2), (), (),
     ], "what shares nothing with a query is not found"  # fmt: skip
     assert made[-1].detail == "queries: timeout, queries: timeout"
+
+
+class Kinds(Axes):
+    """What each text was embedded as is remembered."""
+
+    seen: ClassVar[list[tuple[str, str]]] = []
+
+    async def embed(self, texts: Any, kind: Kind) -> Vectors:
+        self.seen.extend((text, kind) for text in texts)
+        return await super().embed(texts, kind)
+
+
+def test_the_mean_of_all_vectors_finds_pages_once() -> None:
+    """HyDE: three passages and the question; the mean is nearest to the rope, no single one is.
+    A passage is embedded as a page is. The second question has no query left."""
+    kinds = Kinds(model=None, chunk_words=None, device="cpu", batch_size=1)
+    vectors = [
+        Embedding(document_id="d", page_index=n, chunk_index=0, start_char=0, end_char=0,
+                  embedding=tuple(float(n == axis) for axis in range(len(WORDS))))
+        for n in range(4)
+    ]  # fmt: skip
+    texts = ("bell bell rope", "tower tower rope", "stair stair rope")
+    passages = [replace(row, kind="hypothetical") for row in queries(*texts)]
+    own = Query(document_id="d", question_id="q", query_index=3, kind="question", text="rope")
+    lost = queries("bell", question_id="r", dropped="short")
+    asked = [question("r"), question("q")]
+    rows = book(["a ", "b ", "c ", "d"], questions=asked)
+    rows = adding(rows, {Query: [*lost, *passages, own], Embedding: vectors})
+    made, _ = run(SearchByVectors(top_k=1, embedder=kinds, mean=True), rows, never())
+    assert [(t.question_id, t.turn, t.query_index, t.used) for t in made] == [
+        ("r", 0, None, ()), ("q", 0, None, (1,)),
+    ]  # fmt: skip
+    assert [page.score for page in made[1].ranked] == [1.0, 0.5, 0.5, 0.5]
+    assert Kinds.seen == [*((text, "document") for text in texts), ("rope", "query")]
+    found, _ = run(SearchByBM25(top_k=9, bm25="plus_on_stems", mean=True), rows, never())
+    assert [(t.question_id, t.turn) for t in found] == [("r", 0), ("q", 0)]
 
 
 def test_a_draft_stands_after_the_chunks() -> None:
@@ -151,7 +188,7 @@ def test_a_draft_stands_after_the_chunks() -> None:
 def test_without_a_reply_there_is_no_answer(problem: Any) -> None:
     lost = [*queries("bell"), *queries(None, problem=problem)]
     rows = adding(book(["a ", "b"], questions=[question()]), {Query: lost})
-    (turn,), _ = run(SearchByBM25(top_k=1, bm25="plus_on_stems"), rows, never())
+    (turn,), _ = run(SearchByBM25(top_k=1, bm25="plus_on_stems", mean=False), rows, never())
     assert (turn.used, turn.problem) == (None, "upstream")
     answer = read(adding(rows, {Lookup: [turn]}), never())
     assert answer.problem == "upstream" and problem in answer.detail
