@@ -102,8 +102,8 @@ def _line(turn: Any, clean: Literal["none", "tags"]) -> str:
     speaker, content = text_of(turn, "speaker"), text_of(turn, "content")
     if clean == "tags":
         content = " ".join(_TAG.sub(" ", content).split())
-    # An empty turn keeps its line, `speaker:`: evidence counts turns.
-    return _LINE_BREAK.sub(" ", f"{speaker.strip()}: {content.strip()}").rstrip()
+    # An empty turn keeps its line, as evidence counts turns, and its space, as ReadAgent's text.
+    return _LINE_BREAK.sub(" ", f"{speaker.strip()}: {content.strip()}")
 
 
 def _tile(lines: Sequence[str]) -> list[tuple[int, int]]:

@@ -63,14 +63,13 @@ def compression(words: Callable[[UnitRows, Sequence[Lookup]], list[int]], bm25: 
 @pytest.mark.slow
 @pytest.mark.parametrize(("keep", "paper"), [("first", 32.59), ("last", 32.38)])
 def test_the_first_and_last_6000_words(keep: str, paper: float) -> None:
-    """Within 0.01: 17 empty turns have a space after `speaker:` in the paper's text, none in ours;
-    with it these are 32.590 and 32.375."""
+    """As printed, with two digits; 17 empty turns have a space after `speaker:`."""
     (stage,) = (s for s in stages() if isinstance(s, AnswerFromText) and s.keep == keep)
 
     def words(rows: UnitRows, lookups: Sequence[Lookup]) -> list[int]:
         return [stage.context(rows, question, []).num_words for question in rows.questions]
 
-    assert compression(words, "okapi_on_words") == pytest.approx(paper, abs=0.01)
+    assert compression(words, "okapi_on_words") == pytest.approx(paper, abs=0.005)
 
 
 # Okapi on words reads slightly longer pages than stems do; at 354 words it is within 0.25, too.

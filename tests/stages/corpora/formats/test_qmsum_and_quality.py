@@ -66,7 +66,7 @@ def article(file: Path) -> dict[str, Any]:
 
 def naive_line(turn: dict[str, str]) -> str:
     parts = [part.strip() for part in re.split(r"[\r\n]", turn["content"])]
-    return f"{turn['speaker']}: {' '.join(filter(None, parts))}".strip()
+    return f"{turn['speaker'].strip()}: {' '.join(filter(None, parts))}"
 
 
 def test_qmsum_val_words_paragraphs_and_gold_characters(qmsum: Path) -> None:
