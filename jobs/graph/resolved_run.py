@@ -5,7 +5,7 @@ Nothing below reads a config file, a prompt family or a method's YAML, or builds
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from jobs.config.run_config import MOST_RUN_NAME, RunConfig
 from jobs.graph.check_config import check_config, check_stages, refuse_equal_repeats
 from jobs.graph.phases import Phase, phases
 from jobs.graph.step_graph import StepWithEngine, default_settings, run_steps
+from jobs.graph.variants import variants
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import CONF, sha
 from pipeline.families.family import Family, find_family, load_family
-from pipeline.store.sql.memory_names import SHARED
 from pipeline.work.methods import Method, expand_methods, method_of
 from pipeline.work.stage import Role
 from pipeline.work.stage_specs import StageSpec, stage_specs
@@ -102,7 +102,6 @@ def resolve(config: RunConfig) -> ResolvedRun:
     Raises UsageError for settings that cannot work, naming the key or file.
     """
     try:
-        check_config(config)
         confs = conf_folders(config.plugins)
         roots = [conf / "prompts" for conf in confs]
         key = "family" if config.family else "corpus.family"
@@ -110,25 +109,18 @@ def resolve(config: RunConfig) -> ResolvedRun:
         family = load_family(folder, roots, config.reply_tokens)
         defaults = default_settings(config, family)
         methods = expanded(config, confs, defaults)
-        memory = _memory(config, defaults)
         judging = stage_specs(f"{family.folder}/family.yaml: judging", family.judging)
-        check_stages(config, family, [*memory, *(s for m in methods for s in m.stages), *judging])
-        steps_with_engines, named_by = run_steps(config, family, memory, methods, judging)
+        found = variants(config, methods, confs, defaults)
+        for variant in found:
+            check_config(variant.config)
+            check_stages(variant.config, family, [*variant.specs, *judging])
+        steps_with_engines, named_by = run_steps(found, family, judging)
     except (OSError, ValueError) as error:  # of a name that no file can have
         raise UsageError(f"a path in the settings cannot be read: {error}; set another") from None
     refuse_equal_repeats(config, steps_with_engines)
     return ResolvedRun(
         config, confs, family, (*methods,), judging, (*steps_with_engines,), named_by
     )
-
-
-def _memory(config: RunConfig, defaults: Mapping[str, Any]) -> tuple[StageSpec, ...]:
-    """The stages of the memory that methods share, which is called `shared`; others that its
-    settings derive from it have names of their own."""
-    overrides = config.memory.overrides()
-    place = f"memory={config.memory.name}"
-    first, *others = stage_specs(place, config.memory.stages, {**defaults, **overrides})
-    return (replace(first, memory=SHARED), *others)
 
 
 def expanded(

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.config.run_config import RunConfig
+from jobs.graph.variants import Variant
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, IndexRow, Question, Record
 from pipeline.families.family import Family
-from pipeline.store.sql.memory_names import SHARED, WHOLE_TEXT, of_repeat
+from pipeline.store.sql.memory_names import WHOLE_TEXT, of_repeat
 from pipeline.work.methods import Method
 from pipeline.work.stage import STAGES, Stage
 from pipeline.work.stage_specs import StageSpec
@@ -40,53 +41,57 @@ def default_settings(config: RunConfig, family: Family) -> dict[str, Any]:
 
 
 def run_steps(
-    config: RunConfig,
-    family: Family,
-    memory: Sequence[StageSpec],
-    methods: Sequence[Method],
-    judging: Sequence[StageSpec],
+    variants: Sequence[Variant], family: Family, judging: Sequence[StageSpec]
 ) -> tuple[list[StepWithEngine], dict[str, str]]:
     """Every step of a run, without duplicates, in dependency order; and the first method that names
-    it, by step id. `memory`: the stages of the shared one; `judging`: those that follow each
-    method.
+    it, by step id. `judging`: the stages that follow each method.
 
     Raises UsageError, naming the file, the stage and what to do, if a stage reads a table that no
     earlier one writes, or has contradictory settings.
     """
-    graph = _Graph(config, family)
-    for repeat in range(config.repeats if config.repeat_from == "memory" else 1):
-        graph.add_memory(memory, repeat)
-    for method in methods:
-        for repeat in range(config.repeats if method.has_repeats else 1):
-            graph.add(method, judging, repeat)
-    return graph.without_unread(), graph.named_by
+    found: dict[str, StepWithEngine] = {}
+    named_by: dict[str, str] = {}
+    for variant in variants:
+        graph, config = _Graph(variant, family, found, named_by), variant.config
+        for repeat in range(config.repeats if config.repeat_from == "memory" else 1):
+            graph.add_memory(repeat)
+        for method in variant.methods:
+            for repeat in range(config.repeats if method.has_repeats else 1):
+                graph.add(method, judging, repeat)
+    return _without_unread(list(found.values()), bool(named_by)), named_by
+
+
+def _without_unread(found: Sequence[StepWithEngine], has_methods: bool) -> list[StepWithEngine]:
+    """All steps except those that make rows of a memory that no method reads: nothing would use
+    those rows. Without methods the memory is the result."""
+    needed: set[str] = set()
+    kept: list[StepWithEngine] = []
+    for step, engine in reversed(found):
+        if has_methods and step.stage and step.stage.is_index() and step.id not in needed:
+            continue
+        needed |= {upstream.id for upstream in step.upstream}
+        kept.append((step, engine))
+    return kept[::-1]
 
 
 class _Graph:
-    """Builds the steps of one run; `found`: step_id -> step and engine, including steps of memories
-    that no question needs, which `without_unread` removes."""
+    """Builds the steps of one variant of a run; `found`: step_id -> step and engine, of all
+    variants, including steps of memories that no question needs; `named_by`: step_id -> the first
+    method that names it."""
 
-    def __init__(self, config: RunConfig, family: Family) -> None:
-        self.config, self.family = config, family
-        self.found: dict[str, StepWithEngine] = {}
-        self.named_by: dict[str, str] = {}  # step_id -> the first method that names it
+    def __init__(
+        self,
+        variant: Variant,
+        family: Family,
+        found: dict[str, StepWithEngine],
+        named_by: dict[str, str],
+    ) -> None:
+        self.variant, self.config, self.family = variant, variant.config, family
+        self.found, self.named_by = found, named_by
         self.documents = self._load(Document)
         self._load(Question)
         self.shared: dict[int, dict[str, Step]] = {}  # repeat -> the memory's steps, by key
-        self.defaults = default_settings(config, family)
-
-    def without_unread(self) -> list[StepWithEngine]:
-        """All steps except those that make rows of a memory that no method reads: nothing would use
-        those rows. Without methods the shared memory is the result."""
-        shared = () if self.named_by else self.shared.values()
-        needed = {step.id for memory in shared for step in memory.values()}
-        kept: list[StepWithEngine] = []
-        for step, engine in reversed(self.found.values()):
-            if step.stage is not None and step.stage.is_index() and step.id not in needed:
-                continue
-            needed |= {upstream.id for upstream in step.upstream}
-            kept.append((step, engine))
-        return kept[::-1]
+        self.defaults = default_settings(self.config, family)
 
     def _load(self, record: type[Record]) -> Step:
         corpus = self.config.corpus
@@ -97,15 +102,14 @@ class _Graph:
             writes=record,
             settings=corpus.hashed(),
         )
-        self.found[step.id] = (step, None)
-        return step
+        return self.found.setdefault(step.id, (step, None))[0]
 
-    def add_memory(self, specs: Sequence[StageSpec], repeat: int) -> None:
+    def add_memory(self, repeat: int) -> None:
         """Add the steps of the run's own memory; if its settings derive another memory from it,
         methods read that one."""
         place, known = f"memory={self.config.memory.name}", self.shared.setdefault(repeat, {})
         values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
-        for spec in specs:
+        for spec in self.variant.memory:
             where = f"{place}: {spec.key}"
             if not spec.stage.is_index():
                 raise UsageError(f"{where}: answers questions; name it in a method")
@@ -159,7 +163,7 @@ class _Graph:
         it reads, without `documents`."""
         own = self._made(where, stage, upstream, engine, of)
         if stage.starts_memory:
-            of_run = of_repeat(SHARED, own.repeat)
+            of_run = of_repeat(self.variant.shared, own.repeat)
             if own.memory in (None, of_run):
                 name = of_repeat(spec.memory, own.repeat)
             else:

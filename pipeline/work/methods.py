@@ -1,4 +1,4 @@
-"""Parse `readagent_p(max_pages=1..6),bm25` into methods, and read their YAML files.
+"""Parse `readagent_p(max_pages=1..6),bm25[memory=uniform]` into methods, and read their YAML files.
 
 A method's YAML file has `arguments` with defaults (null: required) and `stages` in order, each with
 its settings, where `$name` stands for an argument; `papers`, which is optional, lists keys of
@@ -25,11 +25,13 @@ _MOST_VALUES = 10_000  # of one argument; each is a method of its own
 
 @dataclass(frozen=True)
 class Method:
-    """A method with all its arguments; `name` is the canonical one, `file` its YAML file."""
+    """A method with all its arguments; `name` is the canonical one, `file` its YAML file. `given`:
+    the settings of the run that are others for it, as written in square brackets."""
 
     name: str
     file: str
     stages: tuple[StageSpec, ...]
+    given: tuple[tuple[str, str], ...] = ()
     papers: tuple[str, ...] = ()  # that it is from: keys of papers.bib beside the methods' folder
     has_repeats: bool = True  # false: every repeat would be the same
 
@@ -73,8 +75,8 @@ def expand_methods(
     `stage_specs`.
 
     `1..6` counts up inclusively, `a|b` are alternatives; several such arguments multiply in the
-    order written. `none` stands for no method. Raises UsageError for unknown methods and for
-    unknown or missing arguments.
+    order written, and so do settings of the run in square brackets. `none` stands for no method.
+    Raises UsageError for unknown methods and for unknown or missing arguments.
     """
     if text.strip() == NO_METHODS:
         return []
@@ -93,13 +95,13 @@ def expand_methods(
 
 def _split(text: str) -> list[str]:
     """The parts between commas that stand outside brackets."""
-    return [part.strip() for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+    return [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", text) if part.strip()]
 
 
 def _expand_one(
     part: str, files: Mapping[str, Path], defaults: Mapping[str, Any]
 ) -> Iterator[Method]:
-    match = re.fullmatch(r"([A-Za-z]\w*)\s*(?:\((.*)\))?", part, re.DOTALL)
+    match = re.fullmatch(r"([A-Za-z]\w*)\s*(?:\((.*)\))?\s*(?:\[(.*)\])?", part, re.DOTALL)
     if not match:
         raise UsageError(f"methods: {part!r} is not a method; write it like bm25(top_k=3)")
     name, written = match[1], match[2] or ""
@@ -110,8 +112,32 @@ def _expand_one(
     file = files[name]
     declared = _read(file)
     given = _arguments(name, written, declared["arguments"])
+    varied = _varied(name, match[3] or "")
     for values in itertools.product(*given.values()):
-        yield _method(file, declared, dict(zip(given, values, strict=True)), defaults)
+        method = _method(file, declared, dict(zip(given, values, strict=True)), defaults)
+        for others in itertools.product(*varied.values()):
+            yield _with_settings(method, tuple(zip(varied, others, strict=True)))
+
+
+def _varied(name: str, written: str) -> dict[str, list[str]]:
+    """The alternatives of each setting of the run that is written in square brackets."""
+    found: dict[str, list[str]] = {}
+    for part in (p.strip() for p in written.split(",") if p.strip()):
+        key, equals, value = (p.strip() for p in part.partition("="))
+        if not equals or not value or key in found:
+            raise UsageError(
+                f"methods: {name}: [{part}]: write settings of the run, each once, as "
+                f"{name}[memory=uniform]"
+            )
+        found[key] = [one.strip() for one in value.split("|")]
+    return found
+
+
+def _with_settings(method: Method, given: tuple[tuple[str, str], ...]) -> Method:
+    if not given:
+        return method
+    printed = ",".join(f"{key}={value}" for key, value in given)
+    return replace(method, name=f"{method.name}[{printed}]", given=given)
 
 
 def _arguments(name: str, written: str, declared: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -105,8 +105,8 @@ def test_the_experiments_have_the_design_and_its_ablations() -> None:
     assert any(name.startswith("full_history") for name in chosen)
     assert "embedder.model" in refused("run", "experiment=longmemeval_s", path,
                                        "embedder.model=null")  # fmt: skip
-    reading = [m.name for m in read_run(["experiment=longmemeval_oracle", path]).methods]
-    assert len(reading) == 6
+    reading = [m.name for m in read_run(["experiment=longmemeval_fig6", path]).methods]
+    assert len(reading) == 4
 
 
 @pytest.mark.slow

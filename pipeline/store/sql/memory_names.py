@@ -1,6 +1,6 @@
 """The names of memories, and the SQL condition that a memory is the run's own."""
 
-SHARED = "shared"  # the name of the run's own memory
+SHARED = "shared"  # the name of the run's own memory; with other settings: shared [memory=uniform]
 WHOLE_TEXT = "text"  # that of rows made from the document itself, without pages
 
 
@@ -11,4 +11,5 @@ def of_repeat(memory: str, repeat: int) -> str:
 
 def is_shared_sql(column: str) -> str:
     """The SQL condition that a memory is the run's own, in whichever repeat."""
-    return f"({column} = '{SHARED}' or starts_with({column}, '{SHARED} (repeat '))"
+    others = " or ".join(f"starts_with({column}, '{SHARED} {sign}')" for sign in ("(repeat ", "["))
+    return f"({column} = '{SHARED}' or {others})"

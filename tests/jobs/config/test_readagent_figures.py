@@ -1,4 +1,4 @@
-"""Figures of the ReadAgent paper that no model has a part in, by the stages of readagent_qmsum.
+"""Figures of the ReadAgent paper that no model has a part in, by the stages of readagent_table3.
 
 Table 3, QMSum's validation set (35 meetings, 272 questions): compression rates of the truncated
 texts, and of BM25's pages where pages have 360 words, as the paper's must have had about.
@@ -30,7 +30,7 @@ pytestmark = NEEDS_WHOLE
 def stages() -> list[Stage]:
     """Those of a run of the experiment with uniform pages."""
     methods = "methods=bm25(top_k=6),truncated(keep=first|last,num_words=6000)"
-    words = ["experiment=readagent_qmsum", f"corpus.path={WHOLE_QMSUM}", "memory=uniform", methods]
+    words = ["experiment=readagent_table3", f"corpus.path={WHOLE_QMSUM}", "memory=uniform", methods]
     return [step.stage for step, _ in read_run(words).steps_with_engines if step.stage]
 
 

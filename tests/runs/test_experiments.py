@@ -1,0 +1,98 @@
+"""Every experiment that ships: it composes, says what it is of, and runs whole on two documents."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from jobs.graph.read_run import read_run
+from jobs.graph.resolved_run import ResolvedRun
+from pipeline.core.settings import CONF
+from tests.support.command import sql, succeed
+from tests.support.engines.embedding import minilm
+from tests.support.texts.paper_corpora import corpus_path
+
+FILES = {file.stem: file for file in sorted((CONF / "experiment").glob("*.yaml"))}
+OWN_FILES = ("ask", "demo")  # of files that a command names, or that ship
+CORPUS = re.compile(r"override /corpus: (\w+)")
+OF_PAPERS = re.compile(r"(readagent|memwalker|memorag|longmemeval)_(table|fig)(\d+)(_\w+)?")
+NEEDS_EMBEDDER = [name for name, file in FILES.items() if "embedder:" in file.read_text()]
+
+
+def corpus_of(name: str) -> str:
+    (found,) = CORPUS.findall(FILES[name].read_text(encoding="utf-8"))
+    return str(found)
+
+
+def resolved(name: str) -> ResolvedRun:
+    return read_run([f"experiment={name}", "corpus.path=."])
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in OWN_FILES])
+def test_it_composes_under_its_name_and_says_what_it_is_of(name: str) -> None:
+    run = resolved(name)
+    assert run.config.name == name and run.methods
+    said = FILES[name].read_text(encoding="utf-8").split("\n")[1]
+    if found := OF_PAPERS.fullmatch(name):
+        paper, kind, number, _ = found.groups()
+        titles = {"readagent": "ReadAgent", "memwalker": "MemWalker", "memorag": "MemoRAG",
+                  "longmemeval": "LongMemEval"}  # fmt: skip
+        what = {"table": "table", "fig": "figure"}[kind]
+        assert said.startswith(f"# {titles[paper]} {what} {number}"), said
+        own = run.family.name
+        assert own.startswith(paper) or (paper == "memorag" and own in ("longbench", "govreport"))
+
+
+def test_the_papers_tables_are_there() -> None:
+    tables = {name for name in FILES if OF_PAPERS.fullmatch(name)}
+    assert tables >= {
+        *(f"readagent_table{n}" for n in (1, 3, 4, 5, 6, 7, 11)), "readagent_table2_gutenberg",
+        "readagent_table2_movie", *(f"memwalker_{n}" for n in ("table2", "table3", "table4")),
+        *(f"memwalker_fig{n}" for n in (2, 3, 5)), "memorag_table6", "memorag_table7_longbench",
+        *(f"longmemeval_table{n}" for n in (3, 4, 8, 9, 10)),
+        *(f"longmemeval_fig{n}" for n in (3, 5, 6)),
+    }  # fmt: skip
+
+
+def test_page_sizes_of_table_6_are_the_papers() -> None:
+    run = resolved("readagent_table6")
+    sizes = {
+        (step.settings["min_words"], step.settings["max_words"])
+        for step in run.steps
+        if step.table == "pages"
+    }
+    assert sizes == {(187, 400), (280, 600), (373, 800), (560, 1200)}
+    assert len(run.methods) == 8
+
+
+def ran(name: str, folder: Path, *words: str) -> None:
+    """Each method answers all questions of two documents."""
+    path = corpus_path(corpus_of(name), folder)
+    words = (*words, "limit=2", "rater=none", "cluster=inline", "max_problem_rate=1", "run=r")
+    succeed("run", f"experiment={name}", f"corpus.path={path}", f"warehouse={folder / 'w'}", *words)
+    answered = sql(
+        folder / "w",
+        """select method, count(*) as n, count(*) filter (answer is not null or skipped) as answered
+        from answers group by method""",
+    )
+    (asked,) = sql(folder / "w", "select count(*) as n from questions")
+    methods = [method.name for method in resolved(name).methods]
+    assert {row["method"] for row in answered} == set(methods)
+    for row in answered:
+        assert row["n"] == asked["n"] > 0
+        assert row["answered"] > 0, row
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [name for name in FILES if name not in (*NEEDS_EMBEDDER, *OWN_FILES)]
+)
+def test_it_runs_on_two_documents(name: str, tmp_path: Path) -> None:
+    ran(name, tmp_path)
+
+
+@pytest.mark.dense
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", NEEDS_EMBEDDER)
+def test_with_an_embedder_it_runs_on_two_documents(name: str, tmp_path: Path) -> None:
+    ran(name, tmp_path, f"embedder.model={minilm()}")
