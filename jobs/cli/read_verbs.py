@@ -13,6 +13,8 @@ from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import exact_rows, print_found, print_parts
 from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
+from jobs.report.published import published as published_figures
+from jobs.report.published import published_parts
 from jobs.report.render import parts_of
 from jobs.report.report import make_report
 from jobs.trace.show_pages import document_parts, shown_document
@@ -29,7 +31,7 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 
 
 @reading(*RUN, "by", "where", "rater", "plugins")
-def report(
+def report(  # noqa: PLR0913  # they are its options
     options: ReadOptions,
     corpus: Annotated[
         bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
@@ -40,10 +42,18 @@ def report(
     html: Annotated[
         Path | None, typer.Option(help="Write a page with all of it and every question, FILE.html.")
     ] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="The paper's figures beside the run's.")
+    ] = False,
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
     """Print the table of a run: methods, scores, costs."""
+    if published:
+        if corpus or picture or html:
+            raise UsageError("--published stands alone; leave --corpus, --picture and --html out")
+        print_found(published_figures(options), published_parts, json, markdown)
+        return
     if options.plugins and not html:
         raise UsageError(
             "plugins= is for --html, which shows the rows of their tables; leave it out"

@@ -54,7 +54,10 @@ CORPUS = [
     ("corpus.path={}/family", "family: no documents.jsonl or documents.parquet here; set corpus"),
     ("corpus.clean=tags", "corpus.clean: no such key; there are corpus."),
     ("corpus.format=xml", "corpus.format=xml: no such format; there are asked, huggingface, infi"),
-    ("corpus.family=nosuch", "corpus.family=nosuch: no such family or folder; there are generic"),
+    (
+        "corpus.family=nosuch",
+        "corpus.family=nosuch: no such family or folder; there are chats, generic",
+    ),
 ]
 METHODS = [
     ("methods=bm26", "methods: no method 'bm26'; nearest: bm25"),
@@ -103,7 +106,7 @@ VALUES = [
     ("run=../up", "run=../up: String should match pattern"),
     ("engine.max_workers=0", "engine.max_workers=0: Input should be greater than 0"),
     ("warehouse={}/file", "file is not a writable folder; name another"),
-    ("family=/nowhere/family", "family=/nowhere/family: no such family or folder; there are gen"),
+    ("family=/nowhere/family", "family=/nowhere/family: no such family or folder; there are chats"),
     ("family={}/family", "family: no family.yaml there; name a folder of prompts"),
 ]
 SCRIPTS = [

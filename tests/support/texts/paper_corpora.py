@@ -9,8 +9,8 @@ from typing import Any
 from tests.support.command import DATA, QMSUM
 
 STORY = (
-    "The keeper of tower {n} carried oil in a tin can, and nobody thought more of it. On day {n} the "
-    "wind turned, and the miller took the sails off before noon. "
+    "The keeper of tower {n} carried oil in a tin can, and nobody thought more of it. On day {n} "
+    "the wind turned, and the miller took the sails off before noon. "
 )
 NARRATIVEQA = [
     "document_id", "set", "kind", "story_url", "story_file_size", "wiki_url", "wiki_title",

@@ -1,0 +1,84 @@
+"""A paper's figures beside those of a run of its experiment: conf/published/EXPERIMENT.csv.
+
+A file's columns: `method`, the canonical name that the experiment gives it; `split` and `by`, where
+the figure is of one split or group (`by=`) alone; `measure` and `value`, in our names and units
+(percent); `paper`, what the paper calls the row.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from jobs.config.options import ReadOptions
+from jobs.output.cells import Heading, Part, Table
+from jobs.report.report import Report, report_of
+from pipeline.core.errors import UsageError
+from pipeline.core.registry import hint
+from pipeline.core.settings import CONF
+
+_FOLDER = CONF / "published"
+_ABOUT = (
+    "The paper's figures beside the run's. They come from other models, and in part from other "
+    "questions: docs/papers.md says what is alike."
+)
+Figures = Sequence[Mapping[str, str]]
+
+
+def published(options: ReadOptions) -> list[dict[str, Any]]:
+    """A row per method, and split or group, of the paper's table: what it is, and each measure of
+    the run with the paper's value beside it, None where the run has none.
+
+    Raises UsageError for a run whose experiment no paper has figures of.
+    """
+    with options.opened() as (folder, connection):
+        config = (folder.config() or {})["config"]
+        figures = figures_of(str(config["name"]))
+        split = config["corpus"].get("split")
+        return _beside(report_of(connection, folder, options), figures, split, options.by)
+
+
+@cache
+def figures_of(experiment: str) -> Figures:
+    """The rows of an experiment's file. Raises UsageError where there is none."""
+    file = _FOLDER / f"{experiment}.csv"
+    if not file.is_file():
+        known = sorted(other.stem for other in _FOLDER.glob("*.csv"))
+        near = hint(experiment, known)
+        raise UsageError(f"--published: no paper has figures of experiment={experiment}; {near}")
+    with file.open(encoding="utf-8", newline="") as opened:
+        return list(csv.DictReader(opened))
+
+
+def _beside(
+    report: Report, figures: Figures, split: str | None, by: str | None
+) -> list[dict[str, Any]]:
+    headings = {column.measure: column.heading for column in report.columns}
+    ours = {(row.method, row.by or ""): row.means for row in report.rows}
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for figure in figures:
+        method, of_split, group = figure["method"], figure["split"], figure["by"]
+        if (of_split and split and of_split != split) or bool(group) != (by is not None):
+            continue
+        about = {"method": method, "paper": figure["paper"], "split": of_split, "by": group}
+        kept = {key: value for key, value in about.items() if value}
+        row = found.setdefault((method, of_split, group), kept)
+        name = headings.get(figure["measure"], figure["measure"])
+        mean = ours.get((method, group), {}).get(figure["measure"])
+        row[name] = None if mean is None else mean.mean
+        row[f"{name} (paper)"] = float(figure["value"])
+    if not found:
+        groups = ", ".join(sorted({figure["by"] for figure in figures} - {""}))
+        raise UsageError(
+            f"--published: the paper's figures are by group, {groups}; add by=question_type"
+            if groups
+            else "--published: the paper's figures are of all questions; leave by= out"
+        )
+    return list(found.values())
+
+
+def published_parts(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """The table of both, with all columns in every row."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = Table([{name: row.get(name) for name in names} for row in rows])
+    return [Heading("published"), _ABOUT, table]
