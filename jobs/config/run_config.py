@@ -11,7 +11,7 @@ from pydantic import (
 )
 
 from jobs.config.clusters import AnyCluster
-from pipeline.asking.readers import AnyEngine, ReplyFormat, is_constrained
+from pipeline.asking.readers import ReplyFormat, is_constrained
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import Settings, sha
 from pipeline.engines.embedder import EmbedderSettings
@@ -48,7 +48,7 @@ class SameAsReader(Settings):
     name: Literal["reader", "none"]
 
 
-RoleEngine = Annotated[AnyEngine | SameAsReader, Field(discriminator="name")]
+RoleEngine = SerializeAsAny[EngineSettings | SameAsReader]
 
 
 class RunConfig(Settings):
@@ -62,7 +62,7 @@ class RunConfig(Settings):
     plugins: str | None
     corpus: SerializeAsAny[Corpus]
     memory: Memory
-    engine: AnyEngine
+    engine: SerializeAsAny[EngineSettings]
     memory_engine: RoleEngine
     extractor: RoleEngine
     query_expander: RoleEngine = SameAsReader(

@@ -5,9 +5,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobs.config.run_config import RunConfig
+from jobs.config.run_config import RunConfig, SameAsReader
 from jobs.graph.resolved_run import ResolvedRun, resolve
 from pipeline.core.compose import compose
+from pipeline.core.engine import ENGINES, EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import conf_folders
 from pipeline.core.settings import refuse_nonsense
@@ -54,25 +55,40 @@ def parsed_config(values: Mapping[str, Any]) -> RunConfig:
         corpus = section if isinstance(section, Corpus) else corpus_of(section)
     except ValidationError as error:
         raise UsageError(_first(error, "corpus")) from None
+    engines = {key: _engine(key, values[key]) for key in _ENGINES if key in values}
+    raters = tuple(_engine("rater", section) for section in values["raters"])
     try:
-        return RunConfig.model_validate(
-            {**values, "corpus": corpus, "raters": tuple(values["raters"])}
-        )
+        made = {**values, "corpus": corpus, **engines, "raters": raters}
+        return RunConfig.model_validate(made)
     except ValidationError as error:
         raise UsageError(_first(error)) from None
 
 
-# Sections chosen by their `name`.
-_UNIONS = ("engine", "cluster", "memory_engine", "extractor", "query_expander")
+_ENGINES = ("engine", "memory_engine", "extractor", "query_expander")
+
+
+def _engine(key: str, section: Any) -> EngineSettings | SameAsReader:
+    """The engine of a section, by its `name`."""
+    if isinstance(section, EngineSettings | SameAsReader):
+        return section
+    if not isinstance(section, Mapping):
+        raise UsageError(f"{key}={str(section)[:80]}: write a section, or {key}=NAME")
+    name, known = str(section.get("name")), sorted(ENGINES)
+    others = () if key == "engine" else ("reader", "none")
+    if name not in (*known, *others):
+        expected = ", ".join([*known, *others])
+        raise UsageError(f"{key}.name={name[:80]}: no such choice; it is one of {expected}")
+    try:
+        return (SameAsReader if name in others else ENGINES[name]).model_validate(dict(section))
+    except ValidationError as error:
+        raise UsageError(_first(error, key)) from None
 
 
 def _first(error: ValidationError, *section: str) -> str:
     """The first error of validation, with the key as it is written on the command line."""
     first = error.errors()[0]
     parts = [*section, *(str(part) for part in first["loc"])]
-    if parts[0] == "raters":  # raters.0.extractive.seed is written rater.seed
-        parts = ["rater", *parts[3:]]
-    elif parts[0] in _UNIONS:  # engine.extractive.seed is written engine.seed
+    if parts[0] == "cluster":  # cluster.local.deadline is written cluster.deadline
         parts = [parts[0], *parts[2:]]
     if first["type"] == "union_tag_invalid":  # `input` is the whole section then
         tags = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}

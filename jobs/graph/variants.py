@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from jobs.config.run_config import RunConfig
+from jobs.config.run_config import Memory, RunConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
 from pipeline.core.settings import YAML_LOADER
@@ -85,21 +85,22 @@ def _varied(
     config: RunConfig, given: Sequence[tuple[str, str]], confs: Sequence[Path]
 ) -> RunConfig:
     """The config with these settings."""
-    values = config.model_dump(mode="json", exclude={"corpus", "raters"})
-    for key, value in given:
-        section, _, name = key.partition(".")
-        _refuse(config, key, section, name)
-        if key == "memory":
-            values["memory"] = _memory_file(value, confs)
-        else:
-            values[section][name] = yaml.load(value, YAML_LOADER)
+    changed: dict[str, Any] = {}
     try:
-        made = {**values, "corpus": config.corpus, "raters": config.raters}
-        return RunConfig.model_validate(made) if given else config
+        for key, value in given:
+            section, _, name = key.partition(".")
+            _refuse(config, key, section, name)
+            if key == "memory":
+                changed["memory"] = Memory.model_validate(_memory_file(value, confs))
+            else:
+                before = changed.get(section, getattr(config, section))
+                values = {**before.model_dump(mode="json"), name: yaml.load(value, YAML_LOADER)}
+                changed[section] = type(before).model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         written = ",".join(f"{key}={value}" for key, value in given)
         raise UsageError(f"methods: [{written}]: {first['msg']}") from None
+    return config.model_copy(update=changed)
 
 
 def _refuse(config: RunConfig, key: str, section: str, name: str) -> None:

@@ -154,7 +154,7 @@ def _incomplete(report: Report) -> list[str]:
 
 
 def _no_model(report: Report) -> list[str]:
-    return [] if report.foot["is_model"] else [_NO_MODEL[report.foot["engine"]]]
+    return [_NO_MODEL[engine]] if (engine := report.foot["engine"]) in _NO_MODEL else []
 
 
 def _cost(row: Row, report: Report) -> dict[str, object]:

@@ -1,25 +1,16 @@
 """Readers: the engine of each settings section, started and combined with a prompt family."""
 
 import math
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from pipeline.asking.ask import Reader
 from pipeline.asking.slots import Slots
 from pipeline.core.engine import Engine, EngineSettings
 from pipeline.core.settings import sha
-from pipeline.engines.extractive import ExtractiveSettings
-from pipeline.engines.openai import OpenAIEngine, OpenAISettings
-from pipeline.engines.scripted import ScriptedSettings
-from pipeline.engines.simulated import SimulatedSettings
-from pipeline.engines.vllm import VllmSettings
+from pipeline.engines import extractive, scripted, simulated, vllm  # noqa: F401  # found by name
+from pipeline.engines.openai import OpenAIEngine
 from pipeline.families.family import Family
 
-AnyEngine = Annotated[
-    ExtractiveSettings | ScriptedSettings | SimulatedSettings | OpenAISettings | VllmSettings,
-    Field(discriminator="name"),
-]
 ReplyFormat = Literal["free", "constrained"]
 
 # Requests admitted per sequence of the engine; oversubscription keeps its batch full.

@@ -8,12 +8,13 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Constraint, Message, Prompt
+from pipeline.core.registry import register
 from pipeline.core.settings import Settings
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
@@ -79,8 +80,12 @@ class Closable(Protocol):
         ...
 
 
+ENGINES: "dict[str, type[EngineSettings]]" = {}
+
+
 class EngineSettings(Settings):
-    """The keys of an `engine` or `rater` section that every engine has."""
+    """The keys of an `engine` or `rater` section that every engine has. An engine is found by the
+    name that its class declares (`name: Literal["..."]`) once its module is imported."""
 
     name: str
     context_tokens: PositiveInt | None  # prompt and reply; null: the model's maximum
@@ -98,6 +103,11 @@ class EngineSettings(Settings):
     is_deterministic: ClassVar[bool] = False
     keeps_deadline: ClassVar[bool] = False  # true: the engine itself ends late requests
     keeps_journal: ClassVar[bool] = True  # false: replies cost no more than to write them down
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        for name in get_args(cls.model_fields["name"].annotation):
+            register(ENGINES, name, cls, f"is the engine {name!r}")
 
     @property
     def takes_constraints(self) -> bool:

@@ -200,6 +200,5 @@ def test_a_local_models_arguments_are_no_hindrance(warehouse: Warehouse) -> None
     folder = start(warehouse, night(*words))
     assert merge_with_stored_run(night(*words), folder).config.raters == night(*words).config.raters
     more = merge_with_stored_run(night(*words[:2], "rater.args.dtype=bfloat16"), folder)
-    assert [rater.args["dtype"] for rater in more.config.raters if rater.name == "vllm"] == [
-        "float32", "bfloat16",
-    ]  # fmt: skip
+    dumped = [rater.model_dump() for rater in more.config.raters if rater.name == "vllm"]
+    assert [rater["args"]["dtype"] for rater in dumped] == ["float32", "bfloat16"]

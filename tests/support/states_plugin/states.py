@@ -1,0 +1,60 @@
+"""A fake of MemoRAG's trained memory: an engine that reads a text once, keeps its compressed
+states, and writes clues from them; and the kind of `memorize` that hands it whole texts."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from pipeline.asking.ask import Ask
+from pipeline.core.engine import EngineSettings, Reply, Request
+from pipeline.core.prompts import Message
+from pipeline.core.rows import UnitRows
+from stages.index.memorize import Memorize, whole_text
+from stages.tables.keys import MemoryPassage
+
+
+class States:
+    """`reads`: how often a text was compressed. Tokens are words, of a text that `ratio` takes."""
+
+    name = "states"
+    reads: ClassVar[list[str]] = []
+
+    def __init__(self, context_tokens: int, ratio: int) -> None:
+        self.context_tokens, self._ratio = context_tokens, ratio
+        self._states: dict[str, list[str]] = {}
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        return sum(len(message["content"].split()) for message in messages) // self._ratio
+
+    async def generate(self, request: Request) -> Reply:
+        """The first words of the longest paragraphs that the states hold, a line each."""
+        text = request.fields.passages[0].text  # type: ignore[union-attr]  # clues have passages
+        name = hashlib.sha256(text.encode()).hexdigest()
+        if name not in self._states:
+            self.reads.append(name)
+            self._states[name] = sorted(text.split("\n"), key=len)[-2:]
+        lines = [" ".join(line.split()[:9]) for line in self._states[name]]
+        return Reply(text="\n".join(lines), finish_reason="stop")
+
+
+class StatesSettings(EngineSettings):
+    name: Literal["states"]
+    ratio: PositiveInt  # words that one state stands for
+
+    def own_identity(self) -> Mapping[str, Any]:
+        return {"ratio": self.ratio}
+
+    async def start(self) -> States:
+        return States(self.context_tokens or 0, self.ratio)
+
+
+class MemorizeStates(Memorize):
+    """The text as it stands: compressing it is the engine's."""
+
+    kind = "states"
+    version = 1
+
+    async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
+        return [whole_text(rows)]
