@@ -96,7 +96,8 @@ def test_every_value_is_in_the_rendered_prompt(name: str) -> None:
 @each_family
 def test_the_budget_is_the_familys_or_the_modules(name: str) -> None:
     films = ("narrativeqa_movie", "readagent_narrativeqa_movie")
-    own = {(family, "gist"): 128 for family in films} | {("govreport", "answer"): 1024}
+    own = {(family, "gist"): 128 for family in films}
+    own |= {("govreport", "answer"): 1024, ("memorag", "answer"): 256}
     assert {prompt.name: family(name).max_reply_tokens(prompt) for prompt in OURS} == {
         prompt.name: own.get((name, prompt.name), prompt.max_reply_tokens) for prompt in OURS
     }

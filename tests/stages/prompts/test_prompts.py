@@ -23,7 +23,7 @@ PROMPTS_FOLDER = CONF / "prompts"
 GENERIC = PROMPTS_FOLDER / "generic"
 FOLDERS = [PROMPTS_FOLDER / name for name in FAMILIES]
 NAMES = [
-    *("chats", "generic", "govreport", "longbench", "longmemeval"),
+    *("chats", "generic", "govreport", "longbench", "longmemeval", "memorag", "memwalker"),
     *("narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
     "quality",
     *("readagent", "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"),
@@ -39,7 +39,7 @@ OPTIONS = ("the sexton", "nobody", "a child", "the wind")
 PARSED = {  # replies in no form that are more than a text: lists, JSON, a text after notes
     *("clue_spans", "clue_questions", "key_points", "sub_questions"),
     *("extract_keyphrases", "extract_facts", "extract_events", "time_range"),
-    *("note", "answer_chats_con"),
+    *("note", "answer_chats_con", "refine_query"),
 }
 
 TEXT_FIRST = [folder for folder in FOLDERS if folder.name != "readagent_qmsum"]
@@ -104,6 +104,8 @@ def test_published_settings() -> None:
         "narrativeqa_movie": (600, 1000),
         "chats": (280, 600),  # not in the table: generic's
         "longmemeval": (280, 600),
+        "memorag": (280, 600),
+        "memwalker": (280, 600),
         "longbench": (280, 600),
         "govreport": (280, 600),
         "readagent": (280, 600),

@@ -1,0 +1,70 @@
+"""Answer each question once for each trajectory of a search, and choose among the answers (RQ-RAG,
+arXiv 2404.00610, section 2.3)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipeline.asking.ask import Ask
+from pipeline.core.calls import Subject
+from pipeline.core.rows import Question, UnitRows
+from stages.index.context import Context, raw_pages
+from stages.read.answer_from_context import AnswerFromContext, with_context
+from stages.tables.answers import Answer
+from stages.tables.lookups import Lookup, Refinement
+from stages.tables.pages import Page
+
+
+class AnswerFromTrajectories(AnswerFromContext):
+    """From the pages that each trajectory found, in document order; the answer is the one that
+    agrees best with the others, by their shared words (of options: the most frequent letter), of
+    several the first. The paper chooses by the likelihood that its model gives an answer
+    (perplexity, confidence), or by the confidence of all trajectories with the same answer; a
+    server says no likelihoods, and agreement is the last of these without them.
+    """
+
+    kind = "trajectories"
+    version = 1
+    reads = (Page, Refinement, Lookup)
+
+    def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
+        return raw_pages(rows, used, self.first_page)
+
+    async def answer_with_room(
+        self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
+    ) -> Answer:
+        """A call for each trajectory; `detail` says which was chosen. Problems: of all of them that
+        of the first; else those of the answer that was chosen."""
+        steps = rows.of(Refinement, question)
+        numbers = sorted({step.trajectory for step in steps})
+        made = await asyncio.gather(
+            *(self._of_trajectory(empty, rows, question, number, ask) for number in numbers)
+        )
+        fine = [n for n, answer in enumerate(made) if answer.answer and not answer.problem]
+        if not fine:
+            return made[0]
+        words = [_words(answer) for answer in made]
+        best = max(fine, key=lambda n: sum(_shared(words[n], words[m]) for m in fine if m != n))
+        return replace(made[best], detail=f"trajectory {numbers[best]} of {len(numbers)}")
+
+    async def _of_trajectory(
+        self, empty: Answer, rows: UnitRows, question: Question, number: int, ask: Ask
+    ) -> Answer:
+        steps = [step for step in rows.of(Refinement, question) if step.trajectory == number]
+        context = self.context(rows, question, [page for step in steps for page in step.used])
+        subject = Subject(question_id=question.question_id, turn=number)
+        asked = await ask(self.prompt(question, context), subject)
+        if not asked.has_reply:
+            return replace(empty, problem=asked.problem)
+        return self.answered(with_context(empty, context), question, asked)
+
+
+def _words(answer: Answer) -> Counter[str]:
+    chosen = answer.answer_index
+    return Counter((answer.answer or "").lower().split() if chosen is None else [str(chosen)])
+
+
+def _shared(one: Counter[str], other: Counter[str]) -> float:
+    """F1 of the words, 0 to 1."""
+    return 2 * (one & other).total() / max(1, one.total() + other.total())
