@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pipeline.core.rows import Question
-from stages.score import longbench_metrics
+from stages.score import longbench_metrics, web_metrics
 from stages.text.languages import is_chinese, unicode_words, writing_of
 from stages.text.words import sentence_spans
 
@@ -148,6 +148,9 @@ ABOUT = {  # what a paper states of them
     "longbench_rouge": "LongBench's ROUGE-L F of the package rouge",
     "longbench_rouge_zh": "LongBench's ROUGE-L F of jieba's words, of Chinese alone",
     "longbench": "LongBench's own score of each question's task",
+    "mind2web_element": "whether the element is one of those that count as right (Mind2Web)",
+    "mind2web_operation_f1": "F1 of the words of operation and value (Mind2Web)",
+    "mind2web_step": "whether element, operation and value are right (Mind2Web's step success)",
 }
 
 METRICS: dict[str, Metric] = {
@@ -160,4 +163,7 @@ METRICS: dict[str, Metric] = {
     "longbench_rouge": _best(longbench_metrics.rouge, _has_spaces),
     "longbench_rouge_zh": _best(longbench_metrics.rouge_zh, _has_chinese),
     "longbench": Metric(longbench_metrics.of_task, longbench_metrics.has_task),
+    "mind2web_element": _best(web_metrics.element_accuracy),
+    "mind2web_operation_f1": _best(web_metrics.operation_f1),
+    "mind2web_step": _best(web_metrics.step_success),
 }

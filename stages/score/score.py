@@ -26,6 +26,7 @@ from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars
 
+_EPISODE = "share of episodes all of whose steps are right (Mind2Web's success rate)"
 _RECALL = "share of the gold evidence, in characters, that is in the raw text of the final context"
 
 
@@ -71,6 +72,7 @@ class ScoreAnswers(Stage):
             for place, name in enumerate(self.metrics)
             if name not in RANKING_MEASURES
         )
+        episodes = [better("mind2web_episode", "mind2web_episode", 49, about=_EPISODE)]
         of_rankings = (Column(name, name, 75) for name in self.metrics if name in RANKING_MEASURES)
         recall = Column(
             "evidence_recall",
@@ -86,7 +88,7 @@ class ScoreAnswers(Stage):
             about="whether any gold evidence is there",
         )
         return {
-            "free": (*metrics,),
+            "free": (*metrics, *(episodes if "mind2web_step" in self.metrics else [])),
             "choice": (
                 better(
                     "accuracy",

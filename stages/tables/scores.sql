@@ -17,4 +17,14 @@ where a.method <> b.method;
 -- name: measures
 select method, repeat, document_id, question_id, null::varchar as rater, problem,
   metric as measure, value
-from scores where not skipped and value is not null;
+from scores where not skipped and value is not null
+union all by name
+-- An episode succeeds where all of its steps do; it stands with its first one.
+select s.method, s.repeat, arg_min(document_id, step) as document_id,
+  arg_min(question_id, step) as question_id, null::varchar as rater, null::varchar as problem,
+  'mind2web_episode' as measure, min(value) as value
+from (select *, metadata ->> '$.annotation_id' as episode,
+    (metadata ->> '$.step')::bigint as step
+  from questions) join (from scores where metric = 'mind2web_step' and value is not null) s
+    using (document_id, question_id)
+group by s.method, s.repeat, episode;

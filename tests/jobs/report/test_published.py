@@ -17,7 +17,7 @@ from tests.support.texts.paper_corpora import corpus_path
 FILES = {file.stem: file for file in sorted((CONF / "published").glob("*.csv"))}
 MEASURES = {
     *METRICS, *RANKING_MEASURES, "compression_rate", "lookups", "length", "accuracy", "lr_1",
-    "lr_2", "valid_actions", "stray", "recovery", "longbench",
+    "lr_2", "valid_actions", "stray", "recovery", "longbench", "mind2web_episode",
 }  # fmt: skip
 # Read off the papers' pages by eye, not by the script that wrote the files.
 READ = {

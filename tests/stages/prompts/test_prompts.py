@@ -26,7 +26,8 @@ NAMES = [
     *("chats", "generic", "govreport", "longbench", "longmemeval", "memorag", "memwalker"),
     *("narrativeqa_gutenberg", "narrativeqa_movie", "qmsum"),
     "quality",
-    *("readagent", "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"),
+    *("readagent", "readagent_mind2web", "readagent_narrativeqa_gutenberg"),
+    "readagent_narrativeqa_movie",
     *("readagent_qmsum", "readagent_quality"),
 ]
 PASSAGES = (
@@ -42,7 +43,8 @@ PARSED = {  # replies in no form that are more than a text: lists, JSON, a text 
     *("note", "answer_chats_con", "refine_query"),
 }
 
-TEXT_FIRST = [folder for folder in FOLDERS if folder.name != "readagent_qmsum"]
+OTHERWISE = ("readagent_qmsum", "readagent_mind2web")  # the question first; parts with an index
+TEXT_FIRST = [folder for folder in FOLDERS if folder.name not in OTHERWISE]
 
 each_family = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
@@ -109,6 +111,7 @@ def test_published_settings() -> None:
         "longbench": (280, 600),
         "govreport": (280, 600),
         "readagent": (280, 600),
+        "readagent_mind2web": (280, 600),
         "readagent_quality": (280, 600),
         "readagent_qmsum": (280, 600),
         "readagent_narrativeqa_gutenberg": (500, 3000),

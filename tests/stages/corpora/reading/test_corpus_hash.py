@@ -35,7 +35,7 @@ def test_the_fields_that_hold_a_path_are_found() -> None:
     assert found.pop("NarrativeQACorpus") == ["path", "stories"]
     assert found.pop("LongMemEvalHaystackCorpus") == ["path", "fillers"]
     assert found.pop("AskCorpus") == ["path", "paths"]
-    assert len(found) == 13 and all(names == ["path"] for names in found.values())
+    assert len(found) == 14 and all(names == ["path"] for names in found.values())
 
 
 @pytest.mark.parametrize("name", OF_FILES)

@@ -1,0 +1,26 @@
+"""Mind2Web's metrics of one action (arXiv 2306.06070, section 4.1; OSU-NLP-Group/Mind2Web,
+action_prediction/metric.py): the element, the operation with its value, and both."""
+
+from stages.text.web_actions import WebAction, parse_action
+
+
+def element_accuracy(answer: str, reference: str) -> float:
+    """100 where the element is the reference's."""
+    made, wanted = parse_action(answer), parse_action(reference)
+    return 100.0 * (bool(made.element) and made.element == wanted.element)
+
+
+def operation_f1(answer: str, reference: str) -> float:
+    """F1 of the sets of words of operation and value."""
+    made, wanted = _words(parse_action(answer)), _words(parse_action(reference))
+    return 100 * 2 * len(made & wanted) / (len(made) + len(wanted)) if made | wanted else 100.0
+
+
+def step_success(answer: str, reference: str) -> float:
+    """100 where element, operation and value are right."""
+    is_whole = operation_f1(answer, reference) == 100.0
+    return element_accuracy(answer, reference) if is_whole else 0.0
+
+
+def _words(action: WebAction) -> set[str]:
+    return {*f"{action.operation} {action.value}".split()}
