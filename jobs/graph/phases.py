@@ -211,7 +211,7 @@ def _possible(
 
 _NAMES: Mapping[Role, str] = {
     "reader": "reading", "memory": "building memories", "extractor": "extracting",
-    "query_expander": "expanding queries", "judge": "rating",
+    "query_expander": "inferring times", "judge": "rating",
 }  # fmt: skip
 _SECTIONS: Mapping[Role, str] = {
     "reader": "engine", "memory": "memory_engine", "extractor": "extractor",

@@ -168,7 +168,7 @@ def _together(items: Sequence[Key], day: str | None) -> Key:
 
 
 def _split(items: Sequence[Key]) -> list[Key]:
-    """Of summaries each sentence; other items as they are."""
+    """The sentences of summaries; other items as they are."""
     return [
         replace(item, text=part)
         for item in items

@@ -106,7 +106,7 @@ class SearchKeysByVectors(SearchKeys):
 
 
 def _best_keys(ranked: Iterable[tuple[int, float]]) -> list[RankedPage]:
-    """Of page indexes and scores, best first, each page once."""
+    """The pages of page indexes and scores, best first, each once."""
     best: dict[int, float] = {}
     for page, score in ranked:
         best.setdefault(page, score)

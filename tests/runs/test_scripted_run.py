@@ -129,6 +129,8 @@ def test_memory_and_foot(hand: HandRun) -> None:
         "words_per_gist": pytest.approx(3.0),
         "gist_compression": pytest.approx(100 * (1 - 30 / 242)),
         "truncated_gists": 1,
+        "stand_ins": None,
+        "unreachable": None,
         "fallback": 50.0,
         "calls": 12,  # 2 of pagination, a gist a page
         "tokens": ANY,

@@ -20,9 +20,9 @@ _ENOUGH = re.compile(r"\W*enough\W*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class RefineQuery(Prompt[str]):
-    """What to search for next? The value: the query; "" where what was found is enough.
+    """Ask for the next query. The value: the query; "" where what was found is enough.
 
-    `action`: what is to be done with the question before anything was found; null: after that,
+    `action`: what is to be done with the question before anything was found; None: after that,
     where any may be.
     """
 

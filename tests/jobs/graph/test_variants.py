@@ -76,7 +76,7 @@ def test_a_reader_s_model_makes_another_memory() -> None:
         ("gist_only[warehouse=x]", "[warehouse=...]: no setting that a method may have"),
         ("gist_only[engine.model=x]", "engine=extractive has no model; set engine=..."),
         ("gist_only[extractor.model=x]", "extractor=reader has no model; set extractor=..."),
-        ("gist_only[memory=x]", "[memory=x]: no such memory; there are fitted, model"),
+        ("gist_only[memory=x]", "[memory=x]: no such memory; there are elements, fitted"),
         ("gist_only[memory.words=x]", "[memory.words=x]: Input should be a valid integer"),
         ("gist_only[memory.words=9]", "memory.words does nothing here; add memory="),
         ("gist_only[memory]", "[memory]: write settings of the run, each once, as"),

@@ -28,7 +28,7 @@ from pipeline.core.rows import (
 )
 from stages.tables.answers import Answer, Rating, Score
 from stages.tables.keys import Embedding, Expansion, Key, MemoryPassage
-from stages.tables.lookups import Dropped, Lookup, Note, Query, RankedPage, Visit
+from stages.tables.lookups import Dropped, Lookup, Note, Query, RankedPage, Refinement, Visit
 from stages.tables.pages import Gist, Node, Page, RunningSummary
 
 SPANS = "list<item: struct<start_char: int64, end_char: int64>>"
@@ -48,6 +48,7 @@ STAMPED = {
     **dict.fromkeys(
         [
             "queries",
+            "refinements",
             "lookups",
             "visits",
             "running_summaries",
@@ -93,6 +94,8 @@ COLUMNS = {
     "keys": "document_id string; page_index int64; key_index int64; kind string; text string; "
     f"day string; {END}",
     "notes": f"document_id string; question_id string; page_index int64; note string; {END}",
+    "refinements": "document_id string; question_id string; turn int64; trajectory int64; "
+    f"action string; text string; ranked {RANKED}; used list<item: int64>; {END}",
     "lookups": "document_id string; question_id string; turn int64; query_index int64; "
     "requested list<item: int64>; used list<item: int64>; "
     f"dropped {DROPPED}; ranked {RANKED}; skipped bool; {END}",
@@ -101,7 +104,7 @@ COLUMNS = {
     "answers": "document_id string; question_id string; reader string; answer string; "
     f"answer_index int64; page_indexes list<item: int64>; context_spans {SPANS}; "
     "num_lookups int64; num_context_words int64; num_document_words int64; "
-    f"compression_rate double; num_answer_words int64; skipped bool; {END}",
+    f"compression_rate double; num_answer_words int64; judged string; skipped bool; {END}",
     "ratings": "document_id string; question_id string; rater string; rater_is_model bool; "
     f"rubric string; reference_index int64; label string; value double; skipped bool; {END}",
     "scores": "document_id string; question_id string; metric string; value double; "
@@ -172,6 +175,10 @@ FULL: dict[str, Record] = {
         document_id="d", question_id="q", page_index=3, note="It rang.", problem="truncated",
         detail="x",
     ),
+    "refinements": Refinement(
+        document_id="d", question_id="q", turn=3, trajectory=1, action="rewrite", text="bell",
+        ranked=(RankedPage(2, 0.5), RankedPage(0)), used=(2, 0), problem="truncated", detail="x",
+    ),
     "lookups": Lookup(
         document_id="d", question_id="1e5", turn=2, query_index=4, requested=(5, 2, 9, 5, 1),
         used=(5, 2),
@@ -187,7 +194,7 @@ FULL: dict[str, Record] = {
         document_id="d", question_id="007", reader="r", answer="c", answer_index=2,
         page_indexes=(2, 5), context_spans=(Span(3, 9),), num_lookups=2, num_context_words=50,
         num_document_words=200, compression_rate=75.0, num_answer_words=1, skipped=True,
-        problem="out_of_range", detail="x",
+        judged="all", problem="out_of_range", detail="x",
     ),
     "ratings": Rating(
         document_id="d", question_id="q", rater="r", rater_is_model=True, reference_index=1,
@@ -238,6 +245,7 @@ BARE: dict[str, Record] = {
         document_id="d", page_index=0, key_index=0, kind="value", text=None, day=None
     ),
     "notes": Note(document_id="d", question_id="q", page_index=None, note=None),
+    "refinements": Refinement(document_id="d", question_id="q", turn=0),
     "lookups": Lookup(document_id="d", question_id="q", turn=0, used=None),
     "running_summaries": RunningSummary(
         document_id="d", question_id="q", segment_index=0, start_char=0, end_char=0, summary=None

@@ -32,7 +32,7 @@ UNKNOWN = [
     ("  look_up: {stage: 7}\n", ": look_up: no stage 7; there are "),
     ("  look_up: {kind: bm52, top_k: 3}\n" + ANSWER,
      ": look_up: no kind 'bm52'; the stage look_up has bm25, dense, latest, none, oracle, parallel,"
-     " random, sequential"),
+     " random, refined, sequential"),
     ("  look_up: {kind: [bm25]}\n", ": look_up: no kind ['bm25']; the stage look_up has bm25, "),
     ("  look_up: {top_k: 3}\n" + ANSWER,
      ": look_up: kind is missing; the stage look_up has bm25, dense, "),

@@ -16,13 +16,13 @@ _VOID = {  # elements without a content, which have no end tag
 }
 
 
-class PaginateDom(Paginate):
+class PaginateElements(Paginate):
     """A page is an element `depth` levels below the root, with all that is in it; tags above that
     level belong to the page before them, the first ones to the first page. A text with no element
     at that level is one page. The paper takes the best of depths 5 to 7.
     """
 
-    kind = "dom"
+    kind = "elements"
     version = 1
     depth: PositiveInt
 

@@ -30,7 +30,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wrong = episode("b", annotation_id="e2", confirmed_task="HOLD a train")
     (folder / "test_task.json").write_text(json.dumps([episode(), wrong]))
     (folder / "script.yaml").write_text(json.dumps({"replies": RULES}))
-    succeed("run", "corpus=mind2web", f"corpus.path={folder / 'test_task.json'}", "memory=dom",
+    succeed("run", "corpus=mind2web", f"corpus.path={folder / 'test_task.json'}", "memory=elements",
             "engine=scripted", f"engine.script={folder / 'script.yaml'}", "rater=none", "run=web",
             "methods=readagent_p(max_pages=1),gist_only", "cluster=inline",
             f"warehouse={folder / 'w'}")  # fmt: skip

@@ -5,13 +5,13 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.index.dom_pages import PaginateDom
+from stages.index.element_pages import PaginateElements
 from tests.support.reading import document, never, run
 from tests.support.texts.web_pages import PAGES
 
 
 def pages(text: str, depth: int) -> list[str]:
-    made, calls = run(PaginateDom(depth=depth), UnitRows(document=document(text)), never())
+    made, calls = run(PaginateElements(depth=depth), UnitRows(document=document(text)), never())
     assert calls == () and {page.chosen_by for page in made} <= {"rule"}
     return [page.text or "" for page in made]
 

@@ -1,0 +1,1 @@
+"""Runs of the systems of the four papers, whole: their rows, measures and experiments."""
