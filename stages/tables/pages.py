@@ -96,7 +96,22 @@ class Node(IndexRow):
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
         """From the root down."""
         top_down = sorted(rows, key=lambda row: (-row["level"], row["node_index"]))
-        return titled(f"TREE ({len(rows)} nodes)", top_down, cls.trace)
+        lost = f", {_unreachable(rows):.1f}% of the text unreachable" if _unreachable(rows) else ""
+        return titled(f"TREE ({len(rows)} nodes{lost})", top_down, cls.trace)
+
+
+def _unreachable(nodes: Sequence[Mapping[str, Any]]) -> float:
+    """The percentage of the text, in characters, below nodes without a summary, to which no walk
+    leads; as nodes.sql has it."""
+    lost = [n for n in nodes if n["summary"] is None and n["parent"] is not None]
+    leaves = [n for n in nodes if n["page_index"] is not None]
+    sizes: list[int] = [n["end_char"] - n["start_char"] for n in leaves]
+    is_lost = [
+        any(m["start_char"] <= n["start_char"] and n["end_char"] <= m["end_char"] for m in lost)
+        for n in leaves
+    ]
+    whole = sum(sizes)
+    return 100 * sum(s for s, gone in zip(sizes, is_lost, strict=True) if gone) / max(1, whole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """The tree over a document's segments: its shape for any number of leaves, and its summaries."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -10,13 +11,15 @@ from hypothesis import strategies as st
 
 from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
-from pipeline.core.rows import UnitRows
+from pipeline.core.rows import Record, UnitRows
+from pipeline.work.steps import Step
 from stages.index.segments import PaginateByTokens
 from stages.index.tree import BuildTree, tree_levels
 from stages.prompts.memwalker.compress import CompressSummaries
 from stages.prompts.memwalker.summarize import SummarizeSegment
 from stages.prompts.memwalker.triage import Triage
 from stages.tables.pages import Node, Page
+from tests.pipeline.store.test_views import rows
 from tests.support.reading import (
     Listener,
     always,
@@ -27,6 +30,7 @@ from tests.support.reading import (
     run,
     scripted,
 )
+from tests.support.runs import warehouse as by_hand
 
 PAGES = [f"Segment {name} of the text.\n" for name in "abcdefgh"]
 
@@ -162,6 +166,34 @@ def test_a_segment_without_words_is_no_reason_to_stop() -> None:
     assert len(calls) == 1 and made[-1].why_unusable() is None
     made, _ = run(tree(), book(["\n", "\n"]), never())
     assert made[-1].why_unusable() == "tree: empty_input"
+
+
+def test_the_share_that_no_walk_reaches_is_in_report_and_trace(tmp_path: Path) -> None:
+    """Of 0.2, whose nodes may lack a summary: nodes 0 to 3 of 10 characters, their parents and the
+    root; without node 4 half of the text cannot be reached, without leaf 2, too, three quarters."""
+    spans = [(0, 10), (10, 20), (20, 30), (30, 40), (0, 20), (20, 40), (0, 40)]
+    parents = [4, 4, 5, 5, 6, 6, None]
+    for lost, share in (({4}, 50.0), ({4, 2}, 75.0), ({0, 4}, 50.0), (set[int](), 0.0)):
+        made = [
+            Node(document_id="d1", node_index=n, level=[0, 0, 0, 0, 1, 1, 2][n], parent=parents[n],
+                 children=(), start_char=start, end_char=end, page_index=n if n < 4 else None,
+                 summary=None if n in lost else "said", num_words=1)
+            for n, (start, end) in enumerate(spans)
+        ]  # fmt: skip
+        (title, *_) = Node.trace_all([asdict(node) for node in made])
+        assert (f"{share:.1f}% of the text unreachable" in str(title)) == bool(share)
+        warehouse = by_hand.Warehouse(tmp_path / f"{share}{len(lost)}")
+        documents = by_hand.step("documents")
+        pages, nodes = (replace(by_hand.step(t), memory="shared") for t in ("pages", "nodes"))
+        tables: list[tuple[Step, Sequence[Record]]] = [
+            (documents, [by_hand.document()]), (pages, [by_hand.page(0)]), (nodes, made),
+        ]  # fmt: skip
+        units = [(of, [by_hand.document_unit(of, "d1")]) for of, _ in tables]
+        for (of, content), (_, [unit]) in zip(tables, units, strict=True):
+            warehouse.commit(of, unit, content)
+        warehouse.plan("r", *units)
+        (row,) = rows(warehouse, "select stand_ins, unreachable from memories")
+        assert row == {"stand_ins": 0, "unreachable": share}
 
 
 @pytest.mark.parametrize("context_tokens", [1300, 2000, 4096])
