@@ -166,6 +166,30 @@ def test_no_more_is_asked_once_replies_cannot_be_kept(tmp_path: Path, errno: str
     assert len(server.asked) - len(calls(tmp_path)) <= 5
 
 
+@pytest.mark.slow
+def test_no_more_is_asked_once_the_warehouse_is_gone(tmp_path: Path) -> None:
+    """Moved away in the middle of a run, and put back before the next."""
+    numbers = range(8)
+    write(tmp_path / "c", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    warehouse, away = tmp_path / "warehouse", tmp_path / "away"
+
+    def moving(body: dict[str, Any]) -> Answer:
+        if len(server.asked) == 12 and not away.exists():
+            warehouse.rename(away)
+        return Answer(seconds=0.05)
+
+    with LoopbackServer(answer=moving) as server:
+        given = words(tmp_path, server, "engine.sequences=4", "engine.max_workers=1")
+        command = [word.replace(str(tmp_path / "corpus"), str(tmp_path / "c")) for word in given]
+        done = gistmill(*command)
+        assert done.returncode == 4 and "put the folder back" in done.stderr, done.stderr
+        assert not warehouse.exists() and len(server.asked) < len(numbers) * 5
+        away.rename(warehouse)
+        server.answer = lambda body: Answer()
+        succeeded(gistmill(*command))
+    assert len(server.asked) - len(calls(tmp_path)) <= 5, "1.25 x engine.sequences"
+
+
 def test_a_key_that_expires_ends_the_run_in_one_line(tmp_path: Path) -> None:
     def expiring(body: dict[str, Any]) -> Answer:
         if len(server.asked) > NUM_GISTS:
