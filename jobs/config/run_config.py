@@ -65,9 +65,8 @@ class RunConfig(Settings):
     engine: SerializeAsAny[EngineSettings]
     memory_engine: RoleEngine
     extractor: RoleEngine
-    query_expander: RoleEngine = SameAsReader(
-        name="reader"
-    )  # runs of earlier versions lack this key
+    # Runs of earlier versions lack this key.
+    query_expander: RoleEngine = SameAsReader(name="reader")
     raters: tuple[RoleEngine, ...]
     reply_format: ReplyFormat
     reply_tokens: dict[str, PositiveInt]  # by prompt; what is not here is the family's
