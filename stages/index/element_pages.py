@@ -60,6 +60,10 @@ class _Starts(HTMLParser):
             while self._open.pop() != tag:
                 pass
 
+    def parse_marked_section(self, i: int, report: int = 1) -> int:
+        """Skip `<![...>` of any kind; the base class raises on kinds that it does not know."""
+        return end + 1 if (end := self.rawdata.find(">", i)) >= 0 else -1
+
     def _begin(self) -> None:
         if len(self._open) == self._depth:
             line, column = self.getpos()

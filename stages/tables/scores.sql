@@ -15,16 +15,24 @@ from valued a join valued b using ({run}repeat, document_id, question_id, metric
 where a.method <> b.method;
 
 -- name: measures
+with steps as (
+  select s.*, metadata ->> '$.annotation_id' as episode, (metadata ->> '$.step')::int as step,
+    (metadata ->> '$.steps')::int as steps
+  from questions join scores s using (document_id, question_id)
+  where metric like 'mind2web%' and value is not null)
 select method, repeat, document_id, question_id, null::varchar as rater, problem,
   metric as measure, value
-from scores where not skipped and value is not null
+from scores where not skipped and value is not null and metric not like 'mind2web%'
 union all by name
--- An episode succeeds where all of its steps do; it stands with its first one.
-select s.method, s.repeat, arg_min(document_id, step) as document_id,
+-- Mind2Web's are means over episodes, each of which stands with its first step.
+select method, repeat, arg_min(document_id, step) as document_id,
   arg_min(question_id, step) as question_id, null::varchar as rater, null::varchar as problem,
-  'mind2web_episode' as measure, min(value) as value
-from (select *, metadata ->> '$.annotation_id' as episode,
-    (metadata ->> '$.step')::bigint as step
-  from questions) join (from scores where metric = 'mind2web_step' and value is not null) s
-    using (document_id, question_id)
-group by s.method, s.repeat, episode;
+  metric as measure, avg(value) as value
+from steps group by method, repeat, episode, metric
+union all by name
+-- An episode succeeds where all of its steps do; one with a step that was not asked does not.
+select method, repeat, arg_min(document_id, step) as document_id,
+  arg_min(question_id, step) as question_id, null::varchar as rater, null::varchar as problem,
+  'mind2web_episode' as measure,
+  case when count(*) = any_value(steps) then min(value) else 0 end as value
+from steps where metric = 'mind2web_step' group by method, repeat, episode;

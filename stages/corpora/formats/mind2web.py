@@ -3,8 +3,8 @@ actions that did it (ReadAgent appendix D).
 
 Every action of an episode is a document, the page as it was then (`cleaned_html`), and a question:
 what to do next. Its references are the elements that count as right (`pos_candidates`), each with
-the operation, written as a reader is asked to write it; an action without one has a reference that
-no reply can be, as its authors count it as failed. The evidence is the elements' opening tags.
+the operation, written as a reader is asked to write it; an action without one has a reference
+without an element, which no reply can be, as its authors count it as failed. The evidence is the elements' opening tags.
 """
 
 import re
@@ -30,8 +30,6 @@ from stages.corpora.reading.row_checks import (
 )
 from stages.text.web_actions import WebAction
 
-_NO_ELEMENT = "none"
-
 
 class Mind2WebCorpus(FileCorpus):
     """The file of a split, or a folder of such files."""
@@ -53,13 +51,14 @@ class Mind2WebCorpus(FileCorpus):
                 yield Loaded(bad_document(ids.of_place(row), row.detail(wrong)), ())
                 continue
             for step, action in enumerate(rows_within(row, "actions")):
-                yield self._step(action, task, done[:step], labels, ids)
+                about = {**labels, "step": step, "steps": len(done)}
+                yield self._step(action, task, done[:step], about, ids)
 
     def _step(
-        self, row: Row, task: str, done: list[str], labels: Mapping[str, str | None], ids: Ids
+        self, row: Row, task: str, done: list[str], labels: Mapping[str, Any], ids: Ids
     ) -> Loaded:
         found = document_id, _ = ids.of_row(row, "action_uid", dict(labels), len(done))
-        about = json_text({**labels, "step": len(done)})
+        about = json_text(labels)
 
         def made(value: Value, document_id: str) -> Document:
             html = text_of(value, "cleaned_html")
@@ -87,6 +86,8 @@ def _episode(row: Row) -> tuple[str, list[str], dict[str, str | None]]:
             f"{len(row.value['actions'])} `actions`, {len(done)} `action_reprs`; fix them"
         )
     labels = {key: label_of(row.value, key) for key in ("annotation_id", "website", "domain")}
+    if not labels["annotation_id"]:
+        raise BadInputError("no `annotation_id`; add it")
     return text_of(row.value, "confirmed_task"), done, labels
 
 
@@ -113,7 +114,7 @@ def _elements(value: Value) -> list[str]:
 
 def _references(value: Value) -> tuple[str, ...]:
     operation, text = _operation(value)
-    names = _elements(value) or [_NO_ELEMENT]
+    names = _elements(value) or [""]
     return tuple(str(WebAction(name, operation, text)) for name in names)
 
 

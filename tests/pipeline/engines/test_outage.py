@@ -139,8 +139,8 @@ def test_one_that_is_busy_for_too_long_ends_the_run() -> None:
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_one_that_is_busy_for_a_single_request_is_up(retries: int) -> None:
-    """The first refusal may be of a busy moment. Four times as many as there are retries (at
-    least four) are believed, each after another request was answered."""
+    """Four times as many refusals as there are retries (at least four) are believed, each after
+    another request was answered; before the first one, none may have been."""
     bad, good = Server(["server"] * 99), Server()
 
     async def ask() -> None:
@@ -153,7 +153,7 @@ def test_one_that_is_busy_for_a_single_request_is_up(retries: int) -> None:
             await failing
 
     asyncio.run(ask())
-    assert bad.num_sent == 1 + 4 * max(1, retries)
+    assert bad.num_sent - 4 * max(1, retries) in (0, 1)
 
 
 def test_counting_tokens_is_no_sign_that_it_is_up() -> None:

@@ -43,3 +43,13 @@ def test_what_is_not_closed_is_closed_by_its_parent() -> None:
     assert pages("<a><b><c></b></x><b>two</b></a>", 1) == ["<a><b><c></b></x>", "<b>two</b></a>"]
     assert pages("no tag at all", 3) == ["no tag at all"]
     assert pages("<a>\n<b>é</b>\n<b>2 < 3</b></a>", 1) == ["<a>\n<b>é</b>\n", "<b>2 < 3</b></a>"]
+
+
+@pytest.mark.parametrize(
+    "odd", ["<![1]>", "<![foo[bar]]>", "<![ >", "<![CDATA[x]]>", "<!x>", "<![", "<!"]
+)
+def test_declarations_of_no_kind_are_text(odd: str) -> None:
+    assert "".join(pages(f"<a><b>{odd}</b><b>two</b></a>", 1)).endswith("<b>two</b></a>")
+    assert pages(f"<a><b>one</b>{odd if odd.endswith('>') else ''}<b>two</b></a>", 1)[-1] == (
+        "<b>two</b></a>"
+    )

@@ -84,11 +84,13 @@ def test_squad_em(answer: str, reference: str, expected: float) -> None:
 @pytest.mark.parametrize("name", sorted({*METRICS} - {"longbench"}))
 def test_every_metric(name: str) -> None:
     """0-100, the best reference counts, an empty answer scores 0, no reference is an error."""
-    assert score(name, ANSWER, [ANSWER]) == pytest.approx(100)
-    assert score(name, ANSWER, ["Something else entirely.", ANSWER]) == pytest.approx(100)
-    assert score(name, "", REFERENCES) == 0
+    action = "Element: 12\nOperation: CLICK"
+    said, references = (action, [action]) if name.startswith("mind2web") else (ANSWER, REFERENCES)
+    assert score(name, said, [said]) == pytest.approx(100)
+    assert score(name, said, ["Something else entirely.", said]) == pytest.approx(100)
+    assert score(name, "", references) == 0
     with pytest.raises(ValueError, match="empty"):
-        score(name, ANSWER, [])
+        score(name, said, [])
 
 
 _SPANS = st.lists(st.builds(Span, st.integers(0, 40), st.integers(0, 40)), max_size=6)

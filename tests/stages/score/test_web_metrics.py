@@ -27,6 +27,15 @@ def test_by_hand(reply: str, element: float, f1: float, step: float) -> None:
     assert step_success(reply, GOLD) == step
 
 
+@pytest.mark.parametrize("reply", ["Element: none\nOperation: CLICK", "Element:\nOperation: CLICK"])
+def test_an_action_without_an_element_fails_whatever_is_said(reply: str) -> None:
+    gold = str(WebAction("", "CLICK", ""))
+    assert parse_action(gold) == WebAction("", "CLICK", "")
+    assert [metric(reply, gold) for metric in (element_accuracy, operation_f1, step_success)] == [
+        0, 0, 0,
+    ]  # fmt: skip
+
+
 def test_what_is_written_is_read() -> None:
     for action in (WebAction("12", "TYPE", "two adults"), WebAction("7", "CLICK", "")):
         assert parse_action(str(action)) == action

@@ -22,7 +22,8 @@ def test_every_action_is_a_page_and_a_question(tmp_path: Path) -> None:
     assert first.document.text == PAGES[0] and second.document.text == PAGES[1]
     assert first.document.title == "trains"
     about = json.loads(second.document.metadata)
-    assert about == {"annotation_id": "e1", "website": "trains", "domain": "Travel", "step": 1}
+    assert about == {"annotation_id": "e1", "website": "trains", "domain": "Travel", "step": 1,
+                     "steps": 2}  # fmt: skip
     (one,), (two,) = first.questions, second.questions
     assert one.question == (
         "Book a train to Bern for 2 adults\nDone so far:\n- none\nWhat is the next action?"
@@ -52,11 +53,12 @@ def test_the_evidence_is_the_elements_tags(tmp_path: Path) -> None:
 def test_an_action_without_an_element_can_only_fail(tmp_path: Path) -> None:
     item, _ = read(tmp_path, episode(actions=[action(1, pos_candidates=[]), action(2)]))
     (question,) = item.questions
-    assert question.references == ("Element: none\nOperation: TYPE\nValue: Bern",)
+    assert question.references == ("Element: \nOperation: TYPE\nValue: Bern",)
     assert question.evidence == ()
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
+    ({"annotation_id": None}, "no `annotation_id`; add it"),
     ({"actions": None}, "`actions` is null, not a list"),
     ({"action_reprs": ["one"]}, "2 `actions`, 1 `action_reprs`; fix them"),
     ({"confirmed_task": None}, "no `confirmed_task`; add it"),
