@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from jobs.config.run_config import Memory, RunConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
-from pipeline.core.settings import YAML_LOADER
+from pipeline.core.settings import YAML_LOADER, refuse_nonsense
 from pipeline.store.sql.memory_names import SHARED
 from pipeline.work.methods import Method
 from pipeline.work.stage_specs import StageSpec, stage_specs
@@ -84,23 +84,36 @@ def _memory(config: RunConfig, defaults: Mapping[str, Any], shared: str) -> tupl
 def _varied(
     config: RunConfig, given: Sequence[tuple[str, str]], confs: Sequence[Path]
 ) -> RunConfig:
-    """The config with these settings."""
+    """The config with these settings; those of a memory are of the memory that is named."""
     changed: dict[str, Any] = {}
     try:
-        for key, value in given:
+        for key, value in sorted(given, key=lambda one: one[0] != "memory"):
             section, _, name = key.partition(".")
             _refuse(config, key, section, name)
             if key == "memory":
                 changed["memory"] = Memory.model_validate(_memory_file(value, confs))
             else:
                 before = changed.get(section, getattr(config, section))
-                values = {**before.model_dump(mode="json"), name: yaml.load(value, YAML_LOADER)}
+                values = {**before.model_dump(mode="json"), name: _value(key, value)}
                 changed[section] = type(before).model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         written = ",".join(f"{key}={value}" for key, value in given)
         raise UsageError(f"methods: [{written}]: {first['msg']}") from None
     return config.model_copy(update=changed)
+
+
+def _value(key: str, written: str) -> Any:
+    """A setting's value, read as YAML is; a model's name stands as it is written."""
+    if key.endswith(".model"):
+        return written
+    place = f"methods: [{key}={written}]"
+    try:
+        value = yaml.load(written, YAML_LOADER)
+    except (yaml.YAMLError, ValueError):  # ValueError: 2024-13-45 is no date
+        raise UsageError(f"{place}: not a value; write a number or a word") from None
+    refuse_nonsense(value, place)
+    return value
 
 
 def _refuse(config: RunConfig, key: str, section: str, name: str) -> None:

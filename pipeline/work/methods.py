@@ -124,12 +124,13 @@ def _varied(name: str, written: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for part in (p.strip() for p in written.split(",") if p.strip()):
         key, equals, value = (p.strip() for p in part.partition("="))
-        if not equals or not value or key in found:
+        values = [one.strip() for one in value.split("|")]
+        if not equals or not all(values) or key in found:
             raise UsageError(
                 f"methods: {name}: [{part}]: write settings of the run, each once, as "
                 f"{name}[memory=uniform]"
             )
-        found[key] = [one.strip() for one in value.split("|")]
+        found[key] = values
     return found
 
 

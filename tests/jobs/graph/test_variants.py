@@ -35,6 +35,17 @@ def test_each_has_a_memory_of_its_own_name_and_settings() -> None:
     }
 
 
+def test_settings_of_a_memory_are_of_the_memory_that_is_named_wherever_it_stands() -> None:
+    run = resolved("gist_only[memory.words=200,memory=uniform]", "memory=model")
+    ((_, settings),) = memories(run).items()
+    assert (settings["kind"], settings["words"]) == ("uniform", 200)
+
+
+def test_a_model_s_name_may_look_like_a_number() -> None:
+    run = resolved("dense(top_k=1)[embedder.model=7]", "memory=uniform")
+    assert [s.settings["embedder"]["model"] for s in run.steps if s.table == "embeddings"] == ["7"]
+
+
 def test_what_is_as_the_run_has_it_is_not_made_twice() -> None:
     plain = resolved("gist_only,bm25(top_k=1)", "memory=uniform")
     given = resolved("gist_only[memory=uniform],bm25(top_k=1)", "memory=uniform")
@@ -79,6 +90,9 @@ def test_a_reader_s_model_makes_another_memory() -> None:
         ("gist_only[memory=x]", "[memory=x]: no such memory; there are elements, fitted"),
         ("gist_only[memory.words=x]", "[memory.words=x]: Input should be a valid integer"),
         ("gist_only[memory.words=9]", "memory.words does nothing here; add memory="),
+        ("gist_only[memory.words={]", "[memory.words={]: not a value; write a number or a word"),
+        ("gist_only[memory.words=']", "[memory.words=']: not a value; write a number or a word"),
+        ("gist_only[memory.words=200|]", "[memory.words=200|]: write settings of the run"),
         ("gist_only[memory]", "[memory]: write settings of the run, each once, as"),
         ("gist_only[memory=uniform,memory=model]", "[memory=model]: write settings of the run"),
         ("gist_only[]x", "'gist_only[]x' is not a method"),
