@@ -10,8 +10,7 @@ leaves as (
         and l.start_char <= n.start_char and n.end_char <= l.end_char) as is_lost
   from nodes n where page_index is not null),
 stood_in as (
-  select memory, count(*) filter (problem is not null and summary is not null
-    and problem <> 'truncated') as stand_ins
+  select memory, count(*) filter (summary is not null and detail is not null) as stand_ins
   from nodes group by memory)
 select memory, any_value(stand_ins) as stand_ins,
   100 * coalesce(sum(chars) filter (is_lost), 0) / sum(chars) as unreachable
