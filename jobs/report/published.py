@@ -29,7 +29,7 @@ def published(options: ReadOptions) -> list[dict[str, Any]]:
     """A row per method, and split or group, of the paper's table: what it is, and each measure of
     the run with the paper's value beside it, None where the run has none.
 
-    Raises UsageError for a run whose experiment no paper has figures of.
+    Raises UsageError for a run whose experiment there are no figures of, or of whose split.
     """
     with options.opened() as (folder, connection):
         config = (folder.config() or {})["config"]
@@ -45,7 +45,7 @@ def figures_of(experiment: str) -> Figures:
     if not file.is_file():
         known = sorted(other.stem for other in _FOLDER.glob("*.csv"))
         near = hint(experiment, known)
-        raise UsageError(f"--published: no paper has figures of experiment={experiment}; {near}")
+        raise UsageError(f"--published: there are no figures of experiment={experiment}; {near}")
     with file.open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
 
@@ -55,10 +55,14 @@ def _beside(
 ) -> list[dict[str, Any]]:
     headings = {column.measure: column.heading for column in report.columns}
     ours = {(row.method, row.by or ""): row.means for row in report.rows}
+    splits = sorted({figure["split"] for figure in figures} - {""})
+    if splits and split not in splits:
+        raise UsageError(f"--published: the paper's figures are of {', '.join(splits)}; "
+                         f"run it with corpus.split={splits[0]}")  # fmt: skip
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for figure in figures:
         method, of_split, group = figure["method"], figure["split"], figure["by"]
-        if (of_split and split and of_split != split) or bool(group) != (by is not None):
+        if (of_split and of_split != split) or bool(group) != (by is not None):
             continue
         about = {"method": method, "paper": figure["paper"], "split": of_split, "by": group}
         kept = {key: value for key, value in about.items() if value}

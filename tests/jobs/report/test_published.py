@@ -29,6 +29,7 @@ READ = {
     ("readagent_table3", "readagent_s(max_pages=6)", "lookups"): 3.55,
     ("readagent_table11", "dense(over=pages,top_k=6)", "lr_2"): 92.65,
     ("memwalker_table2", "truncated_to_context(keep=last)", "accuracy"): 70.1,
+    ("memorag_table7_infinitebench", "rq_rag(top_k=3,retriever=dense)", "longbench_f1"): 12.7,
     ("memorag_table6", "rag(retriever=dense,top_k=3)", "longbench_f1"): 42.0,  # legal
     ("longmemeval_fig3", "full_history(reading=con,history=json)", "accuracy"): 64.0,
 }
@@ -93,4 +94,14 @@ def test_a_run_without_an_experiment_of_a_paper_is_one_line(tmp_path: Path) -> N
     words = ("corpus=demo", "methods=closed_book", "limit=1", "cluster=inline", "rater=none")
     succeed("run", *words, "run=r", f"warehouse={tmp_path}")
     line = refused("report", "--published", f"warehouse={tmp_path}")
-    assert line.startswith("--published: no paper has figures of experiment=None; there are")
+    assert line.startswith("--published: there are no figures of experiment=None; there are")
+
+
+def test_figures_of_splits_stand_beside_a_run_of_one(tmp_path: Path) -> None:
+    words = ("corpus=demo", "methods=closed_book", "limit=1", "cluster=inline", "rater=none")
+    succeed("run", *words, "name=readagent_table9", "run=r", f"warehouse={tmp_path}")
+    line = refused("report", "--published", f"warehouse={tmp_path}")
+    assert line == (
+        "--published: the paper's figures are of test_domain, test_task, test_website; "
+        "run it with corpus.split=test_domain"
+    )
