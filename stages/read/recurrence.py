@@ -34,7 +34,7 @@ class UpdateRunningSummary(Stage):
     """
 
     name = "update_summary"
-    version = 2
+    version = 3
     writes = RunningSummary
     prompts = (UpdateSummary,)
     asks_in_turn = True
@@ -48,7 +48,8 @@ class UpdateRunningSummary(Stage):
 
         Problems: truncated (longer than `summary_tokens` or the reply budget; cut there); with the
         previous summary: unparseable (no text), context_overflow, timeout, refused, engine_failed,
-        empty_input (the document has no words).
+        empty_input (the document has no words). A segment that is left to be read has the problem
+        of the one before where that has no summary either.
         """
         text = rows.document.text
         spans = await segments(text, self.segment_tokens, ask.text_tokens) or [(0, 0)]
@@ -73,7 +74,7 @@ class UpdateRunningSummary(Stage):
             before = done[-1].summary if done else None
             segment = text[row.start_char : row.end_char].strip()
             if self.last_segment == "read" and index == len(spans) - 1:
-                done.append(_with(row, before or "", None))
+                done.append(_left(row, segment, done[-1] if done else None))
             else:
                 done.append(await self._update(row, segment, before, question, ask))
             ask.progress.done += 1
@@ -104,6 +105,15 @@ class UpdateRunningSummary(Stage):
         """The summary, or its first sentences that `summary_tokens` has room for."""
         _, end = (await segments(summary, self.summary_tokens, ask.text_tokens))[0]
         return summary[:end].strip()
+
+
+def _left(row: RunningSummary, segment: str, last: RunningSummary | None) -> RunningSummary:
+    """A segment that is left for the answer to read: it has the summary of those before."""
+    if not segment:
+        return _with(row, last.summary if last else None, "empty_input")
+    if last is None:
+        return _with(row, "", None)
+    return _with(row, last.summary, last.problem if last.summary is None else None)
 
 
 def _with(row: RunningSummary, summary: str | None, problem: Problem | None) -> RunningSummary:

@@ -252,6 +252,26 @@ def test_the_last_segment_may_be_read_with_the_summary_before_it(
     assert text[span.start_char : span.end_char].strip() == shown.split("\n\n")[-1]
 
 
+@pytest.mark.parametrize(
+    ("text", "reply", "made", "detail"),
+    [
+        (TEXT, "", [(None, "unparseable")] * 3, "running_summaries: unparseable"),
+        ("", "x", [(None, "empty_input")], "running_summaries: empty_input"),
+        (" \n ", "x", [(None, "empty_input")], "running_summaries: empty_input"),
+        (ONE, "x", [("", None)], None),
+    ],
+)
+def test_a_last_segment_that_is_read_hides_no_failure(
+    text: str, reply: str, made: list[tuple[str | None, str | None]], detail: str | None
+) -> None:
+    found, _ = run(replace_settings(last_segment="read"), rows(text=text), always(reply))
+    assert [(row.summary, row.problem) for row in found] == made
+    stage = ANSWER.model_copy(update={"last_segment": "read"})
+    unit = adding(rows(text=text), {RunningSummary: found})
+    (answer,), _ = run(stage, unit, never() if detail else always("Noon."))
+    assert (answer.problem, answer.detail) == ("upstream" if detail else None, detail)
+
+
 def test_texts_pass_verbatim_and_gold_does_not() -> None:
     gold = question(
         text=NASTY, references=("the gold answer",), evidence=(Span(0, 9),), options=("a", NASTY),
