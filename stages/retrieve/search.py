@@ -40,12 +40,14 @@ class Search(LookUp):
         if lost := lost_turn(question, rows.of(Query, question)):
             return [lost]
         if self.mean:
-            turns = [ranked_turn(question, _found(own), self.top_k) for own in rankings]
-            return turns or [turn_row(question)]
+            matching = [_matching(searched(rows, question), own) for own in rankings]
+            return [ranked_turn(question, own, self.top_k) for own in matching] or [
+                turn_row(question)
+            ]
         made: list[Lookup] = []
         seen: set[int] = set()
         for query, ranking in zip(searched(rows, question), rankings, strict=True):
-            turn = ranked_turn(question, _matching(query, ranking), self.top_k)
+            turn = ranked_turn(question, _matching([query], ranking), self.top_k)
             pages = turn.requested
             made.append(
                 replace(
@@ -60,13 +62,10 @@ class Search(LookUp):
         return made or [turn_row(question)]
 
 
-def _matching(query: Query, ranking: Sequence[RankedPage]) -> list[RankedPage]:
-    found = _found(ranking)
-    return found if query.kind == "question" else [page for page in found if page.score]
-
-
-def _found(ranking: Sequence[RankedPage]) -> list[RankedPage]:
-    return [page for page in ranking if page.score is not None]
+def _matching(queries: Sequence[Query], ranking: Sequence[RankedPage]) -> list[RankedPage]:
+    found = [page for page in ranking if page.score is not None]
+    is_by_question = any(query.kind == "question" for query in queries)
+    return found if is_by_question else [page for page in found if page.score]
 
 
 class SearchByBM25(Search):
@@ -74,7 +73,7 @@ class SearchByBM25(Search):
     queries are one."""
 
     kind = "bm25"
-    version = 2
+    version = 3
     reads = (Page, Query)
     bm25: Ranking
 
@@ -98,7 +97,7 @@ class SearchByVectors(Search):
     mean of the vectors of all queries that pages are compared with."""
 
     kind = "dense"
-    version = 2
+    version = 3
     reads = (Embedding, Query)
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)

@@ -163,6 +163,22 @@ def test_the_mean_of_all_vectors_finds_pages_once() -> None:
     assert [(t.question_id, t.turn) for t in found] == [("r", 0), ("q", 0)]
 
 
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "text", "used"),
+    [("hypothetical", "zebra quagga", ()), ("hypothetical", "zebra rope", (1, 2)),
+     ("question", "zebra quagga", (0, 1))],
+)  # fmt: skip
+def test_a_page_that_shares_nothing_is_found_by_a_question_alone(
+    mean: bool, kind: str, text: str, used: tuple[int, ...]
+) -> None:
+    unit = book(["The bell. ", "The rope. ", "A rope, a bell."], questions=[question()])
+    asked = [replace(row, kind=kind) for row in queries(text)]
+    stage = SearchByBM25(top_k=2, bm25="plus_on_stems", mean=mean)
+    (turn,), _ = run(stage, adding(unit, {Query: asked}), never())
+    assert turn.used == used
+
+
 def test_a_draft_stands_after_the_chunks() -> None:
     rows = adding(
         book(["The bell. ", "The rope. ", "The end."], questions=[question()]),
